@@ -1,4 +1,4 @@
-//! What this processor has, asked once.
+//! The features of this processor, looked up once.
 //!
 //! ```text
 //!  leaf 1   ECX  25 AES, 27 OSXSAVE, 28 AVX         EAX  the family
@@ -11,17 +11,16 @@
 //!          [    0     |ZEN5|AVX2|AVX|AVX512| AES |looked]     0: nobody has looked yet
 //! ```
 //!
-//! CPUID is slow: some hundred cycles, and on a virtual machine, where its host answers for the processor, a
-//! microsecond to tens of them. A look asks for one leaf to three. With feature `std` or `host` what it found is kept
-//! in four bytes of the process, and later calls cost a load. Without them the library keeps no state: whoever asks
-//! looks.
+//! CPUID is slow: some hundred cycles. On a virtual machine the host answers for the processor, which takes one to tens
+//! of microseconds. One lookup reads one to three leaves. With the feature `std` or `host` the process keeps the result
+//! in four bytes, and later calls cost a load. Without them the library keeps no state, and every call looks again.
 //!
-//! Not for the hot path: a table asks when it is made or attached to.
+//! This is not for the hot path: a table looks once, when it is made or attached to.
 
 #[cfg(tatcell_sse2)]
 use x86::Cpu;
 
-/// Says whether the processor computes rounds of AES.
+/// Returns whether the processor has instructions for AES rounds.
 #[inline]
 pub(crate) fn aes() -> bool {
     #[cfg(tatcell_sse2)]
@@ -30,8 +29,7 @@ pub(crate) fn aes() -> bool {
     return cfg!(tatcell_aes_arm);
 }
 
-/// Says whether the instructions of AVX on 128 bits work here: the processor has them, and the system saves their
-/// registers.
+/// Returns whether 128-bit AVX instructions work: the processor has them, and the system saves their registers.
 #[inline]
 pub(crate) fn avx() -> bool {
     #[cfg(tatcell_sse2)]
@@ -40,24 +38,24 @@ pub(crate) fn avx() -> bool {
     return false;
 }
 
-/// Says whether searches and groups with AVX-512 work here and pay: the processor has F, DQ, BW, VL and VBMI2, and the
-/// system saves the registers. VBMI2 tells processors that keep their clock under 512-bit instructions (Ice Lake, Zen 4
-/// and later) from older ones.
+/// Returns whether scans and groups with AVX-512 work and pay. The processor must have F, DQ, BW, VL and VBMI2, and the
+/// system must save the registers. VBMI2 excludes older processors, which lower their clock under 512-bit instructions;
+/// Ice Lake, Zen 4 and later have it.
 #[cfg(tatcell_sse2)]
 #[inline]
 pub(crate) fn avx512() -> bool {
     Cpu::now().has(x86::AVX512)
 }
 
-/// Says whether groups with AVX2 work here: the processor has it, and the system saves its registers.
+/// Returns whether groups with AVX2 work: the processor has it, and the system saves its registers.
 #[cfg(tatcell_sse2)]
 #[inline]
 pub(crate) fn avx2() -> bool {
     Cpu::now().has(x86::AVX2)
 }
 
-/// Says whether groups pay also for requests that pass, each by a locked swap: everywhere but on AMD's family 26
-/// (Zen 5), where it was measured that they do not. See `table::groups`.
+/// Returns whether groups also pay for requests that conform, each of which makes a locked swap. They pay on all
+/// processors except AMD's family 26 (Zen 5), where measurements showed that they do not. See `table::burst`.
 #[inline]
 pub(crate) fn groups_pay() -> bool {
     #[cfg(tatcell_sse2)]
@@ -81,10 +79,10 @@ mod x86 {
     pub(super) const AVX2: u32 = 1 << 4;
     pub(super) const ZEN5: u32 = 1 << 5;
 
-    /// EBX of leaf 0, the first four letters of "AuthenticAMD".
+    /// EBX of leaf 0: the first four letters of "AuthenticAMD".
     const AMD: u32 = u32::from_le_bytes(*b"Auth");
 
-    /// What the library asks about a processor; never 0.
+    /// The features that the library asks about; never 0.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Cpu(u32);
 
@@ -94,7 +92,7 @@ mod x86 {
             self.0 & bit != 0
         }
 
-        /// What leaf 1 alone tells, where nothing is kept that would save a second look.
+        /// Returns whether leaf 1 lists AES. Without kept state there is nothing to gain from a full lookup.
         #[cfg(not(tatcell_kept))]
         pub fn aes() -> bool {
             Cpu::of_leaf_1(&leaf(1)).has(AES)
@@ -105,13 +103,13 @@ mod x86 {
             Cpu::now().has(AES)
         }
 
-        /// This processor.
+        /// Looks up the features of this processor.
         #[cfg(not(tatcell_kept))]
         pub fn now() -> Cpu {
             Cpu::look(leaf, saved)
         }
 
-        /// This processor; the first call looks, the others read what it found.
+        /// Returns the features of this processor. The first call looks them up, later calls load the result.
         #[cfg(tatcell_kept)]
         #[inline]
         pub fn now() -> Cpu {
@@ -119,12 +117,12 @@ mod x86 {
             Cpu::kept(&KEPT, || Cpu::look(leaf, saved))
         }
 
-        /// What is kept in a word, or else what a look finds, which is kept from then on.
+        /// Returns the features that the word keeps. If it keeps none, looks them up and stores them.
         #[cfg(any(tatcell_kept, test))]
         #[inline]
         fn kept(word: &AtomicU32, look: impl FnOnce() -> Cpu) -> Cpu {
-            // ORDERING: Relaxed; single word, value only. It is written with one value only, by whoever still reads 0:
-            // threads that race look twice and find the same.
+            // ORDERING: Relaxed; single word, value only. A thread that reads 0 stores one value, which is the same for
+            // all threads: if threads race, each looks and finds the same.
             match word.load(Ordering::Relaxed) {
                 0 => {
                     let cpu = look();
@@ -140,7 +138,7 @@ mod x86 {
             Cpu(if one.ecx & 1 << 25 != 0 { LOOKED | AES } else { LOOKED })
         }
 
-        /// One to three leaves, and XCR0 (`saved`) only where the processor has it.
+        /// Reads one to three leaves. Calls `saved` (XCR0) only if the processor has XGETBV.
         #[cold]
         fn look(leaf: impl Fn(u32) -> CpuidResult, saved: impl Fn() -> u32) -> Cpu {
             let one = leaf(1);
@@ -151,7 +149,7 @@ mod x86 {
             }
             cpu.0 |= AVX;
             let zero = leaf(0);
-            // The family of whoever has one above 14: the sum of two fields.
+            // The family is the sum of two fields if it is above 14.
             if zero.ebx == AMD && (one.eax >> 8 & 15) + (one.eax >> 20 & 255) == 26 {
                 cpu.0 |= ZEN5;
             }
@@ -169,7 +167,7 @@ mod x86 {
         }
     }
 
-    /// A leaf of CPUID, its first part.
+    /// Reads the first subleaf of a leaf of CPUID.
     fn leaf(number: u32) -> CpuidResult {
         #[allow(unused_unsafe)] // a safe function in later compilers than the oldest supported one
         // SAFETY: CPUID is there on every x86-64 processor; it answers any number.
@@ -178,10 +176,10 @@ mod x86 {
         }
     }
 
-    /// The low half of XCR0: which registers the system saves. Only where leaf 1 says OSXSAVE.
+    /// Returns the low half of XCR0: which registers the system saves. Leaf 1 must have OSXSAVE.
     fn saved() -> u32 {
         let saved: u32;
-        // SAFETY: `look` asks only where OSXSAVE is set: XGETBV is there, and register 0 always.
+        // SAFETY: `look` calls this only if OSXSAVE is set, so XGETBV exists; register 0 always does.
         unsafe {
             asm!("xgetbv", in("ecx") 0, out("eax") saved, out("edx") _, options(nomem, nostack, preserves_flags));
         }
@@ -195,7 +193,7 @@ mod x86 {
         extern crate std;
         use std::vec::Vec;
 
-        /// A processor on paper, and which leaves it was asked for.
+        /// A processor on paper, which records the leaves that were read.
         struct Paper {
             highest: u32,
             maker: &'static [u8; 4],
@@ -211,7 +209,7 @@ mod x86 {
         const AVX_BIT: u32 = 1 << 28;
 
         impl Paper {
-            /// All that is asked for.
+            /// A processor with every feature.
             fn full() -> Paper {
                 let seven = (1 << 5 | 1 << 16 | 1 << 17 | 1 << 30 | 1 << 31, 1 << 6);
                 Paper {
@@ -232,11 +230,11 @@ mod x86 {
                     match number {
                         0 => CpuidResult { eax: self.highest, ebx: u32::from_le_bytes(*self.maker), ..none },
                         1 => {
-                            // Model and stepping are anything.
+                            // The model and the stepping may be anything.
                             let eax = (self.family - 15) << 20 | 0xf << 8 | 0x7_00ff;
                             CpuidResult { eax, ecx: self.one_ecx, ..none }
                         }
-                        // A leaf above the highest answers with anything.
+                        // A leaf above the highest may return anything.
                         7 => CpuidResult { ebx: self.seven.0, ecx: self.seven.1, ..none },
                         _ => unreachable!(),
                     }

@@ -1,7 +1,7 @@
-//! States that the code before them rules out.
+//! A macro for states that the code before it rules out.
 
-/// Stands where the code before rules out the state: panics in builds with debug assertions (tests, fuzzers), and is
-/// the stated answer in all others, because the library never panics.
+/// Marks a state that the code before it rules out. Builds with debug assertions (tests, fuzzers) panic here. All other
+/// builds return `$answer`, because the library never panics.
 ///
 /// The answer must be safe for the caller: an empty slice, an uncharged request, the key's own line.
 macro_rules! impossible {

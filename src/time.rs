@@ -1,18 +1,18 @@
 //! Ticks and q-units: the two scales of time, and every conversion between them.
 //!
-//! A tick is the unit of the caller's clock. A q-unit is `2^-s` ticks, the unit of state words: `shl` is s where it is
-//! positive (finer than a tick), `shr` is -s where it is negative (coarser; `now` is floored). At least one of them is
-//! 0, but for words that hold a count below their time: there `shl` is the bits of the count.
+//! A tick is the unit of the caller's clock. A q-unit is the unit of state words: `2^-s` ticks. If `s` is positive
+//! (finer than a tick), `shl` is `s`. If it is negative, `shr` is `-s`, and `now` is rounded down. So one of the two is
+//! 0, except in words that keep a count below their time: there `shl` is the bits of the count.
 #![forbid(unsafe_code)]
 #![warn(clippy::arithmetic_side_effects)]
 
-/// Is a q-unit a tick? One comparison: both shifts are 0.
+/// Returns whether a q-unit is one tick, that is, whether both shifts are 0. Costs one comparison.
 #[inline(always)]
 pub(crate) const fn is_whole(shl: u8, shr: u8) -> bool {
     u16::from_ne_bytes([shl, shr]) == 0
 }
 
-/// The caller's clock in q-units, mod 2^64. A shift of 64 or more cannot be configured.
+/// Converts the caller's clock to q-units, mod 2^64. No valid limit has a shift of 64 or more.
 #[inline(always)]
 pub(crate) const fn now_q(now: u64, shl: u8, shr: u8) -> u64 {
     if is_whole(shl, shr) {
@@ -21,14 +21,14 @@ pub(crate) const fn now_q(now: u64, shl: u8, shr: u8) -> u64 {
     shifted(now, shl, shr)
 }
 
-/// As [`now_q`] without asking whether there is anything to shift.
+/// Converts the caller's clock to q-units like [`now_q`], but always shifts.
 #[inline(always)]
 pub(crate) const fn shifted(now: u64, shl: u8, shr: u8) -> u64 {
     now.wrapping_shr(shr as u32).wrapping_shl(shl as u32)
 }
 
-/// Ticks after `now` at which the q-clock has advanced by `q`. `q << shr` fits: `rate::at` and `window::at` checked
-/// H + S.
+/// Returns the ticks after `now` at which the q-clock has advanced by `q`, rounded up. `q << shr` cannot overflow,
+/// because `rate::at` and `window::at` have checked H + S.
 #[inline(always)]
 pub(crate) const fn ticks_up(q: u64, now: u64, shl: u8, shr: u8) -> u64 {
     if q == 0 || is_whole(shl, shr) {
@@ -40,13 +40,13 @@ pub(crate) const fn ticks_up(q: u64, now: u64, shl: u8, shr: u8) -> u64 {
     whole.wrapping_sub(now & 1u64.wrapping_shl(shr as u32).wrapping_sub(1))
 }
 
-/// A difference of q-units in ticks, rounded down. Any shift is taken modulo 64: a limit from C may be forged.
+/// Converts a difference of q-units to ticks, rounded down. Shifts count mod 64: a limit from C may be forged.
 #[inline(always)]
 pub(crate) const fn ticks_down(q: u64, shl: u8, shr: u8) -> u64 {
     q.wrapping_shr(shl as u32).wrapping_shl(shr as u32)
 }
 
-/// Ticks to q-units, rounded down; saturates at `u64::MAX`.
+/// Converts ticks to q-units, rounded down; saturates at `u64::MAX`.
 pub(crate) const fn ticks_to_q_down(ticks: u64, shl: u32, shr: u32) -> u64 {
     let q = ((ticks as u128) << shl) >> shr;
     if q > u64::MAX as u128 {
@@ -56,7 +56,7 @@ pub(crate) const fn ticks_to_q_down(ticks: u64, shl: u32, shr: u32) -> u64 {
     }
 }
 
-/// Ticks to q-units, rounded up; saturates at `u64::MAX`.
+/// Converts ticks to q-units, rounded up; saturates at `u64::MAX`.
 pub(crate) const fn ticks_to_q_up(ticks: u64, shl: u32, shr: u32) -> u64 {
     let part = (1u128 << shr).wrapping_sub(1);
     let q = ((ticks as u128) << shl).wrapping_add(part) >> shr;
@@ -67,7 +67,7 @@ pub(crate) const fn ticks_to_q_up(ticks: u64, shl: u32, shr: u32) -> u64 {
     }
 }
 
-/// `num / den` rounded up; saturates where `den` is 0, so that no division can panic.
+/// Returns `num / den`, rounded up. Returns `u128::MAX` if `den` is 0, so that no division can panic.
 pub(crate) const fn ceil_div(num: u128, den: u128) -> u128 {
     match num.checked_div(den) {
         Some(q) if q.wrapping_mul(den) == num => q,
@@ -84,11 +84,11 @@ pub(crate) const fn max(a: u64, b: u64) -> u64 {
     }
 }
 
-/// Ticks in whole seconds of a clock with this frequency, rounded up; without a frequency `u64::MAX`.
+/// Converts ticks to whole seconds of a clock with this frequency, rounded up; `u64::MAX` if that is 0.
 pub(crate) const fn seconds_up(ticks: u64, ticks_per_second: u64) -> u64 {
     match (ticks.checked_div(ticks_per_second), ticks.checked_rem(ticks_per_second)) {
         (Some(whole), Some(0)) => whole,
-        // A rest needs a divisor of 2 or more, so there is room for one more.
+        // A remainder needs a divisor of at least 2, so `whole` is at most half of `u64::MAX`.
         (Some(whole), Some(_)) => whole.wrapping_add(1),
         _ => u64::MAX,
     }

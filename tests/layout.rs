@@ -113,7 +113,7 @@ const FOLDERS: &[(&str, &str)] = &[
          share:              sync
          split:              axis
          waits:              sync
-         demand:             split lib
+         demand:             split
          line:               piece sync waits
          script:             split
          capacity_tests:     piece random demand
@@ -123,7 +123,7 @@ const FOLDERS: &[(&str, &str)] = &[
          answers:            sync verdict
          endpoint:           link map tls error
          limit_version:      axis sync share split script error lines
-         limit_versions:     sync limit_version lib
+         limit_versions:     sync split limit_version
          model_change_tests: piece model_tests limit_version
          store:              clock link map random script error endpoint
          node:               clock sync counts reserve split line lines verdict answers limit_version \

@@ -1,4 +1,4 @@
-//! The table beside a reference implementation in plain code, and the reference itself on every interleaving.
+//! The table against a reference implementation in plain code, and the reference itself in every interleaving.
 
 #[path = "reference/table.rs"]
 mod table;

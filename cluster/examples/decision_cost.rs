@@ -1,4 +1,4 @@
-//! Decides in one way, again and again, for valgrind to count:
+//! Makes one kind of decision again and again, for valgrind to count:
 //! `cargo run --release --example decision_cost -- redis://127.0.0.1:6379/ ROW`, where ROW is `lease`, `reserve` or
 //! `refused`.
 //!
@@ -8,15 +8,15 @@
 //!   refused    a key that the store has refused    one key
 //! ```
 //!
-//! The clock is read once before: what is counted is a decision, from key to verdict, with the loop around it. Which
-//! way was taken is looked at afterwards, so a row that leaves its way fails. `make count` counts all three.
+//! The clock is read once before, so the count is a decision, from key to verdict, with the loop around it. The program
+//! checks afterwards which way was taken, and fails if it was another one. `make count` counts all three.
 
 use std::error::Error;
 use std::time::Duration;
 
 use tatcell_cluster::{Cluster, LimitId, Metrics, SharedLimit};
 
-/// Decisions that are counted, and as many before them.
+/// The number of decisions that are counted, and of those before them.
 const N: u64 = 1 << 14;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (Some(url), Some(row)) = (arguments.next(), arguments.next()) else {
         return Err("usage: decision_cost URL ROW".into());
     };
-    // The reserve of the second one is nearly all of it.
+    // The reserve of the second one is nearly the whole limit.
     let (limit, keys) = match &*row {
         "lease" => (SharedLimit::new("row", 50_000_000, SECOND, 5_000_000_000).reserve(0, 0), 1),
         "reserve" => (SharedLimit::new("row", 100, SECOND, 100).reserve(900, 900), 4_096),
@@ -43,7 +43,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 std::thread::sleep(Duration::from_millis(10));
             }
         }
-        // The first ones are answered by the store, until a piece is held or a refusal known.
+        // The store answers the first ones, until a piece is held or a refusal is known.
         _ => {
             for _ in 0..20 {
                 let _ = node.acquire(limit, &keys[0], 1, 10 * SECOND);
@@ -56,7 +56,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let after = node.metrics();
     let taken = |of: fn(&Metrics) -> u64| of(&after) - of(&before);
     let (reserve, refused) = (taken(|m| m.passed_reserve), taken(|m| m.denied_cached));
-    // What passes by a line is not counted by the node.
+    // The node does not count what passes by a line.
     let expected = match &*row {
         "lease" => (2 * N, 0, 0),
         "reserve" => (2 * N, 2 * N, 0),
@@ -68,7 +68,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// What valgrind collects in; it knows the function by this name.
+/// Valgrind collects in this function, which it knows by its name.
 #[inline(never)]
 fn counted_decisions(node: &Cluster, limit: LimitId, keys: &[[u8; 8]], now: u64) -> u64 {
     counted(node, limit, keys, now)

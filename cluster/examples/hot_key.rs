@@ -1,5 +1,5 @@
-//! Two nodes share a limit of 10 000 a second for a key that both are asked about as fast as they can; prints what they
-//! decided, what passed, and how often the store was asked.
+//! Two nodes share a limit of 10 000 a second for a key, and each asks for it as fast as it can. Prints what they
+//! decided, what passed, and how often they asked the store.
 //!
 //! `cargo run --release -p tatcell-cluster --example hot_key -- redis://127.0.0.1:6379/`
 
@@ -36,7 +36,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Asks for one unit after the other; returns how many were decided and how many passed.
+/// Asks for one unit after another; returns how many requests were decided and how many passed.
 fn ask(node: &Cluster) -> (u64, u64) {
     let Some(limit) = node.limit("hot") else { return (0, 0) };
     let (mut decided, mut passed, end) = (0, 0, Instant::now() + TIME);

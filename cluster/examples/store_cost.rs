@@ -1,6 +1,6 @@
-//! What calls cost a store, and decisions a node: calls a second and round trips by how many go at once, processor time
-//! of the server by call, bytes a key, processor time of a decision by path; beside CL.THROTTLE where the server has
-//! redis-cell. It leaves keys that end by themselves, so give it a server of its own.
+//! Measures what calls cost a store, and decisions a node: calls per second and round trips by how many go at once, the
+//! server's processor time per call, bytes per key, the processor time of a decision by path; and CL.THROTTLE if the
+//! server has redis-cell. It leaves keys that expire by themselves, so give it a server of its own.
 //!
 //! `cargo run --release -p tatcell-cluster --example store_cost -- redis://127.0.0.1:6379/`
 
@@ -66,7 +66,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     node(&url)
 }
 
-/// Calls of one kind, so many at once: how many a second, how long it took, and what it cost the server.
+/// Makes calls of one kind, `depth` at once: how many per second, how long one took, and what it cost the server.
 fn timed(
     connection: &mut Connection,
     depth: usize,
@@ -105,8 +105,8 @@ fn info(connection: &mut Connection, name: &str) -> Result<f64, Box<dyn Error>> 
     Ok(field.ok_or("INFO lacks a line")?.parse()?)
 }
 
-/// Processor time of a decision by each path: a hot key that is leased, cold keys from the reserve, a key that is
-/// refused by what the store said.
+/// Measures the processor time of a decision on each path: a leased hot key, cold keys from the reserve, a key that the
+/// store has refused.
 fn node(url: &str) -> Result<(), Box<dyn Error>> {
     let limits = [
         SharedLimit::new("leased", 500_000_000, SECOND, 500_000_000).reserve(0, 0),
@@ -141,7 +141,7 @@ fn node(url: &str) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Processor time of this thread.
+/// Returns the processor time of this thread.
 fn cpu_ns() -> Result<u64, Box<dyn Error>> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
     Ok(text.split(' ').next().ok_or("no number")?.parse()?)

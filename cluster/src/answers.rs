@@ -1,7 +1,7 @@
-//! The answers to requests that were pending, in the order in which they came, until whoever asked takes them.
+//! The answers to requests that were pending, in the order in which they came, until the caller takes them.
 //!
-//! Each request that is given a token has a place from then on; where no place is left it is Overloaded, so the list
-//! has a bound and no answer is lost. The lock is held for a few instructions, by the store's thread and by who takes.
+//! Each request with a token reserves a place. If no place is left, the request is Overloaded: so the list has a bound,
+//! and no answer is lost. The store's thread and the caller who takes hold the lock for a few instructions.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
@@ -9,15 +9,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use crate::sync::{AtomicU32, Ordering};
 use crate::verdict::Completion;
 
-/// Places.
+/// The number of places.
 pub(crate) const PLACES: u32 = 4_096;
 
-/// Called by the store's thread when an answer has come.
+/// The store's thread calls this when an answer has come.
 pub(crate) type Wake = Box<dyn Fn() + Send + Sync>;
 
 pub(crate) struct Answers {
     list: Mutex<VecDeque<Completion>>,
-    /// Places that are taken: by requests under way, and by answers that wait.
+    /// Places in use: by requests under way, and by answers that nobody has taken yet.
     taken: AtomicU32,
     wake: Option<Wake>,
 }
@@ -27,7 +27,7 @@ impl Answers {
         Answers { list: Mutex::default(), taken: AtomicU32::new(0), wake }
     }
 
-    /// Takes a place; False: none is left.
+    /// Takes a place; returns false if none is left.
     pub(crate) fn reserve(&self) -> bool {
         // ORDERING: Relaxed; a bound.
         let took = self.taken.fetch_add(1, Ordering::Relaxed) < PLACES;
@@ -45,19 +45,19 @@ impl Answers {
 
     /// Puts an answer into its place.
     pub(crate) fn put(&self, completion: Completion) {
-        // A list, whatever a thread did that held it.
+        // If a thread panicked while it held the lock, the list is still a list.
         self.list.lock().unwrap_or_else(PoisonError::into_inner).push_back(completion);
         if let Some(wake) = &self.wake {
             wake();
         }
     }
 
-    /// Takes at most so many answers.
+    /// Takes at most `most` answers.
     pub(crate) fn take(&self, most: usize) -> Vec<Completion> {
         self.take_from(&mut self.list.lock().unwrap_or_else(PoisonError::into_inner), most).0
     }
 
-    /// As [`take`](Self::take) without waiting for the lock, and whether more are left: None where it is held.
+    /// Takes at most `most` answers, and says whether more are left. Does not wait: returns `None` if the lock is held.
     #[cfg_attr(not(feature = "capi"), allow(dead_code))]
     pub(crate) fn try_take(&self, most: usize) -> Option<(Vec<Completion>, bool)> {
         match self.list.try_lock() {

@@ -1,11 +1,11 @@
-//! Lengths on the time axis of the store, exact: whole microseconds and 2^-26 of them.
+//! Lengths on the time axis of the store, exact: whole microseconds and fractions of 2^-26.
 //!
 //! ```text
 //!   length in q-units of 2^-26 us (u128)      us = q >> 26  |  frac = q mod 2^26
 //! ```
 //!
-//! The script computes with such pairs, each half an integer below 2^53, so that doubles are exact; here one integer
-//! of 128 bits is both. The server's time in microseconds stays below 2^53 until the year 2255.
+//! The script computes with such pairs. Each half is an integer below 2^53, so doubles are exact. Here one integer of
+//! 128 bits holds both. The server's time in microseconds stays below 2^53 until the year 2255.
 
 /// Q-units in a microsecond.
 pub const Q_PER_US: u128 = 1 << 26;
@@ -13,22 +13,22 @@ pub const Q_PER_US: u128 = 1 << 26;
 /// Nanoseconds in a microsecond.
 const NS_PER_US: u128 = 1_000;
 
-/// A length of time, in q-units of 2^-26 microseconds.
+/// Holds a length of time, in q-units of 2^-26 microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span(u128);
 
 impl Span {
-    /// Makes a length of so many q-units.
+    /// Makes a length of `q` q-units.
     pub const fn from_q(q: u128) -> Span {
         Span(q)
     }
 
-    /// Tells the length in q-units.
+    /// Returns the length in q-units.
     pub const fn q(self) -> u128 {
         self.0
     }
 
-    /// Tells its whole microseconds; saturates at 2^64 - 1.
+    /// Returns the whole microseconds; saturates at 2^64 - 1.
     pub const fn us(self) -> u64 {
         let us = self.0 / Q_PER_US;
         if us > u64::MAX as u128 {
@@ -38,12 +38,12 @@ impl Span {
         }
     }
 
-    /// Tells what is left above the whole microseconds, in q-units.
+    /// Returns what is left above the whole microseconds, in q-units.
     pub const fn frac(self) -> u64 {
         (self.0 % Q_PER_US) as u64
     }
 
-    /// Tells the length in whole nanoseconds, rounded down; saturates at 2^64 - 1.
+    /// Returns the length in whole nanoseconds, rounded down; saturates at 2^64 - 1.
     pub const fn ns_down(self) -> u64 {
         let ns = self.0.saturating_mul(NS_PER_US) / Q_PER_US;
         if ns > u64::MAX as u128 {

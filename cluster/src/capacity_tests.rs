@@ -1,7 +1,7 @@
-//! What a store carries: the asks of a fleet, by playing the protocol of single keys of every popularity, and summing
-//! over all keys of a Zipf distribution. Nodes ask, place and spend by the shipped arithmetic ([`Demand`], [`Piece`],
-//! [`Word`], [`Split`]); the store grants as the script does, in integers of nanoseconds; arrivals are a Poisson stream
-//! that a balancer spreads evenly over all nodes, or over ten of them for each key; an answer takes 300 us.
+//! What a store carries: simulates single keys of every popularity, and sums the asks over a Zipf distribution of keys.
+//! Nodes ask, place and spend by the shipped arithmetic ([`Demand`], [`Piece`], [`Word`], [`Split`]). The store grants
+//! as the script does, in integers of nanoseconds. Arrivals are a Poisson stream, which a balancer spreads evenly over
+//! all nodes, or over ten of them for each key. An answer takes 300 us.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -15,7 +15,7 @@ const TRIP_NS: u64 = 300_000;
 /// The limit of each key.
 const RATE: f64 = 100.0;
 const BURST: f64 = 4_000.0;
-/// Arrivals of a key that are played at most.
+/// The most simulated arrivals of a key.
 const ARRIVALS: u64 = 30_000;
 
 #[derive(Default)]
@@ -27,32 +27,32 @@ struct Node {
     denied: u64,
     asking: bool,
     has_line: bool,
-    /// Of the reserve, units and when.
+    /// The reserve: its units, and when it had them.
     level: f64,
     at: u64,
 }
 
-/// What a key came to.
+/// The totals of one key.
 #[derive(Clone, Copy, Default)]
 struct Sums {
     arrivals: f64,
     passed: f64,
     reserve: f64,
     asks: f64,
-    /// Part of the time in which the store holds the key.
+    /// The share of the time in which the store holds the key.
     alive: f64,
 }
 
-/// Plays one key that all nodes together are asked for `per_second` times a second.
+/// Simulates one key that gets `per_second` requests a second from all nodes together.
 fn play(split: &Split, nodes: u64, per_second: f64, random: &mut Random) -> Sums {
-    // What passed, in a bucket of the whole limit: the bound holds here, too.
+    // What passed, in a bucket of the whole limit: the bound must hold here too.
     let (mut level, mut last, mut before) = (0.0f64, 0u64, 0.0);
     let mut all: HashMap<u64, Node> = HashMap::new();
     let mut answers: VecDeque<(u64, u64, u64, u64, u64)> = VecDeque::new();
     let (mut tat, mut now, mut sums, mut alive_ns) = (0u64, 1_000_000_000u64, Sums::default(), 0u64);
     let uniform = |random: &mut Random| (random.below(1 << 53) + 1) as f64 / (1u64 << 53) as f64;
     let (begun, lead_ns) = (now, split.lead.ns_down());
-    // Two drains of the debt at least, so that the first burst is not all.
+    // At least two drains of the debt, so that the first burst does not dominate.
     let arrivals = ((split.lead.ns_down() as f64 * 4e-9 * per_second) as u64).clamp(200, ARRIVALS);
     for _ in 0..arrivals {
         now += (-uniform(random).ln() * 1e9 / per_second).min(1e15) as u64;
@@ -60,7 +60,7 @@ fn play(split: &Split, nodes: u64, per_second: f64, random: &mut Random) -> Sums
             answers.pop_front();
             let node = all.entry(id).or_default();
             node.asking = false;
-            // At the store half way.
+            // The ask reaches the store halfway.
             let at = due - TRIP_NS / 2;
             let lead = tat.saturating_sub(at);
             let fit = lead_ns.saturating_sub(lead) / split.unit_ns;
@@ -134,7 +134,7 @@ fn play(split: &Split, nodes: u64, per_second: f64, random: &mut Random) -> Sums
             }
         }
         if !refused(node) {
-            // Whoever waits is answered a round trip later; who passes then is part of what was granted.
+            // A request that waits is answered a round trip later; if it passes, it is part of what was granted.
             ask(node, 1, &mut sums);
         }
     }
@@ -142,7 +142,7 @@ fn play(split: &Split, nodes: u64, per_second: f64, random: &mut Random) -> Sums
     sums
 }
 
-/// Sums over all keys: the first ten ranks each, then ranges that double, by the one in their middle.
+/// Sums over all keys: the first ten ranks one by one, then ranges that double, each by its middle rank.
 fn fleet(limit: &SharedLimit, nodes: u32, of_a_key: u64, keys: f64, per_second: f64) -> (Sums, f64) {
     let split = limit.split(nodes, Duration::from_millis(4)).expect("a limit");
     assert!(!split.strict, "its hold is too short to be leased");
@@ -176,7 +176,7 @@ fn capacity_of_a_store_is_a_small_part_of_the_decisions() {
         (1_000, 10, 1e9, 1e6, 0.5),
         (1_000, 10, 1e9, 1e7, 0.5),
     ] {
-        // Of clients: 100 a second, 4000 at once, so that each of 1000 nodes has one by its reserve.
+        // A limit for clients: 100 a second, 4000 at once, so that each of 1000 nodes has one unit in its reserve.
         let limit = SharedLimit::new("x", RATE as u64, Duration::from_secs(1), BURST as u64);
         let (sums, alive) = fleet(&limit, nodes, of_a_key, keys, per_second);
         let (asks, reserve) = (sums.asks / sums.arrivals, sums.reserve / sums.arrivals);

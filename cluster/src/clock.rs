@@ -1,4 +1,4 @@
-//! The clock of decisions: the system's, running while it sleeps where there is such a one, in nanoseconds.
+//! The clock of decisions, in nanoseconds: a system clock that runs during suspend, if there is one.
 
 use tatcell::host::{now_ns, Clock, HostError};
 
@@ -6,7 +6,7 @@ use tatcell::host::{now_ns, Clock, HostError};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NodeClock {
     clock: Clock,
-    /// What it read then, less a second, so that no hold reaches below 0.
+    /// Its first reading, less a second, so that no hold reaches below 0.
     start: u64,
 }
 
@@ -16,24 +16,24 @@ impl NodeClock {
         Ok(NodeClock { clock, start: now_ns(clock)?.saturating_sub(1_000_000_000) })
     }
 
-    /// Reads the clock: nanoseconds since the machine started. 0 where the system refuses, which it did not at first.
+    /// Reads the clock: nanoseconds since the machine started. Returns 0 if the system suddenly refuses.
     #[inline]
     pub(crate) fn read(&self) -> u64 {
         now_ns(self.clock).unwrap_or(0)
     }
 
-    /// Turns a reading into nanoseconds since a second before the node started.
+    /// Converts a reading to nanoseconds since a second before the node started.
     #[inline]
     pub(crate) fn of(&self, reading: u64) -> u64 {
         reading.saturating_sub(self.start)
     }
 
-    /// Turns those into a reading.
+    /// Converts such nanoseconds back to a reading.
     pub(crate) fn reading(&self, now: u64) -> u64 {
         now.saturating_add(self.start)
     }
 
-    /// Sets the clock, as no system does that runs while it sleeps.
+    /// Sets the clock. No system sets a clock that runs during suspend.
     #[cfg(all(test, not(tatcell_cluster_loom)))]
     pub(crate) fn set_forward(&mut self, ns: i64) {
         self.start = self.start.saturating_add_signed(-ns);

@@ -12,11 +12,10 @@ use crate::split::SharedLimit;
 use crate::sync::Ordering;
 use crate::verdict::{ChangeError, Completion, Verdict};
 
-/// One node of those that share limits: decides by itself what it holds units for, and asks the store for more.
+/// Represents a node of those that share limits: decides by itself while it holds units, and asks the store for more.
 ///
-/// Any number of threads may use it at once. Every call but [`acquire`](Cluster::acquire),
-/// [`change`](Cluster::change) and [`shutdown`](Cluster::shutdown), which wait up to their timeouts, returns without
-/// waiting for anything.
+/// Any number of threads may use it at once. Only [`acquire`](Cluster::acquire), [`change`](Cluster::change) and
+/// [`shutdown`](Cluster::shutdown) wait, up to their timeouts. All other calls return without waiting for anything.
 ///
 /// ```no_run
 /// use std::time::Duration;
@@ -40,7 +39,7 @@ pub struct Cluster {
     thread: Option<JoinHandle<()>>,
 }
 
-/// A limit of a [`Cluster`].
+/// Identifies a limit of a [`Cluster`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LimitId(pub(crate) usize);
 
@@ -59,48 +58,47 @@ impl Cluster {
         self.node.clock.read()
     }
 
-    /// Decides a request of this key, of any bytes, without waiting.
+    /// Decides a request for this key, which may be any bytes, without waiting.
     ///
-    /// [`Verdict::Pending`] means that units were asked for and will be there a round trip later, for whoever asks
-    /// then. A strict limit is decided by [`submit`](Cluster::submit) or [`acquire`](Cluster::acquire): here it passes
-    /// from the reserve, is denied by what the store said before, or is Pending with nothing asked. A cost of 0 looks:
-    /// it is denied while the key was refused, passes else, and neither charges nor asks.
+    /// [`Verdict::Pending`] means that the node has asked for units; a request that comes a round trip later finds
+    /// them. For a strict limit use [`submit`](Cluster::submit) or [`acquire`](Cluster::acquire). Here such a limit
+    /// passes from the reserve, is denied if the store refused before, or is Pending without an ask. A cost of 0 only
+    /// peeks: it is denied while a refusal of the key holds, and passes otherwise; it neither charges nor asks.
     ///
     /// # Cost
-    /// One or two compare-and-swaps; where units run out also an allocation and a place in a queue.
+    /// One or two compare-and-swaps. If units run out, also an allocation and a place in a queue.
     pub fn check(&self, limit: LimitId, key: &[u8], cost: u64) -> Verdict {
         self.check_at(limit, key, cost, self.now())
     }
 
-    /// Decides as [`check`](Cluster::check) does, by a reading of the clock that serves many requests. An older reading
-    /// is stricter, never laxer.
+    /// Decides like [`check`](Cluster::check), with a clock reading that serves many requests. An older reading is
+    /// stricter, never laxer.
     pub fn check_at(&self, limit: LimitId, key: &[u8], cost: u64, reading: u64) -> Verdict {
         self.node.decide(limit.0, key, cost, reading, None::<fn() -> Waiter>)
     }
 
-    /// Decides as [`check`](Cluster::check) does; where it is Pending the answer comes with this token among those of
-    /// [`drain`](Cluster::drain).
-    /// Tokens are the caller's; at most 4096 answers are under way or wait to be taken, and more are
-    /// [`Verdict::Overloaded`].
+    /// Decides like [`check`](Cluster::check). If the verdict is Pending, [`drain`](Cluster::drain) later returns the
+    /// answer with this token. The caller chooses the tokens. At most 4096 answers are under way or not yet drained;
+    /// further requests are [`Verdict::Overloaded`].
     pub fn submit(&self, limit: LimitId, key: &[u8], cost: u64, token: u64) -> Verdict {
         self.submit_at(limit, key, cost, self.now(), token)
     }
 
-    /// Decides as [`submit`](Cluster::submit) does, by a reading of the clock that serves many requests.
+    /// Decides like [`submit`](Cluster::submit), with a clock reading that serves many requests.
     pub fn submit_at(&self, limit: LimitId, key: &[u8], cost: u64, reading: u64, token: u64) -> Verdict {
         self.node.decide(limit.0, key, cost, reading, Some(|| Waiter::Token(token)))
     }
 
-    /// Moves the answers that have come to the end of a list.
+    /// Appends the answers that have come to `into`.
     ///
     /// # Concurrency
-    /// The list of answers is behind a lock that the store's thread and drains hold for a few instructions.
+    /// A lock protects the list of answers; the store's thread and `drain` hold it for a few instructions.
     pub fn drain(&self, into: &mut Vec<Completion>) {
         into.append(&mut self.node.answers.take(usize::MAX));
     }
 
-    /// Decides a request, and waits for the store's answer where it must, but no longer than `timeout`: then it is
-    /// [`Verdict::Pending`], and what may still be granted for it lapses or is given back.
+    /// Decides a request, and waits for the store's answer if it must, up to `timeout`. After that it returns
+    /// [`Verdict::Pending`]; units that are granted for it later lapse or are given back.
     pub fn acquire(&self, limit: LimitId, key: &[u8], cost: u64, timeout: Duration) -> Verdict {
         let mut answer = None;
         let waiter = || {
@@ -117,7 +115,7 @@ impl Cluster {
         }
     }
 
-    /// Decides as [`acquire`](Cluster::acquire) does, without a thread that waits. Dropping it is as its timeout.
+    /// Decides like [`acquire`](Cluster::acquire), without blocking a thread. To drop the future is to time out.
     ///
     /// Needs the feature `tokio`, and a runtime with time.
     #[cfg(feature = "tokio")]
@@ -139,15 +137,15 @@ impl Cluster {
         }
     }
 
-    /// Changes the limit of this name on all nodes: rate, burst and reserves. Returns after how long it is in force, on
-    /// all of them at once: that of [`change_delay`](crate::Builder::change_delay), in which they hear of it; one that
-    /// does not, holds nothing by then. Units that were admitted before count as that many of the new limit.
+    /// Changes the limit of this name on all nodes: rate, burst and reserves. Returns the time after which it is in
+    /// force, on all of them at once: [`change_delay`](crate::Builder::change_delay). A node that has not learned of
+    /// the change by then holds nothing. Units admitted before count as that many of the new limit.
     ///
-    /// Waits for the store's thread, no longer than `timeout`. A change stays while nodes run, and for a minute after
-    /// the last of them: write it into the configuration too.
+    /// Waits for the store's thread, up to `timeout`. A change stays while nodes run, and for a minute after the last
+    /// one stops: write it into the configuration too.
     ///
     /// # Errors
-    /// [`ChangeError`] says why it was not made.
+    /// [`ChangeError`] says why the change was not made.
     pub fn change(&self, to: SharedLimit, timeout: Duration) -> Result<Duration, ChangeError> {
         let limit = self.limit(to.name()).ok_or(ChangeError::Unknown)?.0;
         to.split(self.node.nodes, Duration::ZERO).map_err(ChangeError::Limit)?;
@@ -158,7 +156,7 @@ impl Cluster {
         told.recv_timeout(timeout).unwrap_or(Err(ChangeError::Unanswered))
     }
 
-    /// Tells what a limit is now.
+    /// Returns the limit as it is now.
     pub fn in_force(&self, limit: LimitId) -> SharedLimit {
         let schedule = self.node.limits[limit.0].versions.load();
         match schedule.at(self.node.clock.now()) {
@@ -167,21 +165,21 @@ impl Cluster {
         }
     }
 
-    /// Tells how many units of a key this node would pass now without asking: what its line holds, and its reserve. The
-    /// fleet may have more.
+    /// Returns how many units of a key this node would pass now without asking: those of its line and of its reserve.
+    /// All nodes together may have more.
     pub fn left(&self, limit: LimitId, key: &[u8]) -> u64 {
         self.node.left(limit.0, key, self.now())
     }
 
-    /// Tells what was counted.
+    /// Returns the counters.
     pub fn metrics(&self) -> Metrics {
         // ORDERING: Relaxed; a value.
         let up = self.node.up.load(Ordering::Relaxed) != 0;
         self.node.counts.read(up, self.node.right.holds(self.node.clock.now()))
     }
 
-    /// Closes the node: gives back what it holds, lets its slot go, and answers whoever waits. Returns whether that was
-    /// done in time; else it ends by itself, and what is held lapses.
+    /// Closes the node: gives back the units that it holds, releases its slot, and answers all waiting callers. Returns
+    /// whether that was done in time. If not, it goes on by itself, and what is still held lapses.
     pub fn shutdown(mut self, timeout: Duration) -> bool {
         self.close();
         let until = Instant::now() + timeout;
@@ -202,7 +200,7 @@ impl Cluster {
 }
 
 impl Drop for Cluster {
-    /// As [`shutdown`](Cluster::shutdown), without waiting.
+    /// Starts a [`shutdown`](Cluster::shutdown), without waiting for it.
     fn drop(&mut self) {
         self.close();
     }

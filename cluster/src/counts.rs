@@ -1,11 +1,11 @@
-//! What a node counts, and how it is told.
+//! The counters of a node, and their text form.
 
 use crate::sync::{AtomicU64, Ordering};
 
 macro_rules! counts {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// Counters of a node, since it was opened. What was passed by a lease line is not counted: that is the path
-        /// that touches nothing shared.
+        /// Counts what a node has done since it was opened. Requests that pass by a lease line are not counted, because
+        /// that path touches no shared memory.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         #[non_exhaustive]
         pub struct Metrics {
@@ -31,7 +31,7 @@ macro_rules! counts {
         }
 
         impl Metrics {
-            /// Writes them in the text format of Prometheus.
+            /// Writes the counters in the text format of Prometheus.
             pub fn prometheus(&self, out: &mut impl std::fmt::Write) -> std::fmt::Result {
                 $(writeln!(out, concat!("tatcell_cluster_", stringify!($name), "_total {}"), self.$name)?;)*
                 writeln!(out, "tatcell_cluster_up {}", u8::from(self.up))?;
@@ -62,23 +62,23 @@ counts! {
     overloaded,
     /// Calls that asked for units.
     asks,
-    /// Grants, and the units of all of them.
+    /// Asks that were granted.
     grants,
     /// Units granted.
     granted_units,
     /// Asks that were refused.
     refusals,
-    /// Grants that found two pieces held, and lapse.
+    /// Grants that found two pieces held, and so lapse.
     unplaced,
     /// Units given back.
     given_back,
     /// Batches that the store answered.
     batches,
-    /// Nanoseconds that they took.
+    /// Nanoseconds that those batches took.
     batch_ns,
-    /// Calls that were sent again because the store did not have the script.
+    /// Calls that were sent again, because the store did not have the script.
     no_script,
-    /// Calls that were sent again to another server of a Redis Cluster.
+    /// Calls that were sent again, to another server of a Redis Cluster.
     redirected,
     /// Calls without an answer that decides.
     faults,
@@ -88,7 +88,7 @@ counts! {
     changes,
 }
 
-/// One more.
+/// Counts one.
 #[inline]
 pub(crate) fn count(counter: &AtomicU64) {
     add(counter, 1);

@@ -1,11 +1,11 @@
-//! How much to ask for, and for how long a refusal counts. Pure; kept by the store's thread, one for each line.
+//! How many units to ask for, and how long a refusal counts. Pure; the store's thread keeps one for each line.
 
 use crate::split::Split;
 
 /// What the store's thread remembers about a line.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Demand {
-    /// Whose it is; that of another key, or of the key under another version of the limit, begins anew.
+    /// The owner; another key, or the key under another version of the limit, starts anew.
     pub tag: u64,
     pub version: u64,
     /// The key, and its value in the store after the last grant.
@@ -18,19 +18,19 @@ pub(crate) struct Demand {
     refusals: u32,
 }
 
-/// What waits for the answer.
+/// The requests that wait for the answer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Waiting {
-    /// All units.
+    /// The units of all of them.
     pub units: u64,
     /// Units of the largest request.
     pub largest: u64,
 }
 
-/// Shortest and longest time that an ask provides for.
+/// The shortest and the longest time that an ask provides for.
 const SPAN_NS: (f64, f64) = (2e6, 1e9);
 
-/// Most refusals in a row that lengthen the wait.
+/// The most refusals in a row that lengthen the wait.
 const MAX_REFUSALS: u32 = 3;
 
 impl Demand {
@@ -38,13 +38,13 @@ impl Demand {
         Demand { tag, version, key, ..Demand::default() }
     }
 
-    /// Nanoseconds for which a piece is of use: it may wait for its beginning, and then for the hold.
+    /// Returns for how many nanoseconds a piece is useful: the wait until it begins, and then the hold.
     fn span_ns(&self, split: &Split) -> f64 {
         (split.hold_ns as f64 + self.lead_us as f64 * 1e3).clamp(SPAN_NS.0, SPAN_NS.1)
     }
 
-    /// Units wanted and the fewest that are of use: what will be spent before it lapses, half as much again, and at
-    /// most twice the last time's.
+    /// Returns the units wanted and the fewest that are useful: what will be spent before it lapses and half as much
+    /// again, but at most twice as much as the last time.
     pub(crate) fn ask(&mut self, split: &Split, waiting: Waiting, offered: u64, now: u64) -> (u64, u64) {
         if self.asked_at != 0 {
             let ns = now.saturating_sub(self.asked_at).max(1_000_000) as f64;
@@ -60,15 +60,15 @@ impl Demand {
         (want, min)
     }
 
-    /// Takes note of a grant. True: more than a unit or two will be needed before it lapses, so the next piece is asked
-    /// for while this one is spent.
+    /// Records a grant. Returns true if more than a unit or two will be needed before it lapses: then the next piece is
+    /// asked for while this one is spent.
     pub(crate) fn granted(&mut self, split: &Split, lead_us: u64) -> bool {
         (self.lead_us, self.refusals) = (lead_us, 0);
         self.per_second * self.span_ns(split) >= 2e9
     }
 
-    /// Takes note of a refusal; returns how much longer than the store says it counts at most, in nanoseconds: nodes do
-    /// not come back at one instant, and later each time.
+    /// Records a refusal. Returns by how many nanoseconds at most it counts longer than the store says: so nodes do not
+    /// come back all at one instant, and come later each time.
     pub(crate) fn refused(&mut self, split: &Split, min: u64, lead_us: u64) -> u64 {
         self.lead_us = lead_us;
         let spread = (min.saturating_mul(split.unit_ns) << self.refusals) / 2;
@@ -80,7 +80,7 @@ impl Demand {
 #[cfg(all(test, not(tatcell_cluster_loom)))]
 mod tests {
     use super::*;
-    use crate::SharedLimit;
+    use crate::split::SharedLimit;
     use std::time::Duration;
 
     fn split() -> Split {
@@ -93,7 +93,7 @@ mod tests {
         let (split, mut demand) = (split(), Demand::default());
         let mut asks = Vec::new();
         for turn in 1..=8u64 {
-            // 5000 a second are offered.
+            // 5000 units a second are offered.
             asks.push(demand.ask(&split, Waiting::default(), 50, turn * 10_000_000).0);
         }
         // 1.5 times 5000 a second for a hold of 12.5 ms.

@@ -1,5 +1,5 @@
-//! Where the store is: a URL, who logs in, and finding and connecting the servers. Everything here waits for the
-//! network, so it runs when a node is opened or on a thread of its own.
+//! Where the store is: its URL and logins, and how to find its servers and connect to them. Everything here waits for
+//! the network, so it runs while a node is opened, or on a thread of its own.
 //!
 //! ```text
 //!   redis://[user:password@]host[:port][/database]                        a single server
@@ -29,20 +29,20 @@ pub(crate) enum Shape {
     Cluster,
 }
 
-/// User and password; an empty user is the default one.
+/// A user and a password; an empty user is the default one.
 #[derive(Clone)]
 pub(crate) struct Login {
     pub user: String,
     pub password: String,
 }
 
-/// Where the store is, and how to get in.
+/// The place of the store, and the logins for it.
 #[derive(Clone)]
 pub(crate) struct Endpoint {
     pub shape: Shape,
     /// The addresses that were given.
     pub given: Vec<ConnectionAddr>,
-    /// How servers that hold keys are greeted, and how sentinels are.
+    /// The connection settings for servers that hold keys, and for sentinels.
     info: ConnectionInfo,
     sentinel: ConnectionInfo,
     #[cfg(feature = "tls")]
@@ -54,7 +54,7 @@ const SENTINEL_PORT: u16 = 26_379;
 const SERVER_PORT: u16 = 6_379;
 
 impl Endpoint {
-    /// Reads a URL.
+    /// Parses a URL.
     pub(crate) fn read(url: &str, timeout: Duration) -> Result<Endpoint, OpenError> {
         let wrong = |why: &str| OpenError::Url(why.to_owned());
         let of = |url: &str| {
@@ -88,7 +88,7 @@ impl Endpoint {
         let mut given = Vec::new();
         let mut first = None;
         for host in hosts.split(',') {
-            // Behind the bracket of an IPv6 address.
+            // The part after the bracket of an IPv6 address.
             let has_port = host.rsplit(']').next().is_some_and(|end| end.contains(':'));
             let host = if has_port { host.to_owned() } else { format!("{host}:{port}") };
             let info = of(&format!("{scheme}://{login}{host}/{database}"))?;
@@ -112,7 +112,7 @@ impl Endpoint {
         }
     }
 
-    /// Servers, or else sentinels, are greeted by this user.
+    /// Sets the login for the servers, or for the sentinels.
     pub(crate) fn log_in(&mut self, login: &Login, sentinels: bool) {
         let info = if sentinels { &mut self.sentinel } else { &mut self.info };
         let mut settings = info.redis_settings().clone().set_password(&login.password);
@@ -125,11 +125,11 @@ impl Endpoint {
     #[cfg(feature = "tls")]
     pub(crate) fn set_tls(&mut self, tls: Tls) -> Result<(), OpenError> {
         self.tls = Some(tls);
-        // A certificate that cannot be read is an error now, not at the first connection.
+        // Reports a certificate that cannot be read now, not at the first connection.
         self.client(&self.info, &self.given[0]).map(drop).map_err(|e| OpenError::Certificate(e.to_string()))
     }
 
-    /// The address of a server of this store: with TLS where the store has it.
+    /// Returns the address of a server of this store, with TLS if the store has it.
     pub(crate) fn address(&self, host: &str, port: u16) -> ConnectionAddr {
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
         match self.info.addr() {
@@ -140,7 +140,7 @@ impl Endpoint {
         }
     }
 
-    /// The address that a server names to go to; where it names no host, its own.
+    /// Returns the address that a server redirects to. If it names no host, its own host is meant.
     pub(crate) fn named(&self, by: &ConnectionAddr, name: &str) -> Option<ConnectionAddr> {
         let (host, port) = name.rsplit_once(':')?;
         let host = if matches!(host, "" | "?") { host_of(by)? } else { host };
@@ -159,7 +159,7 @@ impl Endpoint {
         Client::open(info)
     }
 
-    /// Connects to a server that holds keys; of a primary that sentinels name, only where it says that it is one.
+    /// Connects to a server that holds keys. A primary that sentinels name must say itself that it is one.
     pub(crate) fn connect(&self, at: &ConnectionAddr) -> RedisResult<Link> {
         let mut link = Link::open(&self.client(&self.info, at)?, self.timeout)?;
         link.query::<Value>(&redis::cmd("PING"))?;
@@ -173,7 +173,7 @@ impl Endpoint {
         Ok(link)
     }
 
-    /// Finds the servers that hold keys. `known` are those of before, which are asked as well as those given.
+    /// Finds the servers that hold keys. It asks the `known` ones of before as well as those given.
     pub(crate) fn find(&self, known: &[ConnectionAddr]) -> Result<Map, OpenError> {
         match &self.shape {
             Shape::Single => Ok(Map::of_one(self.given[0].clone())),
@@ -182,7 +182,7 @@ impl Endpoint {
         }
     }
 
-    /// The primary that most of the sentinels name that answer.
+    /// Returns the primary that most of the answering sentinels name.
     fn ask_sentinels(&self, name: &str) -> Result<Map, OpenError> {
         let ask = redis::cmd("SENTINEL").arg("get-master-addr-by-name").arg(name).to_owned();
         let (mut votes, mut unknown, mut trouble) = (Vec::<(ConnectionAddr, u32)>::new(), false, None);
@@ -200,7 +200,7 @@ impl Endpoint {
                 Err(error) => trouble = Some(OpenError::at(at, error)),
             }
         }
-        // The first of equals.
+        // Of equals, the first.
         let most = votes.into_iter().rev().max_by_key(|(_, votes)| *votes);
         match (most, trouble) {
             (Some((at, _)), _) => Ok(Map::of_one(at)),

@@ -9,13 +9,13 @@ use tatcell::TableError;
 use crate::script::Fault;
 use crate::split::LimitError;
 
-/// Why a node cannot be opened, and what to do about it.
+/// Says why a node cannot be opened, and what to do about it.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// The URL of the store cannot be read.
+    /// The URL of the store cannot be parsed.
     Url(String),
-    /// No limit was given, or two of one name.
+    /// No limit was given, or two have the same name.
     Limits,
     /// A limit cannot be shared.
     Limit {
@@ -30,36 +30,36 @@ pub enum OpenError {
     Host(HostError),
     /// The table of a reserve cannot be made.
     Reserve(TableError),
-    /// Nothing answers there, or not in time.
+    /// Nothing answers at the address, or not in time.
     Unreachable(String),
-    /// The password is wrong, or the user may not do what is needed.
+    /// The password is wrong, or the user lacks a right.
     Refused(String),
     /// A certificate is not trusted or cannot be read.
     Certificate(String),
     /// The store is too old.
     TooOld(String),
-    /// The store is a node of a Redis Cluster, and a single server was named.
+    /// The URL names a single server, and the store is a node of a Redis Cluster.
     ClusterMode,
-    /// The store is no Redis Cluster, and one was named; or none of its hash slots is served.
+    /// The URL names a Redis Cluster, and the store is none; or none of its hash slots is served.
     NotACluster(String),
-    /// Sentinels were named, and what answers is none.
+    /// The URL names sentinels, and a server that is none answers.
     NotSentinels(String),
     /// The sentinels know no primary of this name.
     UnknownPrimary(String),
-    /// A single server was named, and it is a sentinel.
+    /// The URL names a single server, and it is a sentinel.
     Sentinel,
     /// The store is a replica.
     Replica,
     /// The prefix is in use with other parameters.
     OtherParameters {
-        /// Of which limit.
+        /// The name of the limit.
         name: String,
         /// What this node was given.
         ours: String,
         /// What the others were given.
         theirs: String,
     },
-    /// The store answers something else than it should.
+    /// The store gives an unexpected answer.
     Store(String),
 }
 
@@ -128,14 +128,14 @@ impl fmt::Display for OpenError {
 impl std::error::Error for OpenError {}
 
 impl OpenError {
-    /// The error for a server's answer, or for its silence.
+    /// Returns the error for a server's answer, or for its silence.
     pub(crate) fn at(at: &ConnectionAddr, error: RedisError) -> OpenError {
         OpenError::of(Fault::of(&error), format!("{at}: {error}"))
     }
 
     pub(crate) fn of(fault: Fault, said: String) -> OpenError {
         match fault {
-            // The name of rustls for an end that it does not trust, and of an end that does not trust us.
+            // rustls reports this if it does not trust the other end, or the other end does not trust it.
             Fault::Lost if said.contains("ertificate") => OpenError::Certificate(said),
             Fault::Lost => OpenError::Unreachable(said),
             Fault::Refused => OpenError::Refused(said),

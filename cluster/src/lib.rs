@@ -1,11 +1,11 @@
 //! Limits of tatcell that several machines share through Redis or Valkey, and still decide without a round trip.
 //!
-//! A node is granted *pieces of a key's time axis* and spends them by itself; each node also has a small *reserve* of
-//! its own, which the store does not give out. Whatever is delayed, lost or killed, every key is admitted at most `R w
-//! + B` units in any window w by all nodes together; what a store that lies adds to it is stated in `docs/CLUSTER.md`.
+//! The store grants a node *pieces of a key's time axis*, which the node spends by itself. Each node also has a small
+//! *reserve* of its own, which the store does not grant. Whatever is delayed, lost or killed, all nodes together admit
+//! at most `R w + B` units of a key in any window w. `docs/CLUSTER.md` states what a store that lies adds to that.
 //!
 //! - [`Cluster`]: a node. [`SharedLimit`]: a limit. [`Verdict`]: the answer. [`Down`]: what happens without the store.
-//! - [`Split`]: how a limit is divided, and which form it has. [`script`]: what runs in the store.
+//! - [`Split`]: how a limit is divided, and which form it has. [`script`]: the scripts that run in the store.
 
 mod answers;
 mod axis;

@@ -6,25 +6,23 @@
 //!                      |<---------- delay ---------->  denied
 //! ```
 //!
-//! A change is written into the limit's mark in the store, to be in force `delay` later. Every node looks at the mark
-//! three times in that time, and **what a node holds of a limit is of use only for `delay` after it last saw its
-//! mark**. So when the change is in force, each node either knows of it or holds nothing: no unit of before is spent
-//! beside one of after. A request goes by its reading; those that a round trip and the clocks leave in doubt are
-//! denied.
+//! A change is written into the limit's mark in the store, to be in force `delay` later. Every node reads the mark
+//! three times in that time, and **what a node holds of a limit may be spent only for `delay` after it last read the
+//! mark**. So when the change is in force, each node either knows of it or holds nothing: no old unit is spent next to
+//! a new one. The clock reading of a request selects the version. A round trip and the clocks leave some readings in
+//! doubt; their requests are denied.
 //!
-//! The lines of a limit are found by tags of its version, so what was granted before is not found any more. A debt in
-//! the store keeps its units, and is at most the full one. A reserve that changes begins empty: it is of use once it
-//! would have filled.
+//! The tag of a line depends on the version, so nothing finds what was granted before. A debt in the store keeps its
+//! units, but is at most the full debt. A reserve that changes starts empty, and may be spent once it would be full.
 //!
-//! **Bound.** Count the key's axis in units, A(t) being what drained until t, at the rate of each moment, and let the
-//! change lie within [s, s + w]. A debt that was cut to the full one: R w and B of before pass until the change, and
-//! from the full debt on no more than R of after for the rest. Else intervals of before start above A(s) - hold R,
-//! those of after at or above A of the change, all are disjoint, and all end at or below A(s + w) + M R. So at most
-//! R w + B pass, by the larger of both rates and of both bursts; where a leased limit becomes strict, which pays no
-//! hold, an eighth of the burst of before more. Reserves: one that starts empty adds its rate. (All by parts: the
-//! larger of both parts of the store, and the larger of both reserves.) Windows before and after the change have their
-//! own R w + B; an ask of before that the store comes to late lets that key drain at the rate of before until the next
-//! ask of it.
+//! **Bound.** Count the key's axis in units: A(t) is what has drained until t, at the rate of each moment. Let the
+//! change lie within [s, s + w]. If a debt was cut to the full one: until the change R w + B of the old limit pass, and
+//! from the full debt on at most R of the new limit for the rest. Otherwise the old intervals start above A(s) - hold
+//! R, the new ones at or above A of the change, all are disjoint, and all end at or below A(s + w) + M R. So at most R
+//! w + B pass, with the larger of both rates and of both bursts. If a leased limit becomes strict, which pays no hold,
+//! add an eighth of the old burst. A reserve that starts empty adds its rate. (All by parts: the larger of both parts
+//! of the store, and the larger of both reserves.) Windows before and after the change have their own R w + B. If the
+//! store gets an old ask late, that key drains at the old rate until its next ask.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -49,11 +47,11 @@ pub(crate) struct LimitVersion {
     pub split: Split,
     pub share: Share,
     pub reserve: Option<(Table<'static>, TableLimit)>,
-    /// From when the reserve may be spent, nanoseconds.
+    /// The time from which the reserve may be spent, nanoseconds.
     pub reserve_from: u64,
 }
 
-/// The version in force, and the one that follows.
+/// The version in force, and the next one.
 pub(crate) struct Schedule {
     pub now: Arc<LimitVersion>,
     pub next: Option<Next>,
@@ -65,7 +63,7 @@ pub(crate) struct Next {
     pub between: Between,
 }
 
-/// When a change comes into force: not before `early`, and at `late` it is, nanoseconds.
+/// The time at which a change comes into force, nanoseconds: not before `early`, and no later than `late`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Between {
     pub early: u64,
@@ -85,7 +83,7 @@ pub(crate) struct Maker {
     pub round_trip: Duration,
     pub keys: usize,
     pub delay: Duration,
-    /// Memory of reserves, which stays: used again by each version that fits one of them.
+    /// The tables of reserves, whose memory stays allocated: a version that fits one of them uses it again.
     pub tables: Vec<Table<'static>>,
 }
 
@@ -94,22 +92,22 @@ impl LimitVersion {
         self.number == number && self.text == text
     }
 
-    /// The tag of a key's line: a hash of the key, other for each version.
+    /// Returns the tag of a key's line: a hash of the key, different for each version.
     #[inline]
     pub(crate) fn tag(&self, hash: u64) -> u64 {
         (hash ^ self.number.wrapping_mul(0x9e37_79b9_7f4a_7c15)) | 1
     }
 
-    /// After how many nanoseconds without a grant nothing is owed.
+    /// Returns the nanoseconds without a grant after which nothing is owed.
     pub(crate) fn drained_ns(&self) -> u64 {
         self.split.lead.ns_down().saturating_add(self.split.hold_ns)
     }
 
-    /// Time until this cost may be asked for again, if an earlier answer refuses it. An end further away than any
-    /// answer is a clock that stepped back.
+    /// Returns the time until this cost may be asked for again, if an earlier answer refuses it. An end further away
+    /// than any answer comes from a clock that stepped back.
     #[inline]
     pub(crate) fn denied(&self, found: Found<'_>, now: u64, cost: u64) -> Option<Duration> {
-        // ORDERING: Relaxed; a time. At worst an ask goes out that need not.
+        // ORDERING: Relaxed; a time. At worst an unnecessary ask goes out.
         let base = found.line.denied.load(Ordering::Relaxed);
         let split = &self.split;
         let until = base.saturating_add(cost.max(split.min).saturating_mul(split.unit_ns));
@@ -129,7 +127,7 @@ impl Schedule {
         }
     }
 
-    /// Whether a reader would not notice if this schedule were replaced by the other.
+    /// Returns whether no reader would notice if the other schedule replaced this one.
     pub(crate) fn is(&self, other: &Schedule) -> bool {
         let next = match (&self.next, &other.next) {
             (None, None) => true,
@@ -143,7 +141,7 @@ impl Schedule {
         self.next.as_ref().map_or(&self.now, |next| &next.version)
     }
 
-    /// This node's view of the limit, for the mark in the store.
+    /// Returns this node's view of the limit, for the mark in the store.
     pub(crate) fn mark(&self, now: u64) -> Mark {
         let ahead = self.next.as_ref().map_or(0, |next| next.between.late.saturating_sub(now));
         Mark {
@@ -156,8 +154,8 @@ impl Schedule {
 }
 
 impl Between {
-    /// By a mark that was asked for at `sent`, came at `received`, and said `ahead_us`. The clocks of server and node
-    /// may run apart by a thousandth.
+    /// Derives the times from a mark that was asked for at `sent`, came at `received`, and said `ahead_us`. The clocks
+    /// of server and node may drift apart by a thousandth.
     pub(crate) fn of(ahead_us: u64, sent: u64, received: u64) -> Between {
         let (ahead, hair) = (ahead_us.saturating_mul(1_000), ahead_us);
         Between {
@@ -166,7 +164,7 @@ impl Between {
         }
     }
 
-    /// By two marks: each of them holds. Where they are apart the server's clock was set, and the later one counts.
+    /// Combines two marks, which both hold. If they disagree, the server's clock was set, and the later one counts.
     pub(crate) fn and(self, later: Between) -> Between {
         let both = Between { early: self.early.max(later.early), late: self.late.min(later.late) };
         if both.early <= both.late {
@@ -177,11 +175,11 @@ impl Between {
     }
 }
 
-/// Memory of all tables, which stays until the process ends; found here by who looks for leaks.
+/// The memory of all tables, which stays until the process ends; a leak checker finds it here.
 static KEPT: Mutex<Vec<&'static [Line]>> = Mutex::new(Vec::new());
 
 impl Maker {
-    /// Makes a version; one that follows another is in force from a time on.
+    /// Makes a version. If it follows another one, it is in force from the given time on.
     pub(crate) fn version(
         &mut self,
         number: u64,
@@ -203,12 +201,12 @@ impl Maker {
         Ok(LimitVersion { number, text: self.text(&limit), limit, split, share, reserve, reserve_from })
     }
 
-    /// Writes what nodes must agree on.
+    /// Writes the text on which nodes must agree.
     pub(crate) fn text(&self, limit: &SharedLimit) -> String {
         limit.text() + &self.fleet()
     }
 
-    /// Reads what [`text`](Self::text) wrote on a node that agrees on all but the limit.
+    /// Parses the [`text`](Self::text) of a node that agrees on everything except the limit.
     pub(crate) fn of_text(&self, name: &str, text: &str) -> Option<SharedLimit> {
         SharedLimit::of_text(name, text.strip_suffix(&self.fleet())?)
     }
@@ -242,7 +240,7 @@ mod tests {
 
     #[test]
     fn a_change_is_denied_while_it_is_in_doubt_and_each_mark_narrows_that() {
-        // 30 s ahead, a millisecond there and back: 30 ms of clocks at either side.
+        // 30 s ahead with a round trip of a millisecond: the clocks add 30 ms on either side.
         let first = Between::of(30_000_000, 1_000_000_000, 1_001_000_000);
         assert_eq!(first, Between { early: 30_970_000_000, late: 31_031_001_000 });
         let second = Between::of(1_000_000, 30_000_000_000, 30_001_000_000);

@@ -6,8 +6,8 @@
 //!   swapped      the schedule of now, beyond those                                            swapped
 //! ```
 //!
-//! The first schedules of a limit are never freed, so a reader has a plain reference. Most limits are never changed,
-//! and a change stores about five schedules. Later ones are swapped: each load then counts its reader, which makes a
+//! The first schedules of a limit are never freed, so a reader has a plain reference. Most limits never change, and a
+//! change stores about five schedules. Later schedules are swapped: each load then counts its reader, which makes a
 //! decision an eighth more expensive.
 //!
 //! **Invariant.** A reader of a generation sees its schedule or a later one, because the schedule is written first.
@@ -20,7 +20,7 @@ use arc_swap::{ArcSwap, Guard};
 use crate::limit_version::Schedule;
 use crate::sync::{AtomicU64, Ordering};
 
-/// LimitVersions that stay: ten changes or more, some hundred bytes each.
+/// The number of schedules that stay: ten changes or more, some hundred bytes each.
 const KEPT: usize = 64;
 
 /// The schedules of one limit.
@@ -60,7 +60,7 @@ impl LimitVersions {
 
     #[inline]
     pub(crate) fn load(&self) -> Now<'_> {
-        // ORDERING: Acquire; pairs with the Release of store: its schedule is there.
+        // ORDERING: Acquire; pairs with the Release of `store`: the schedule of this generation is there.
         let generation = self.generation.load(Ordering::Acquire);
         match self.kept.get(generation as usize).and_then(OnceLock::get) {
             Some(schedule) => Now::Kept(schedule),
@@ -73,16 +73,16 @@ impl LimitVersions {
         Now::Swapped(self.swapped.load())
     }
 
-    /// Makes it another one. For the store's thread.
+    /// Replaces the schedule. Only the store's thread calls it.
     pub(crate) fn store(&self, schedule: Arc<Schedule>) {
         // ORDERING: Relaxed; only this thread writes it.
         let next = self.generation.load(Ordering::Relaxed).saturating_add(1);
         self.swapped.store(schedule.clone());
         if let Some(place) = self.kept.get(next as usize) {
-            // Empty: no generation comes twice.
+            // The place is empty, because no generation comes twice.
             let _ = place.set(schedule);
         }
-        // ORDERING: Release; pairs with the Acquire of load: after the schedule.
+        // ORDERING: Release; pairs with the Acquire of `load`. The schedule is written before.
         self.generation.store(next, Ordering::Release);
     }
 }
@@ -93,7 +93,7 @@ mod tests {
 
     use super::*;
     use crate::limit_version::Maker;
-    use crate::SharedLimit;
+    use crate::split::SharedLimit;
 
     fn schedule(version: u64) -> Schedule {
         let (round_trip, delay) = (Duration::from_millis(4), Duration::from_secs(30));
@@ -102,12 +102,12 @@ mod tests {
         Schedule { now: Arc::new(maker.version(version, limit, None).expect("a version")), next: None }
     }
 
-    /// Whether two readers always see the schedule of the generation that they read before, or a later one, while a
-    /// writer stores those up to `last`. The n-th schedule that is stored has the version n.
+    /// Returns whether two readers always see the schedule of the generation that they read before, or a later one,
+    /// while a writer stores those up to `last`. The n-th stored schedule has the version n.
     fn readers_see_what_is_stored(last: u64, store: fn(&LimitVersions, Arc<Schedule>)) -> bool {
         let schedules = LimitVersions::new(schedule(0));
         let looks = || loop {
-            // ORDERING: Acquire; as load.
+            // ORDERING: Acquire; as in `load`.
             let least = schedules.generation.load(Ordering::Acquire);
             if schedules.load().now.number < least {
                 return false;
@@ -125,20 +125,20 @@ mod tests {
 
     #[test]
     fn who_sees_a_generation_sees_its_schedule() {
-        // Within those that stay, at the turn, and far beyond.
+        // Within the kept schedules, at the border, and far beyond it.
         assert!((0..100).all(|_| readers_see_what_is_stored(20, LimitVersions::store)));
         assert!((0..50).all(|_| readers_see_what_is_stored(KEPT as u64 + 8, LimitVersions::store)));
         assert!(readers_see_what_is_stored(20_000, LimitVersions::store));
     }
 
-    /// A store that raised the generation before it wrote the schedule would show a reader an older schedule. The test
+    /// If a store raised the generation before it wrote the schedule, a reader would see an older schedule. The test
     /// above looks for that, both within the kept schedules and beyond.
     #[test]
     fn a_generation_before_its_schedule_is_an_older_schedule_for_whoever_reads_it() {
         for stored in [3, KEPT as u64 + 3] {
             let schedules = LimitVersions::new(schedule(0));
             (1..=stored).for_each(|version| schedules.store(Arc::new(schedule(version))));
-            // ORDERING: AcqRel, as a store; the weakening is its place.
+            // ORDERING: AcqRel, as in a store; only its place is wrong here.
             let least = schedules.generation.fetch_add(1, Ordering::AcqRel) + 1;
             assert!(schedules.load().now.number < least, "{stored}");
         }

@@ -1,27 +1,27 @@
-//! A lease line: what a node holds of one key, shared by any number of workers and one thread that talks to the store.
+//! A lease line: what a node holds of one key. Any number of workers and the store's thread share it.
 //!
 //! ```text
-//!   tag      whose line it is: a hash of the key; 0 while it changes hands        beside the line, 8 to a cache line
+//!   tag      the owner: a hash of the key; 0 while the line changes hands         next to the line, 8 in a cache line
 //!   word     generation | low                                                     see piece.rs
-//!   lo, hi   two pieces: that of the word's generation, and the next one, by parity
-//!   since    when each of them had come: no older reading of the clock takes of it
-//!   newest   generation of the newest piece
-//!   owner    FREE | QUEUED | STORE | CHANGING      who may write all but the word
+//!   lo, hi   two pieces, by parity: the one of the word's generation, and the next one
+//!   since    when each of them came: no older reading of the clock takes of it
+//!   newest   the generation of the newest piece
+//!   owner    FREE | QUEUED | STORE | CHANGING      who may write everything except the word
 //! ```
 //!
-//! **Who may do what.** A worker moves the word by compare-and-swap, and moves on to the newest piece where the present
-//! one is spent. Everything else is written by the owner: the store's thread while an answer is settled, or a worker
-//! while the line changes hands. A worker makes a line QUEUED where it asks ahead; the store's thread takes a line
-//! that is FREE or QUEUED, and looks at the tag once it owns it. A line changes hands only from FREE.
+//! **Who may do what.** A worker moves the word by compare-and-swap, and moves it on to the newest piece if the present
+//! one is spent. Only the owner writes everything else: the store's thread while it settles an answer, or a worker
+//! while the line changes hands. A worker makes a line QUEUED when it asks ahead. The store's thread takes a line that
+//! is FREE or QUEUED, and checks the tag once it owns the line. A line changes hands only from FREE.
 //!
 //! **Invariants.**
-//! 1. A worker that read a word and then its own tag swaps a word that was its key's: changing hands first makes the
-//!    tag 0, then the word that of a new generation, then the rest, and then the tag that of the new key.
-//! 2. A generation is never taken again (within 256): a swap of an older word fails, whatever lies in `low`.
-//! 3. A piece is written before its generation is the newest, and over the older piece only where the word has left it.
+//! 1. If a worker read a word and then its own tag, it swaps a word that was its key's. For a change of hands first
+//!    makes the tag 0, then gives the word a new generation, then writes the rest, and last the tag of the new key.
+//! 2. A generation never comes again (within 256), so a swap of an older word fails, whatever `low` is.
+//! 3. A piece is written before its generation is the newest, and over the older piece only after the word has left it.
 //!
 //! Progress: taking is lock-free and bounded; a worker that lost [`MAX_LOST`] swaps takes nothing and charges nothing.
-//! Nobody waits for an owner: who cannot own a line does without.
+//! Nobody waits for an owner: a worker that cannot own a line goes on without it.
 //!
 //! A line is a cache: forgetting it loses units, and never makes any.
 
@@ -29,7 +29,7 @@ use crate::piece::{Piece, Word};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::waits::Waits;
 
-/// Swaps of the word that a worker may lose to others before it takes nothing.
+/// The number of swaps of the word that a worker may lose to others before it takes nothing.
 pub(crate) const MAX_LOST: u32 = 8;
 
 const FREE: u32 = 0;
@@ -37,7 +37,7 @@ const QUEUED: u32 = 1;
 const STORE: u32 = 2;
 const CHANGING: u32 = 3;
 
-/// For when a worker takes.
+/// The time for which a worker takes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct When {
     /// Its reading of the clock.
@@ -46,14 +46,14 @@ pub(crate) struct When {
     pub hold: u64,
 }
 
-/// What a worker got of a line.
+/// What a worker took from a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Taken {
-    /// The cost was taken, and the piece ends here; `ahead`: it is time to ask for the next one.
+    /// The cost was taken, and ends at `end`; `ahead`: it is time to ask for the next piece.
     Yes { end: u64, ahead: bool },
     /// Not enough is left.
     No,
-    /// The line is another key's by now.
+    /// The line belongs to another key by now.
     Other,
 }
 
@@ -66,20 +66,20 @@ pub(crate) struct Line {
     hi: [AtomicU64; 2],
     since: [AtomicU64; 2],
     newest: AtomicU64,
-    /// Where `low` shall have come to before the next piece is asked for.
+    /// The next piece is asked for once `low` is above this.
     mark: AtomicU64,
-    /// A cost c is refused until this + c T without an ask; 0 = not.
+    /// A cost c is refused until this + c T without an ask; 0 = no refusal.
     pub(crate) denied: AtomicU64,
-    /// Until when it is of use, nanoseconds.
+    /// The time until which the line is useful, nanoseconds.
     pub(crate) life: AtomicU64,
-    /// Where the share of a node without a store is spent from, nanoseconds.
+    /// The place from which a node without a store spends its share, nanoseconds.
     pub(crate) share: AtomicU64,
-    /// Until when the key is decided as if the store were away, though some of it is there.
+    /// The time until which the key is decided as if the store were away, though a part of the store is there.
     pub(crate) share_until: AtomicU64,
     owner: AtomicU32,
     /// Units offered since the last ask.
     pub(crate) offered: AtomicU32,
-    /// Units that wait since the last answer.
+    /// Units that have waited since the last answer.
     pub(crate) waits: Waits,
     /// Whether the share was used since the store was last asked.
     pub(crate) share_used: AtomicU32,
@@ -107,21 +107,21 @@ impl Line {
         }
     }
 
-    /// Takes `length` nanoseconds of what `tag` holds here: of what has not lapsed, and of a piece that had come when
-    /// the clock was read.
+    /// Takes `length` nanoseconds of what `tag` holds here and has not lapsed, from a piece that had come before the
+    /// reading.
     #[inline]
     pub(crate) fn take(&self, at: &AtomicU64, tag: u64, when: When, length: u64) -> Taken {
         let floor = when.reading.saturating_sub(when.hold);
         for _ in 0..MAX_LOST {
-            // ORDERING: Acquire; pairs with the swaps of others: the tag and the pieces are read as of this word.
+            // ORDERING: Acquire; pairs with the swaps of others: tag and pieces are at least as new as this word.
             let old = self.word.load(Ordering::Acquire);
-            // ORDERING: Acquire; pairs with the Release that made the line this key's. After the word: invariant 1.
+            // ORDERING: Acquire; pairs with the Release that gave the line to this key. After the word: invariant 1.
             if at.load(Ordering::Acquire) != tag {
                 return Taken::Other;
             }
             let word = Word::unpack(old);
             let side = usize::from(word.generation & 1);
-            // ORDERING: Acquire; a value of another generation is of no harm, the swap fails then.
+            // ORDERING: Acquire; a value of another generation does no harm, because the swap then fails.
             let hi = self.hi[side].load(Ordering::Acquire);
             if let Some(next) = word.take(hi, floor, length) {
                 // ORDERING: Acquire; as above.
@@ -129,14 +129,14 @@ impl Line {
                     return Taken::No;
                 }
                 if self.swap(old, next) {
-                    // ORDERING: Relaxed, both; at worst an ask goes out early, or late.
+                    // ORDERING: Relaxed, both; at worst an ask goes out early or late.
                     let ahead = next.low > self.mark.load(Ordering::Relaxed)
                         && self.newest.load(Ordering::Relaxed) == u64::from(next.generation);
                     return Taken::Yes { end: next.low, ahead };
                 }
                 continue;
             }
-            // ORDERING: Acquire; pairs with the Release of publish: the newest piece is written.
+            // ORDERING: Acquire; pairs with the Release of `publish`: the newest piece is written.
             let newest = self.newest.load(Ordering::Acquire) as u8;
             if newest == word.generation {
                 return Taken::No;
@@ -148,16 +148,16 @@ impl Line {
         Taken::No
     }
 
-    /// Nanoseconds that `tag` could take here now, of both pieces: each as of its reading.
+    /// Returns the nanoseconds that `tag` could take here now, of both pieces.
     pub(crate) fn left(&self, at: &AtomicU64, tag: u64, when: When) -> [u64; 2] {
         let floor = when.reading.saturating_sub(when.hold);
-        // ORDERING: Acquire; as in take.
+        // ORDERING: Acquire; as in `take`.
         let word = Word::unpack(self.word.load(Ordering::Acquire));
-        // ORDERING: Acquire; as in take.
+        // ORDERING: Acquire; as in `take`.
         if at.load(Ordering::Acquire) != tag {
             return [0, 0];
         }
-        // ORDERING: Acquire; pairs with the Release of publish.
+        // ORDERING: Acquire; pairs with the Release of `publish`.
         let newest = self.newest.load(Ordering::Acquire) as u8;
         let of = |generation: u8, low: u64| {
             // ORDERING: Relaxed; a value.
@@ -171,14 +171,14 @@ impl Line {
 
     #[inline]
     fn swap(&self, old: u64, new: Word) -> bool {
-        // ORDERING: AcqRel; passes on what this worker saw of the pieces. Relaxed on failure: it is read anew.
+        // ORDERING: AcqRel; passes on what this worker saw of the pieces. Relaxed on failure: the loop reads it again.
         self.word.compare_exchange(old, new.pack(), Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
-    /// Puts a piece that came by now after those that are held, and the mark at which the next one is asked for. False:
-    /// two are held already, and this one lapses. For the owner.
+    /// Adds a piece, which came at `now`, after those that are held; at `mark` the next one is asked for. Returns false
+    /// if two pieces are held already: then this one lapses. Only the owner calls it.
     pub(crate) fn publish(&self, piece: Piece, now: u64, mark: u64) -> bool {
-        // ORDERING: Relaxed; only owners write it, and owning is Acquire.
+        // ORDERING: Relaxed; only owners write it, and taking ownership is Acquire.
         let newest = self.newest.load(Ordering::Relaxed) as u8;
         // ORDERING: Acquire; pairs with the swap that left the older piece.
         if Word::unpack(self.word.load(Ordering::Acquire)).generation != newest {
@@ -194,18 +194,18 @@ impl Line {
         self.since[side].store(now, Ordering::Relaxed);
         // ORDERING: Relaxed; a hint.
         self.mark.store(mark, Ordering::Relaxed);
-        // ORDERING: Release; pairs with the Acquire of take: a worker that sees the generation sees its piece.
+        // ORDERING: Release; pairs with the Acquire of `take`: a worker that sees the generation sees its piece.
         self.newest.store(u64::from(next), Ordering::Release);
         true
     }
 
-    /// Takes all that is left of the newest piece above `floor`, and leaves nothing of any; returns its length in
-    /// nanoseconds. For the owner, when the node closes.
+    /// Takes all that is left of the newest piece above `floor`, and leaves nothing of any piece; returns its length in
+    /// nanoseconds. Only the owner calls it, when the node closes.
     pub(crate) fn seize(&self, floor: u64) -> u64 {
         // ORDERING: Relaxed; only owners write it.
         let newest = self.newest.load(Ordering::Relaxed) as u8;
         let side = usize::from(newest & 1);
-        // ORDERING: AcqRel; what workers took before it counts, what they try after it fails.
+        // ORDERING: AcqRel; what workers took before it counts, and what they try after it fails.
         let word = Word::unpack(self.word.swap(Word::spent(newest).pack(), Ordering::AcqRel));
         // ORDERING: Relaxed; written by owners.
         let begins = self.lo[side].load(Ordering::Relaxed);
@@ -214,7 +214,7 @@ impl Line {
         self.hi[side].load(Ordering::Relaxed).saturating_sub(low.max(floor))
     }
 
-    /// Makes the line another key's. False: an ask is under way, or another worker was faster.
+    /// Gives the line to another key. Returns false if an ask is under way, or if another worker was faster.
     pub(crate) fn change_hands(&self, at: &AtomicU64, from: u64, to: u64) -> bool {
         if !self.own(FREE, CHANGING) {
             return false;
@@ -224,13 +224,13 @@ impl Line {
             self.disown();
             return false;
         }
-        // ORDERING: Release; before the word: who sees the new generation sees that the key is gone.
+        // ORDERING: Release; before the word: a worker that sees the new generation sees that the key is gone.
         at.store(0, Ordering::Release);
         // ORDERING: Relaxed; only owners write it.
         let next = (self.newest.load(Ordering::Relaxed) as u8).wrapping_add(1);
         // ORDERING: AcqRel; orders the tag above before it, and what follows after it.
         self.word.swap(Word::spent(next).pack(), Ordering::AcqRel);
-        // ORDERING: Relaxed, all; nobody reads them under a tag of 0, and the Release below passes them on.
+        // ORDERING: Relaxed, all; nobody reads them under a tag of 0, and the Release below publishes them.
         self.newest.store(u64::from(next), Ordering::Relaxed);
         for field in self.lo.iter().chain(&self.hi).chain(&self.since) {
             field.store(0, Ordering::Relaxed);
@@ -243,14 +243,14 @@ impl Line {
             field.store(0, Ordering::Relaxed);
         }
         self.waits.anew();
-        // ORDERING: Release; pairs with the Acquire of take.
+        // ORDERING: Release; pairs with the Acquire of `take`.
         at.store(to, Ordering::Release);
         self.disown();
         true
     }
 
-    /// Marks that an ask goes into the queue, and begins the count of what waits for it; False: one is there already,
-    /// or the line is owned.
+    /// Marks that an ask goes into the queue, and starts the count of what waits for it. Returns false if an ask is
+    /// there already, or if the line is owned.
     pub(crate) fn queue(&self) -> bool {
         let first = self.own(FREE, QUEUED);
         if first {
@@ -259,18 +259,18 @@ impl Line {
         first
     }
 
-    /// The queue did not take it.
+    /// Undoes `queue`: the queue did not take the ask.
     pub(crate) fn unqueue(&self) {
         self.own(QUEUED, FREE);
     }
 
-    /// Whether nobody asks for it or owns it; by now it may be otherwise.
+    /// Returns whether nobody asks for it or owns it; that may change at any time.
     pub(crate) fn is_free(&self) -> bool {
         // ORDERING: Relaxed; a hint.
         self.owner.load(Ordering::Relaxed) == FREE
     }
 
-    /// Makes the store's thread the owner, if the line is still this key's.
+    /// Makes the store's thread the owner, if the line still belongs to this key.
     pub(crate) fn own_for_store(&self, at: &AtomicU64, tag: u64) -> bool {
         if !self.own(FREE, STORE) && !self.own(QUEUED, STORE) {
             return false;
@@ -303,7 +303,7 @@ mod loom_line;
 mod tests {
     use super::*;
 
-    /// Late, and nothing lapses.
+    /// So late that all has come, with a hold so long that nothing lapses.
     const LATE: When = When { reading: 1_000_000, hold: 1_000_000 };
 
     const EIGHT: Piece = Piece { lo: 100, hi: 180 };
@@ -318,7 +318,7 @@ mod tests {
         let (line, at) = (Line::new(), AtomicU64::new(7));
         assert_eq!(line.take(&at, 7, LATE, 10), Taken::No);
         assert!(line.publish(EIGHT, 0, 130));
-        // Not yet begun: the first piece is still the word's.
+        // It has not begun: the word is still at the first piece.
         assert!(!line.publish(Piece { lo: 300, hi: 310 }, 0, 0));
         assert_eq!(line.take(&at, 7, LATE, 10), Taken::Yes { end: 110, ahead: false });
         assert!(line.publish(Piece { lo: 300, hi: 310 }, 0, 300));
@@ -352,7 +352,7 @@ mod tests {
         assert!(line.queue() && !line.queue());
         assert!(!line.change_hands(&at, 7, 8));
         assert!(line.own_for_store(&at, 7));
-        line.unqueue(); // too late: it is the store's
+        line.unqueue(); // too late: the store's thread owns it
         assert!(!line.change_hands(&at, 7, 8) && !line.is_free());
         line.disown();
         assert!(!line.change_hands(&at, 6, 8));
@@ -399,7 +399,7 @@ mod tests {
         let taken: usize = std::thread::scope(|scope| {
             let work = || {
                 let mut units = 0;
-                // Lost swaps are no end of the piece: only many refusals in a row are.
+                // Lost swaps do not end the piece; only many refusals in a row do.
                 let mut refused = 0;
                 while refused < 1_000 {
                     match line.take(&at, 7, LATE, 1) {

@@ -15,9 +15,9 @@ struct Tags([AtomicU64; WAYS]);
 pub(crate) struct Lines {
     tags: Box<[Tags]>,
     lines: Box<[Line]>,
-    /// Whether a line of the set is being given away: one worker at a time, so that no key gets two.
+    /// Whether a worker is giving away a line of the set: only one may at a time, so that no key gets two lines.
     giving: Box<[AtomicU32]>,
-    /// Nanoseconds after which what was admitted by a share has drained, whatever the store knows of it.
+    /// Nanoseconds after which units that a share admitted have drained, whatever the store knows of them.
     drained_ns: AtomicU64,
 }
 
@@ -48,7 +48,7 @@ impl Lines {
         }
     }
 
-    /// What was admitted may take this long to drain.
+    /// Records that admitted units may take this long to drain.
     pub(crate) fn drains(&self, drained_ns: u64) {
         // ORDERING: Relaxed; a length, which does not fall.
         self.drained_ns.fetch_max(drained_ns, Ordering::Relaxed);
@@ -62,26 +62,26 @@ impl Lines {
         Found { line: &self.lines[index], at: &self.tags[index / WAYS].0[index % WAYS], index }
     }
 
-    /// First line of the set of a tag.
+    /// Returns the first line of the set of a tag.
     fn home(&self, tag: u64) -> usize {
         ((u128::from(tag) * self.tags.len() as u128) >> 64) as usize * WAYS
     }
 
-    /// The line of a key, if it has one.
+    /// Returns the line of a key, if it has one.
     #[inline]
     pub(crate) fn find(&self, tag: u64) -> Option<Found<'_>> {
         let home = self.home(tag);
         let set = &self.tags[home / WAYS].0;
-        // ORDERING: Relaxed; take looks at the tag again, after the word.
+        // ORDERING: Relaxed; `take` checks the tag again, after the word.
         let way = set.iter().position(|at| at.load(Ordering::Relaxed) == tag)?;
         Some(self.get(home + way))
     }
 
-    /// Gives a key the line of its set that is of use for the shortest time. None: all of them are asked for, or hold
-    /// what must not be forgotten, or another worker gives away a line of this set.
+    /// Gives a key the line of its set that is useful for the shortest time. Returns `None` if every line is asked for
+    /// or must not be forgotten, or if another worker is giving away a line of this set.
     pub(crate) fn give(&self, tag: u64, now: u64) -> Option<Found<'_>> {
         let giving = &self.giving[self.home(tag) / WAYS];
-        // ORDERING: Acquire; pairs with the Release of the last giver, whose key is then found.
+        // ORDERING: Acquire; pairs with the Release of the last giver, so its key is found.
         if giving.swap(1, Ordering::Acquire) != 0 {
             return None;
         }
@@ -97,17 +97,17 @@ impl Lines {
         let drained_ns = self.drained_ns.load(Ordering::Relaxed);
         let free = |index: &usize| {
             let line = &self.lines[*index];
-            // ORDERING: Relaxed, both; hints of the down mode. Changing hands makes sure of the owner.
+            // ORDERING: Relaxed, both; hints about the time without the store. `change_hands` checks the owner.
             let shared = line.share_used.load(Ordering::Relaxed) != 0
                 && line.share.load(Ordering::Relaxed).saturating_add(drained_ns) > now;
             line.is_free() && !shared
         };
-        // ORDERING: Relaxed; which one goes is a matter of economy.
+        // ORDERING: Relaxed; the choice is only a matter of economy.
         let life = |index: &usize| self.lines[*index].life.load(Ordering::Relaxed);
         let found = self.get((home..home + WAYS).filter(free).min_by_key(life)?);
-        // ORDERING: Relaxed; changing hands compares with it.
+        // ORDERING: Relaxed; `change_hands` compares with it.
         let from = found.at.load(Ordering::Relaxed);
-        // ORDERING: Relaxed, as above: a second in which its answer comes back.
+        // ORDERING: Relaxed, as above. The line gets a second, in which its answer comes.
         found.line.change_hands(found.at, from, tag).then(|| {
             found.line.life.store(now.saturating_add(1_000_000_000), Ordering::Relaxed);
             found

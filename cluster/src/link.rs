@@ -18,20 +18,20 @@ impl Link {
         Ok(Link { connection })
     }
 
-    /// One command and its answer.
+    /// Sends one command and returns its answer.
     pub(crate) fn query<T: FromRedisValue>(&mut self, command: &Cmd) -> RedisResult<T> {
         command.query(&mut self.connection)
     }
 
-    /// Writes commands that were packed; their answers are to be read, each once.
+    /// Writes packed commands. The caller must read each of their answers once.
     pub(crate) fn write(&mut self, packed: &[u8]) -> RedisResult<()> {
         self.connection.send_packed_command(packed)
     }
 
-    /// Reads the next answer, an error of the server being one.
+    /// Reads the next answer, which may be an error of the server.
     ///
     /// # Errors
-    /// The connection is of no more use.
+    /// The connection is unusable.
     pub(crate) fn read(&mut self) -> RedisResult<Value> {
         self.connection.recv_response()
     }

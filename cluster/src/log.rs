@@ -1,8 +1,8 @@
-//! A line a second for whoever runs the node, and how many were left out.
+//! At most one log line a second, which says how many were left out before it.
 
 use tatcell::{LogGate, LogLine};
 
-/// Where lines go.
+/// Where the lines go.
 pub(crate) type Sink = Box<dyn Fn(&str) + Send>;
 
 pub(crate) struct Log {

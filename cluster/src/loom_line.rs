@@ -1,9 +1,9 @@
-//! Models of a lease line, every schedule and weak memory included up to the bound: what two keys and two pieces admit,
-//! what waits for an answer, and weakenings that must be caught.
+//! Models of a lease line, in every schedule up to the bound and with weak memory: what two keys and two pieces admit,
+//! and what waits for an answer. The models must also catch weakenings.
 //!
-//! Loom sees SeqCst as AcqRel, and one last access an atomic: a schedule in which only an older load matters may be
-//! left out. The weakenings show that the schedules that matter here are run. Not shown: more threads or takes than
-//! named, and 256 changes of hands between a load and its swap.
+//! Loom sees SeqCst as AcqRel, and keeps only the last access to each atomic, so it may leave out a schedule in which
+//! only an older load matters. The weakenings show that it runs the schedules that matter here. Not shown: more threads
+//! or takes than named, and 256 changes of hands between a load and its swap.
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
@@ -15,7 +15,7 @@ use super::*;
 const OLD: u64 = 7;
 const NEW: u64 = 8;
 
-/// Units of the models last one nanosecond.
+/// A unit of the models lasts one nanosecond.
 const UNIT: u64 = 1;
 
 struct Shared {
@@ -43,7 +43,7 @@ fn end(taken: Taken) -> Option<u64> {
     }
 }
 
-/// What was taken lies in the pieces, and nothing twice.
+/// Everything that was taken lies in the pieces, and no part was taken twice.
 fn disjoint_and_within(ends: &[Option<u64>], pieces: &[Piece]) {
     let mut ends: Vec<u64> = ends.iter().flatten().copied().collect();
     ends.sort_unstable();
@@ -68,7 +68,7 @@ fn must_fail(body: impl Fn() + Sync + Send + 'static) {
 const FIRST: Piece = Piece { lo: 100, hi: 101 };
 const SECOND: Piece = Piece { lo: 200, hi: 202 };
 
-/// Two workers and the store's thread, which publishes a second piece and one over the first one's place.
+/// Two workers and the store's thread, which publishes a second piece, and another one in the place of the first.
 fn takes_beside_publish(publish: fn(&Line, Piece) -> bool) {
     let shared = Shared::with(FIRST);
     let begun = shared.take(OLD);
@@ -111,7 +111,7 @@ fn loom_a_generation_before_its_piece_is_caught() {
     must_fail(|| takes_beside_publish(publish_early));
 }
 
-/// A worker of the old key beside a line that changes hands and is given a piece that starts where the old one did.
+/// A worker of the old key, while the line changes hands and gets a piece that starts where the old one did.
 fn take_beside_change(
     take: fn(&Shared, u64) -> Option<u64>,
     change: fn(&Line, &AtomicU64, u64, u64) -> bool,
@@ -120,7 +120,7 @@ fn take_beside_change(
     let new = Piece { lo: 100, hi: 103 };
     let shared = Shared::with(old);
     let other = shared.clone();
-    // The worker begins on the old piece, so that its first swap is no move to it.
+    // The worker starts on the old piece, so its first swap does not move to it.
     let begun = shared.take(OLD);
     let worker = thread::spawn(move || take(&other, OLD));
     let before = shared.take(OLD);
@@ -132,7 +132,7 @@ fn take_beside_change(
     let mine = [shared.take(NEW), shared.take(NEW)];
     let theirs = worker.join().unwrap();
     disjoint_and_within(&[begun, before, theirs], &[old]);
-    // What the new key was granted is its own: the worker of the old key took none of it.
+    // The new key's grant is its own: the worker of the old key took none of it.
     assert!(mine.iter().all(Option::is_some), "a unit of the new key is gone");
     disjoint_and_within(&mine, &[new]);
 }
@@ -146,7 +146,7 @@ fn loom_a_line_that_changes_hands_gives_nothing_of_one_key_to_the_other() {
     explore(|| take_beside_change(shipped_take, Line::change_hands));
 }
 
-/// Looks at the tag before it reads the word, and not again.
+/// Checks the tag before it reads the word, and not again.
 fn take_without_second_look(shared: &Shared, tag: u64) -> Option<u64> {
     if shared.at.load(Ordering::Acquire) != tag {
         return None;
@@ -176,7 +176,7 @@ fn loom_a_tag_that_is_not_looked_at_after_the_word_is_caught() {
     must_fail(|| take_beside_change(take_without_second_look, Line::change_hands));
 }
 
-/// Begins the generations anew with each key.
+/// Starts the generations anew with each key.
 fn change_with_old_generations(line: &Line, at: &AtomicU64, from: u64, to: u64) -> bool {
     if !line.own(FREE, CHANGING) || at.load(Ordering::Acquire) != from {
         return false;
@@ -229,15 +229,15 @@ fn loom_an_answer_that_is_settled_without_a_look_at_the_tag_is_caught() {
     must_fail(|| settle_beside_change(|line, _, _| line.own(FREE, STORE)));
 }
 
-/// What may wait in the models of waiting.
+/// The most that may wait in the models of waiting.
 const MOST: u64 = 2;
 
-/// A worker that is told of an answer asks again at once, beside one that asks and waits for nobody. `answer` begins
-/// the count anew and calls its argument, which tells; `queue` marks an ask.
+/// A worker that is told of an answer asks again at once, next to one that asks but waits for no answer. `answer`
+/// starts the count anew and calls its argument, which tells; `queue` marks an ask.
 fn told_asks_again(answer: fn(&Line, &dyn Fn()), queue: fn(&Line) -> bool) {
     let shared = Shared::with(FIRST);
     assert!(shared.line.own_for_store(&shared.at, OLD));
-    // What is answered now filled all the room.
+    // The requests that are answered now had filled all the room.
     assert!(shared.line.waits.add(MOST, MOST));
     let told = Arc::new(AtomicU32::new(0));
     let waits = move |line: &Line| {
@@ -283,13 +283,13 @@ fn loom_a_count_that_begins_anew_after_the_telling_is_caught() {
     });
 }
 
-/// What is left of the count while a line is let go, and the next ask.
+/// What is left of the count while a line is released, and the next ask.
 fn next_ask_after_a_late_count(queue: fn(&Line) -> bool) {
     let shared = Shared::with(FIRST);
     assert!(shared.line.own_for_store(&shared.at, OLD));
     let late = shared.clone();
     let late = thread::spawn(move || {
-        // Found the line owned, and counts whenever it comes to it.
+        // It found the line owned, and counts at any later time.
         if !late.line.is_free() {
             late.line.waits.add(MOST, MOST);
         }

@@ -1,18 +1,18 @@
 //! Which server has a key. Pure.
 //!
-//! A single server, and the primary that sentinels name, have all keys. In a Redis Cluster a key belongs to one of
-//! 16 384 hash slots: CRC16 of its name, or of what stands between the first `{` and the `}` after it, if that is
-//! anything. Each hash slot is one primary's.
+//! A single server, or the primary that sentinels name, has all keys. In a Redis Cluster a key belongs to one of 16 384
+//! hash slots: CRC16 of its name, or of the part between the first `{` and the `}` after it, if that is not empty. Each
+//! hash slot belongs to one primary.
 
 use redis::{ConnectionAddr, Value};
 
 pub(crate) const HASH_SLOTS: u16 = 16_384;
 
-/// The servers, and which of them each hash slot belongs to.
+/// The servers, and the owner of each hash slot.
 #[derive(Clone, Debug)]
 pub(crate) struct Map {
     pub servers: Vec<ConnectionAddr>,
-    /// By hash slot; empty: all are the first server's.
+    /// By hash slot. If empty, the first server owns all of them.
     owners: Vec<u16>,
 }
 
@@ -20,12 +20,12 @@ pub(crate) struct Map {
 const NOBODY: u16 = u16::MAX;
 
 impl Map {
-    /// One server that has all keys.
+    /// Makes a map of one server that has all keys.
     pub(crate) fn of_one(server: ConnectionAddr) -> Map {
         Map { servers: vec![server], owners: Vec::new() }
     }
 
-    /// The server of a key, by its place in the list.
+    /// Returns the server of a key, as its place in the list.
     pub(crate) fn server_of(&self, key: &[u8]) -> Option<usize> {
         if self.owners.is_empty() {
             return Some(0);
@@ -34,7 +34,7 @@ impl Map {
         (owner != NOBODY).then_some(usize::from(owner))
     }
 
-    /// The place of a server in the list; it is added where it is not there.
+    /// Returns the place of a server in the list; adds the server if it is not there.
     pub(crate) fn place_of(&mut self, server: ConnectionAddr) -> usize {
         let known = self.servers.iter().position(|at| *at == server);
         known.unwrap_or_else(|| {
@@ -43,15 +43,15 @@ impl Map {
         })
     }
 
-    /// A hash slot is another server's from now on.
+    /// Records that another server owns a hash slot from now on.
     pub(crate) fn moved(&mut self, slot: u16, server: usize) {
         if let (Some(owner), Ok(server)) = (self.owners.get_mut(usize::from(slot)), u16::try_from(server)) {
             *owner = server;
         }
     }
 
-    /// Reads the answer to CLUSTER SLOTS that the server `asked` gave: a list of first slot, last slot, primary,
-    /// replicas; a server is host, port, and more. A host that is not known is the one that was asked.
+    /// Parses the answer of the server `asked` to CLUSTER SLOTS: a list of first slot, last slot, primary, replicas. A
+    /// server is host, port, and more. An unknown host means the server that was asked.
     pub(crate) fn of_slots(
         answer: &Value,
         asked: &ConnectionAddr,
@@ -78,7 +78,7 @@ impl Map {
     }
 }
 
-/// The host of an address.
+/// Returns the host of an address.
 pub(crate) fn host_of(address: &ConnectionAddr) -> Option<&str> {
     match address {
         ConnectionAddr::Tcp(host, _) | ConnectionAddr::TcpTls { host, .. } => Some(host),
@@ -86,7 +86,7 @@ pub(crate) fn host_of(address: &ConnectionAddr) -> Option<&str> {
     }
 }
 
-/// The hash slot of a key.
+/// Returns the hash slot of a key.
 pub(crate) fn hash_slot(key: &[u8]) -> u16 {
     let tag = key.iter().position(|b| *b == b'{').and_then(|open| {
         let rest = &key[open + 1..];

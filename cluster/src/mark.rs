@@ -1,8 +1,8 @@
-//! The marks by which nodes agree on what a limit is, and see that it changes; see `limit_version.rs`.
+//! The marks by which nodes agree on a limit and learn that it changes; see `limit_version.rs`.
 //!
-//! Version 0 is that of a node that opens, 1 that of nodes that run and whose limit never changed, and each change is
-//! one more. A mark that was lost is written again by whoever has the highest. A node that opens goes by a limit that
-//! was changed, whatever it was given; where it was not, others that were given something else are an error.
+//! Version 0 belongs to a node that opens, and 1 to nodes that run and whose limit never changed; each change adds one.
+//! If a mark is lost, the node with the highest version writes it again. A node that opens adopts a limit that was
+//! changed, whatever it was given. If the limit never changed, it is an error that the nodes were given different ones.
 
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
@@ -17,10 +17,10 @@ use crate::store::{Miss, Store};
 use crate::sync::Ordering;
 use crate::verdict::ChangeError;
 
-/// How long a mark stays at least after the last node that set it.
+/// The least time for which a mark stays after the last node that set it.
 const MARK_MS: u64 = 60_000;
 
-/// When the marks are looked at.
+/// The times at which the marks are read.
 pub(crate) struct Marks {
     every: Duration,
     next: Instant,
@@ -31,13 +31,13 @@ impl Marks {
         Marks { every: delay / 3, next: Instant::now() }
     }
 
-    /// They are looked at with the next turn: the store was away.
+    /// Reads the marks at the next turn, because the store was away.
     pub(crate) fn look_again(&mut self) {
         self.next = Instant::now();
     }
 
-    /// Looks at the marks where it is time; `say` is told what is new. One that cannot be seen is looked for with the
-    /// next turn: what is held ends by itself if this goes on.
+    /// Reads the marks if it is time, and calls `say` with what is new. A mark that cannot be read is read again at the
+    /// next turn; if that goes on, what is held ends by itself.
     pub(crate) fn keep(&mut self, node: &Node, store: &mut Store, mut say: impl FnMut(&str)) {
         if Instant::now() < self.next {
             return;
@@ -50,7 +50,7 @@ impl Marks {
                     count(&node.counts.changes);
                     say(&new);
                 }
-                // The store has told that itself.
+                // The store has reported that itself.
                 Err(Miss { fault: Fault::Lost, .. }) => {}
                 Err(miss) => say(&format!("the mark of limit {:?}: {}", limited.name, miss.said)),
             }
@@ -81,7 +81,7 @@ pub(crate) fn change(
     }
 }
 
-/// Looks at the mark of a limit, and goes by it. Tells it, and in words what is new.
+/// Reads the mark of a limit, and adopts it. Returns the mark, and in words what is new.
 fn look(
     node: &Node,
     limited: &Limited,
@@ -108,14 +108,14 @@ fn ask(
     answers.each.into_iter().next().unwrap_or_else(|| Err(Miss::new(Fault::Other, "no answer")))
 }
 
-/// Goes by the mark of a limit as a node opens: one that says otherwise without having been changed is an error.
+/// Adopts the mark of a limit as a node opens. It is an error if the mark differs but was never changed.
 pub(crate) fn agree(node: &Node, limited: &Limited, store: &mut Store) -> Result<(), OpenError> {
     let sent = node.clock.now();
     let ours = limited.versions.load().now.text.clone();
     let mine = Mark { version: 0, ..limited.versions.load().mark(sent) };
     let mark = ask(node, limited, store, &mine, None)?;
     let adopted = limited.adopt(&mark, sent, node.clock.now(), node.delay);
-    // A node goes by a limit that was changed live; another number of nodes or another delay cannot be followed.
+    // A node can adopt a changed limit, but no other number of nodes and no other delay.
     if (mark.version <= 1 && mark.next != ours) || adopted.is_err() {
         let (name, theirs) = (limited.name.clone(), mark.next);
         return Err(OpenError::OtherParameters { name, ours, theirs });
@@ -123,13 +123,13 @@ pub(crate) fn agree(node: &Node, limited: &Limited, store: &mut Store) -> Result
     Ok(())
 }
 
-/// How long a mark stays: nodes that are given something else may open after that.
+/// Returns how long a mark stays; after that, nodes with other parameters may open.
 fn life_ms(delay: Duration) -> u64 {
     u64::try_from(delay.as_millis()).unwrap_or(u64::MAX).saturating_mul(2).max(MARK_MS)
 }
 
 impl Limited {
-    /// Drops what was before a change that is in force.
+    /// Drops what came before a change that is in force.
     fn go_on(&self, now: u64) {
         let schedule = self.versions.load();
         if let Some(next) = schedule.next.as_ref().filter(|next| now >= next.between.late) {
@@ -137,10 +137,10 @@ impl Limited {
         }
     }
 
-    /// Goes by a mark that was asked for at `sent` and came at `received`; tells what is new.
+    /// Adopts a mark that was asked for at `sent` and came at `received`; returns what is new.
     ///
     /// # Errors
-    /// The mark is none: nothing changes, and what is held ends as if it had not come.
+    /// The mark is not valid. Then nothing changes, and what is held ends as if the mark had not come.
     pub(crate) fn adopt(
         &self,
         mark: &Mark,
@@ -171,13 +171,13 @@ impl Limited {
             .then(|| format!("limit {:?}: {}, in force after {after:?}", self.name, mark.next));
         self.lines.drains(now.drained_ns().max(next.as_ref().map_or(0, |next| next.version.drained_ns())));
         let new_schedule = Schedule { now, next };
-        // Most marks say what the last one said.
+        // Most marks repeat the last one.
         if !new_schedule.is(&schedule) {
             self.versions.store(Arc::new(new_schedule));
         }
         let delay = u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX);
-        // A thousandth for the clocks' rates.
-        // ORDERING: Release; pairs with the Acquire of holds: who sees the time sees the schedule that it is of.
+        // A thousandth for the drift of the clocks.
+        // ORDERING: Release; pairs with the Acquire of `holds`: who sees the time sees the schedule that belongs to it.
         self.until.store(sent.saturating_add(delay - (delay >> 10)), Ordering::Release);
         Ok(new)
     }

@@ -1,8 +1,8 @@
-//! A limit that changes, on random schedules in small integers: nodes that hear of it and nodes that do not, asks of
-//! before it that arrive after it, and the exact excess of everything admitted over R w + B: of before; of after,
-//! unless an ask of before came so late that the key went back; and of the larger of both in every window.
+//! A limit that changes, on random schedules in small integers: some nodes learn of it and some do not, and old asks
+//! may arrive after it. The model counts the exact excess over R w + B of everything admitted: for the old limit; for
+//! the new one, unless an old ask came so late that the key went back; and for the larger of both in every window.
 //!
-//! Nodes place and spend by the shipped arithmetic; the store converts debts as the script does, in integers.
+//! Nodes place and spend by the shipped arithmetic. The store converts debts as the script does, in integers.
 
 use crate::limit_version::Between;
 use crate::model_tests::Random;
@@ -10,26 +10,26 @@ use crate::piece::{Piece, Word, PLACE_EARLY_NS};
 
 const SCHEDULES: u64 = 20_000;
 const NODES: usize = 3;
-/// When the run begins, when the change is in force, and when the run ends; microseconds.
+/// The start of the run, the moment of the change, and the end of the run, in microseconds.
 const START: u64 = 1_000;
 const FROM: u64 = 1_090;
 const END: u64 = 1_200;
 
-/// What is made wrong.
+/// The weakening.
 #[derive(Clone, Copy, PartialEq)]
 enum Weak {
     No,
-    /// Nodes that do not hear of the change go on.
+    /// Nodes that do not learn of the change go on.
     NoEnd,
-    /// Who hears of it still spends what was granted before.
+    /// A node that learns of it still spends what was granted before.
     PiecesStay,
     /// Nothing is owed after the change.
     DebtForgotten,
-    /// A debt keeps its time, not its units.
+    /// A debt keeps its time instead of its units.
     TimeKept,
 }
 
-/// A limit: microseconds of a unit, units at once, and units that the hold is worth.
+/// A limit: microseconds per unit, units at once, and the units of the hold.
 #[derive(Clone, Copy)]
 struct Limit {
     unit: u64,
@@ -47,7 +47,7 @@ impl Limit {
     }
 }
 
-/// On its way to the store, or back from it.
+/// A call on its way to the store, or back from it.
 #[derive(Clone, Copy)]
 struct Call {
     arrives: u64,
@@ -69,12 +69,12 @@ struct World {
     random: Random,
     weak: Weak,
     limits: [Limit; 2],
-    /// The TAT, and under which version it was written.
+    /// The TAT, and the version under which it was written.
     tat: u64,
     written: usize,
-    /// When each node goes over; None where it does not hear of the change.
+    /// When each node switches; `None` if it does not learn of the change.
     between: [Option<Between>; NODES],
-    /// An ask of before changed a debt of after: it drains at the rate of before until the next one of after.
+    /// An old ask converted a new debt: it drains at the old rate until the next new ask.
     went_back: bool,
     asks: Vec<Call>,
     replies: Vec<Call>,
@@ -113,7 +113,7 @@ impl World {
         }
     }
 
-    /// Which version a node goes by at a reading; None: neither, or what it holds has ended.
+    /// Returns the version of a node at a reading; `None` if it is neither, or if what it holds has ended.
     fn version(&self, node: usize, reading: u64) -> Option<usize> {
         match self.between[node] {
             None if reading < FROM || self.weak == Weak::NoEnd => Some(0),
@@ -131,7 +131,7 @@ impl World {
                 lead = match self.weak {
                     Weak::DebtForgotten => 0,
                     Weak::TimeKept => lead,
-                    // An ask of before, come late, forgives nothing.
+                    // An old ask that comes late forgives nothing.
                     _ if call.version < self.written => (lead * limit.unit).div_ceil(was.unit),
                     _ => (lead * limit.unit).div_ceil(was.unit).min(limit.lead()),
                 };
@@ -186,7 +186,7 @@ impl World {
         }
     }
 
-    /// Plays the schedule; returns the worst excess over the bounds in units, and the units admitted.
+    /// Plays the schedule. Returns the worst excess over the bounds in units, and the units admitted.
     fn play(mut self) -> (f64, usize) {
         for now in START..END {
             self.store(now);
@@ -204,7 +204,7 @@ impl World {
     }
 }
 
-/// Units over R w + B of the worst window.
+/// Returns the units over R w + B in the worst window.
 fn excess(admitted: &[u64], limit: Limit) -> f64 {
     let (mut level, mut last, mut top) = (0u64, 0, 0);
     for at in admitted {
@@ -214,7 +214,7 @@ fn excess(admitted: &[u64], limit: Limit) -> f64 {
     (top as f64 - (limit.burst * limit.unit) as f64) / limit.unit as f64
 }
 
-/// Worst excess, and all units.
+/// Returns the worst excess, and the sum of all units.
 fn worst(weak: Weak) -> (f64, usize) {
     let (mut worst, mut units, mut over) = (f64::MIN, 0, 0);
     for seed in 0..SCHEDULES {

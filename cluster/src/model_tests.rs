@@ -1,23 +1,23 @@
-//! The lease protocol on random schedules, in small integers: delays both ways, hoards, deaths, workers that are
-//! stopped between their clock and their call, and the exact excess over R w + B of everything that was admitted, at
-//! the readings of the clock that it was admitted for.
+//! The lease protocol on random schedules, in small integers: delays both ways, hoards, deaths, and workers that stop
+//! between their clock and their call. The model counts the exact excess over R w + B of everything that was admitted,
+//! at the clock readings for which it was admitted.
 //!
-//! Nodes place and spend by the shipped arithmetic ([`Piece::place`], [`Word::take`]); the store grants as the script
-//! does, in integers. Time is counted in microseconds of the store, which all nodes' clocks agree with.
+//! Nodes place and spend by the shipped arithmetic ([`Piece::place`], [`Word::take`]). The store grants as the script
+//! does, in integers. Time is in microseconds of the store; the clocks of all nodes agree with it.
 
 use crate::piece::{Piece, Word, PLACE_EARLY_NS};
 
-/// Schedules of each run.
+/// The number of schedules of each run.
 const SCHEDULES: u64 = 20_000;
 
 const NODES: usize = 3;
 const STEPS: u64 = 160;
-/// One unit's time, microseconds and nanoseconds.
+/// One unit's time, in microseconds and in nanoseconds.
 const UNIT: u64 = 4;
 const UNIT_NS: u64 = UNIT * 1_000;
 const BURST: u64 = 6;
 
-/// What is made wrong.
+/// The weakening.
 #[derive(Clone, Copy, PartialEq)]
 enum Weak {
     No,
@@ -27,22 +27,22 @@ enum Weak {
     OldReadings,
 }
 
-/// What the clock of the first node does in the middle of a schedule, in microseconds; the others are right.
+/// What the clock of the first node does in the middle of a schedule, in microseconds; the other clocks are right.
 #[derive(Clone, Copy, PartialEq)]
 enum Clock {
     Right,
-    /// It is set back by so much, or stands still for so long.
+    /// It is set back by this much, or stands still for this long.
     Back(u64),
     Forward(u64),
-    /// It is slower all the time: five of the store's microseconds are four of it.
+    /// It is slow all the time: it counts four while the store counts five.
     Slow,
 }
 
-/// Halfway through a schedule.
+/// The middle of a schedule.
 const HALF: u64 = START + STEPS / 2;
 
 impl Clock {
-    /// What it reads at a moment of the store's.
+    /// Returns its reading at a moment of the store.
     fn at(self, now: u64) -> u64 {
         match self {
             Clock::Back(by) if now >= HALF => now - by,
@@ -74,13 +74,13 @@ impl Random {
     }
 }
 
-/// On its way to the store, or back from it.
+/// A call on its way to the store, or back from it.
 struct Call {
     arrives: u64,
     node: usize,
     sent: u64,
     want: u64,
-    /// Where the piece starts ahead of the store's moment; of replies.
+    /// In replies: where the piece starts, ahead of the store's moment.
     lead: u64,
 }
 
@@ -92,7 +92,7 @@ struct World {
     tat: u64,
     asks: Vec<Call>,
     replies: Vec<Call>,
-    /// What is left, its end, and when it had come.
+    /// What is left of a piece, its end, and when it came.
     held: [Vec<(Word, u64, u64)>; NODES],
     admitted: Vec<u64>,
     lost_at: Option<u64>,
@@ -100,7 +100,7 @@ struct World {
     held_when_set: u64,
 }
 
-/// Ends all calls that arrive by now.
+/// Takes out the calls that have arrived by now.
 fn arrived(calls: &mut Vec<Call>, now: u64) -> Vec<Call> {
     let (here, later) = calls.drain(..).partition(|c| c.arrives <= now);
     *calls = later;
@@ -126,7 +126,7 @@ impl World {
         }
     }
 
-    /// What the clock of a node reads at a moment of the store's.
+    /// Returns what the clock of a node reads at a moment of the store.
     fn reads(&self, node: usize, now: u64) -> u64 {
         if node == 0 {
             self.clock.at(now)
@@ -135,14 +135,14 @@ impl World {
         }
     }
 
-    /// What the first node has, or may be granted for what it has asked for.
+    /// Returns what the first node has, or may still be granted for its asks.
     fn holds(&self) -> u64 {
         let under_way = self.asks.iter().chain(&self.replies).filter(|call| call.node == 0);
         let held = self.held[0].iter().map(|(word, hi, _)| (hi - word.low) / UNIT_NS);
         held.chain(under_way.map(|call| call.want)).sum()
     }
 
-    /// How far ahead the TAT may be.
+    /// Returns how far ahead the TAT may be.
     fn lead(&self) -> u64 {
         BURST * UNIT - if self.weak == Weak::HoldNotPaid { 0 } else { self.hold }
     }
@@ -163,7 +163,7 @@ impl World {
         for call in arrived(&mut self.replies, now) {
             let received = self.weak == Weak::PlacedByReceiveTime;
             let by = if received { self.reads(call.node, now) } else { call.sent };
-            // Not early by the usual microsecond: a unit is 4 of them, and the bound must hold without it.
+            // Without the usual early microsecond: a unit is 4 of them, and the bound must hold without it.
             let by = ns(by) + PLACE_EARLY_NS;
             let piece = Piece::place(by, call.lead, call.want, UNIT_NS).expect("a piece");
             let came = self.reads(call.node, now);
@@ -180,7 +180,7 @@ impl World {
             let want = self.random.of(&[1, 2, 4]);
             self.asks.push(Call { arrives, node, sent: self.reads(node, now), want, lead: 0 });
         }
-        // It hoards, then spends all it may.
+        // It hoards, then spends all that it may.
         if !self.random.chance(120) {
             return;
         }
@@ -201,7 +201,7 @@ impl World {
         }
     }
 
-    /// Plays the schedule; returns the excess over the bound in microseconds of the axis, the units admitted, and those
+    /// Plays the schedule. Returns the excess over the bound in microseconds of the axis, the units admitted, and those
     /// that the first node held when its clock was set.
     fn play(mut self, loses_all: bool) -> (i64, usize, u64) {
         for now in START..START + STEPS {
@@ -232,7 +232,7 @@ const fn ns(us: u64) -> u64 {
     us * 1_000
 }
 
-/// Worst excess, and all units.
+/// Returns the worst excess, and the sum of all units.
 fn worst(weak: Weak, loses_all: bool) -> (i64, usize) {
     let (mut worst, mut units, mut over) = (i64::MIN, 0, 0);
     for seed in 0..SCHEDULES {
@@ -276,8 +276,8 @@ fn model_readings_of_before_a_piece_came_are_caught() {
     assert!(worst(Weak::OldReadings, false).0 > 0);
 }
 
-/// Worst excess of nodes of which one has such a clock, in microseconds, at the moments of the store's clock; `most`
-/// says of each schedule what it may be, by the units that the node held when its clock was set.
+/// Returns the worst excess if one node has such a clock, in microseconds, at the moments of the store's clock. `most`
+/// returns the allowed excess of a schedule from the units that the node held when its clock was set.
 fn worst_by(clock: Clock, most: impl Fn(u64) -> u64) -> i64 {
     let mut worst = i64::MIN;
     for seed in 0..SCHEDULES {
@@ -303,7 +303,7 @@ fn model_a_clock_that_is_set_forward_adds_nothing() {
     }
 }
 
-/// By a quarter: a quarter of the longest time between asking and lapsing, and the microsecond that clocks are read in.
+/// By a quarter of the longest time between asking and lapsing, and by the microsecond in which clocks are read.
 #[test]
 fn model_a_slow_clock_adds_its_part_of_what_is_ahead_and_of_the_hold() {
     assert!(worst_by(Clock::Slow, |_| BURST * UNIT / 4 + 1) > 0, "nothing was seen of it");

@@ -1,16 +1,16 @@
-//! What a node decides by itself: by its line, its reserve, an earlier refusal, or its mode while the store is away.
+//! What a node decides by itself: by its line, its reserve, an earlier refusal, or by `when_down` without the store.
 //!
 //! ```text
 //!   check   (a) the key's line ---- enough is left -----------------------------> Pass
 //!           (b) the reserve ------- the slot is held and it conforms -----------> Pass      a cold key ends here
 //!           (c) an earlier refusal  still holds --------------------------------> Deny
-//!           (d) the store --------- up: the store's thread is asked ------------> Pending
+//!           (d) the store --------- up: ask the store's thread -----------------> Pending
 //!                                   away: Deny, the share, or Pass, as configured
 //! ```
 //!
-//! Which version of the limit a request goes by follows from its reading (`limit_version.rs`); one that falls between
-//! two, or comes when what is held has ended, has neither (a) nor (b). No step waits or locks; the queue to the
-//! store's thread has a bound, and a full one is Overloaded.
+//! The clock reading of a request selects the version of the limit (`limit_version.rs`). If it falls between two
+//! versions, or if what is held has ended, the request has neither (a) nor (b). No step waits or locks. The queue to
+//! the store's thread has a bound; if it is full, the verdict is Overloaded.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::mpsc::SyncSender;
@@ -35,13 +35,13 @@ use crate::verdict::{ChangeError, Completion, Down, Verdict};
 /// One limit on this node.
 pub(crate) struct Limited {
     pub name: String,
-    /// The beginning of its keys in the store.
+    /// The prefix of its keys in the store.
     pub prefix: String,
-    /// Under which key its mark stands.
+    /// The key of its mark.
     pub mark: String,
     /// Its versions; the one in force decides.
     pub versions: LimitVersions,
-    /// Until when what is held is of use, nanoseconds.
+    /// The time until which what is held may be spent, nanoseconds.
     pub until: AtomicU64,
     pub maker: Mutex<Maker>,
     pub lines: Lines,
@@ -49,9 +49,9 @@ pub(crate) struct Limited {
 
 /// The caller that waits for an answer.
 pub(crate) enum Waiter {
-    /// Nobody: the next piece is asked for ahead, or a caller will come again.
+    /// Nobody: the ask is for the next piece, or the caller will come again.
     None,
-    /// A caller with a token, who drains completions.
+    /// A caller with a token, which drains completions.
     Token(u64),
     /// A thread that waits.
     Thread(SyncSender<Verdict>),
@@ -60,7 +60,7 @@ pub(crate) enum Waiter {
     Task(tokio::sync::oneshot::Sender<Verdict>),
 }
 
-/// What the store's thread is asked to do.
+/// A task for the store's thread.
 pub(crate) struct Job {
     pub limit: usize,
     pub version: Arc<LimitVersion>,
@@ -71,7 +71,7 @@ pub(crate) struct Job {
     pub waiter: Waiter,
 }
 
-/// A change that is asked for.
+/// A change that was asked for.
 pub(crate) struct Change {
     pub limit: usize,
     pub to: SharedLimit,
@@ -86,14 +86,14 @@ pub(crate) struct Node {
     pub right: Right,
     pub up: AtomicU32,
     pub closing: AtomicU32,
-    /// When the store went away.
+    /// The time at which the store went away.
     pub since: AtomicU64,
     pub down: Down,
     pub nodes: u32,
-    /// How long a change takes, and how long a node goes on without having seen that there is none.
+    /// How long a change takes, and how long a node may spend what it holds after it last read the mark.
     pub delay: Duration,
     pub changes: Mutex<Vec<Change>>,
-    /// How long a key starts from its full debt after a share: within that every node has come back.
+    /// How long a key starts from its full debt after a share; within that time every node has come back.
     pub grace_us: u64,
     pub counts: Counts,
     pub queue: SyncSender<Job>,
@@ -115,14 +115,14 @@ pub(crate) fn nanos(ns: u64) -> Duration {
 }
 
 impl Node {
-    /// Nanoseconds until the reserves of all limits are full again; None where no limit has one.
+    /// Returns the nanoseconds until the reserves of all limits are full again; `None` if no limit has one.
     pub(crate) fn full_ns(&self) -> Option<u64> {
         let of = |version: &LimitVersion| version.split.reserve.map(|reserve| reserve.full_ns);
         let both = |schedule: &Schedule| of(&schedule.now).max(of(schedule.newest()));
         self.limits.iter().filter_map(|limited| both(&limited.versions.load())).max()
     }
 
-    /// Decides a request; see the head of this file. `reading` is one of the node's clock.
+    /// Decides a request; see the top of this file. `reading` is a reading of the node's clock.
     #[inline]
     pub(crate) fn decide(
         &self,
@@ -183,7 +183,7 @@ impl Node {
         self.short(limited, &request, found, waiter)
     }
 
-    /// Units of a key that this node would pass now without asking: of its line and its reserve.
+    /// Returns the units of a key that this node would pass now without asking, from its line and its reserve.
     pub(crate) fn left(&self, limit: usize, key: &[u8], reading: u64) -> u64 {
         let limited = &self.limits[limit];
         let (hash, now) = (self.hasher.hash_one(key), self.clock.of(reading));
@@ -217,7 +217,7 @@ impl Node {
             count(&self.counts.overloaded);
             return Verdict::Overloaded;
         };
-        // ORDERING: Acquire; pairs with the Release of the store's thread, who writes `since` first.
+        // ORDERING: Acquire; pairs with the Release of the store's thread, which writes `since` first.
         let up = self.up.load(Ordering::Acquire) != 0;
         // ORDERING: Relaxed; a time.
         let local = found.line.share_until.load(Ordering::Relaxed).saturating_sub(request.now);
@@ -236,7 +236,7 @@ impl Node {
         }
         let cap = if split.strict { split.largest_cost } else { split.most };
         let first = found.line.queue();
-        // Only while an ask is under way: its answer is what ends this.
+        // Only while an ask is under way, because its answer ends the refusal.
         if first {
             found.line.waits.also(request.cost);
         } else if !found.line.waits.add(request.cost, cap) {
@@ -253,7 +253,7 @@ impl Node {
         Verdict::Overloaded
     }
 
-    /// Decides by the node's mode, without the store.
+    /// Decides without the store, as `when_down` says.
     pub(crate) fn without_store(
         &self,
         version: &LimitVersion,
@@ -270,7 +270,7 @@ impl Node {
                 let since = self.since.load(Ordering::Relaxed);
                 if version.share.take(&found.line.share, since, now, cost) {
                     if !up {
-                        // ORDERING: Relaxed; the store's thread looks at it when the store is back.
+                        // ORDERING: Relaxed; the store's thread reads it when the store is back.
                         found.line.share_used.store(1, Ordering::Relaxed);
                     }
                     count(&self.counts.passed_share);
@@ -310,8 +310,8 @@ impl Node {
         }
     }
 
-    /// Puts a job into the queue; `first`: the line was marked for it. False where the queue or the list of answers is
-    /// full, and then nothing is asked.
+    /// Puts a job into the queue; `first` means that the line was marked for it. Returns false if the queue or the list
+    /// of answers is full; then nothing is asked.
     fn enqueue(&self, request: &Request<'_>, found: Found<'_>, waiter: Waiter, first: bool) -> bool {
         let token = matches!(waiter, Waiter::Token(_));
         let sent = (!token || self.answers.reserve()) && self.send(request, found, waiter, token);
@@ -319,7 +319,7 @@ impl Node {
             if first {
                 found.line.unqueue();
             }
-            // No answer will begin it anew.
+            // No answer will restart the count.
             found.line.waits.anew();
         }
         sent
@@ -338,19 +338,19 @@ impl Node {
 }
 
 impl Limited {
-    /// The name of a key in the store.
+    /// Returns the name of a key in the store.
     pub(crate) fn name_of(&self, key: &[u8]) -> Vec<u8> {
         [self.prefix.as_bytes(), key].concat()
     }
 
-    /// Whether what is held may be spent: the mark was seen in time.
+    /// Returns whether what is held may be spent, because the mark was read in time.
     #[inline]
     pub(crate) fn holds(&self, now: u64) -> bool {
-        // ORDERING: Acquire; pairs with the Release of adopt.
+        // ORDERING: Acquire; pairs with the Release of `adopt`.
         now < self.until.load(Ordering::Acquire)
     }
 
-    /// Whether what was granted in this version may be spent now.
+    /// Returns whether units that were granted under this version may be spent now.
     pub(crate) fn goes_by(&self, version: &LimitVersion, now: u64) -> bool {
         let schedule = self.versions.load();
         self.holds(now) && matches!(schedule.at(now), At::Version(now) if now.number == version.number)

@@ -1,4 +1,4 @@
-//! Opening a node: what it is given, what is checked, and what is wrong.
+//! Opening a node: its options, the checks, and the errors.
 
 use std::hash::RandomState;
 use std::sync::mpsc::{sync_channel, Receiver};
@@ -31,13 +31,13 @@ use crate::sync::{AtomicU32, AtomicU64};
 use crate::tls::Tls;
 use crate::verdict::Down;
 
-/// Asks that the queue to the store's thread holds.
+/// The number of asks that the queue to the store's thread holds.
 const QUEUE: usize = 4_096;
 
-/// The oldest store that has what the scripts use.
+/// The oldest store version that has what the scripts use.
 const OLDEST: (u32, u32) = (6, 2);
 
-/// What a node is opened with; see [`Cluster::builder`].
+/// Collects the options of a node; see [`Cluster::builder`].
 pub struct Builder {
     url: String,
     login: Option<Login>,
@@ -57,7 +57,7 @@ pub struct Builder {
 }
 
 impl Cluster {
-    /// Starts a node that shares limits with at most `nodes - 1` others through the store at this URL.
+    /// Starts the options of a node that shares limits with at most `nodes - 1` others, through the store at this URL.
     pub fn builder(url: &str, nodes: u32) -> Builder {
         Builder::new(url, nodes)
     }
@@ -84,26 +84,26 @@ impl Builder {
         }
     }
 
-    /// Logs in as this user, whatever the URL says; an empty name is the default user.
+    /// Sets the user who logs in, whatever the URL says; an empty name is the default user.
     pub fn login(mut self, user: &str, password: &str) -> Self {
         self.login = Some(Login { user: user.to_owned(), password: password.to_owned() });
         self
     }
 
-    /// Logs in to sentinels as this user. The URL's is that of the servers alone.
+    /// Sets the user who logs in to sentinels. The user of the URL is only for the servers.
     pub fn sentinel_login(mut self, user: &str, password: &str) -> Self {
         self.sentinel_login = Some(Login { user: user.to_owned(), password: password.to_owned() });
         self
     }
 
-    /// Says which certificates count where the URL begins with `rediss`. Needs the feature `tls`.
+    /// Sets the certificates for a URL that begins with `rediss`. Needs the feature `tls`.
     #[cfg(feature = "tls")]
     pub fn tls(mut self, tls: Tls) -> Self {
         self.tls = Some(tls);
         self
     }
 
-    /// Names what all keys of this node begin with in the store; `tatcell` if nothing is said.
+    /// Sets the prefix of all keys of this node in the store; default `tatcell`.
     pub fn prefix(mut self, prefix: &str) -> Self {
         self.prefix = prefix.to_owned();
         self
@@ -115,62 +115,62 @@ impl Builder {
         self
     }
 
-    /// Says how many keys of each limit are in use at one time; 65 536 if nothing is said. Takes about 240 bytes each
-    /// and the key itself; 16 of them, for the reserves, stay allocated until the process ends.
+    /// Sets how many keys of each limit are in use at one time; default 65 536. A key takes about 240 bytes plus its
+    /// own length. 16 of those bytes, for the reserve, stay allocated until the process ends.
     pub fn keys(mut self, keys: usize) -> Self {
         self.keys = keys;
         self
     }
 
-    /// Says how long a call to the store may take before it counts as away; 250 ms if nothing is said.
+    /// Sets how long a call to the store may take before the store counts as away; default 250 ms.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// Says how long a call takes at worst while all is well; 4 ms if nothing is said. Limits whose pieces would last
-    /// shorter than two of it are strict.
+    /// Sets how long a call takes at worst while all is well; default 4 ms. A limit whose pieces would last for less
+    /// than two round trips is strict.
     pub fn round_trip(mut self, round_trip: Duration) -> Self {
         self.round_trip = round_trip;
         self
     }
 
-    /// Says for how long a slot is held without being renewed; 10 s if nothing is said. A reserve may be spent that
-    /// long, and the time in which it fills, after the slot was claimed, and no longer than that after the store went
-    /// away.
+    /// Sets for how long a slot is held without a renewal; default 10 s. After a node has claimed a slot, it waits for
+    /// that time, and for the time in which a reserve fills, before it spends its reserve. If the store goes away, the
+    /// node spends the reserve for no longer than that time.
     pub fn slot_ttl(mut self, ttl: Duration) -> Self {
         self.slot_ttl = ttl;
         self
     }
 
-    /// Says how long a [change](Cluster::change) of a limit takes until it is in force; 30 s if nothing is said. So
-    /// long is also of use what a node holds, after it last heard from the store. All nodes must be given the same.
+    /// Sets how long a [change](Cluster::change) of a limit takes until it is in force; default 30 s. A node may spend
+    /// what it holds for the same time after it last heard from the store. All nodes must have the same value.
     pub fn change_delay(mut self, delay: Duration) -> Self {
         self.delay = delay;
         self
     }
 
-    /// Says what is done while the store is away.
+    /// Sets what happens while the store is away.
     pub fn when_down(mut self, down: Down) -> Self {
         self.down = down;
         self
     }
 
-    /// Says where lines about faults go, one a second at most; to standard error if nothing is said.
+    /// Sets where lines about faults go, at most one a second; default standard error.
     pub fn log(mut self, sink: impl Fn(&str) + Send + 'static) -> Self {
         self.sink = Box::new(sink);
         self
     }
 
-    /// Opens the node: checks what it was given and the store, and starts the store's thread.
+    /// Opens the node: checks its options and the store, and starts the store's thread. Takes a few timeouts at most.
     ///
     /// # Errors
-    /// [`OpenError`] says what is wrong and what to do. Ends within a few timeouts.
+    /// [`OpenError`] says what is wrong and what to do.
     pub fn open(self) -> Result<Cluster, OpenError> {
         self.open_with(None)
     }
 
-    /// Opens a node whose answers wake somebody.
+    /// Opens a node; calls `wake` for each answer.
     pub(crate) fn open_with(self, wake: Option<Wake>) -> Result<Cluster, OpenError> {
         let (node, jobs) = self.node(wake)?;
         let seed = random_seed().map_err(OpenError::Host)?;
@@ -203,13 +203,13 @@ impl Builder {
         Ok(endpoint)
     }
 
-    /// The node without its thread, and the other end of its queue.
+    /// Makes the node without its thread, and the other end of its queue.
     pub(crate) fn node(&self, wake: Option<Wake>) -> Result<(Node, Receiver<Job>), OpenError> {
         self.validate()?;
         let limits = self.limits.iter().map(|limit| self.limited(limit));
         let limits = limits.collect::<Result<Vec<Limited>, OpenError>>()?;
         let clock = NodeClock::new().map_err(OpenError::Host)?;
-        // A connection that is tried in vain and the longest wait; once more where servers are looked for first.
+        // A failed connection and the longest wait; twice if the servers must be found first.
         let tries = if self.endpoint()?.shape == Shape::Single { 1 } else { 2 };
         let (queue, jobs) = sync_channel(QUEUE);
         let node = Node {
@@ -263,7 +263,7 @@ impl Builder {
         })
     }
 
-    /// Looks whether the store is one, and whether this node agrees with those that use the prefix.
+    /// Checks that the server is a store, and that this node agrees with the others that use the prefix.
     fn probe(&self, store: &mut Store, holder: &str, node: &Node) -> Result<(), OpenError> {
         let cluster = matches!(store.shape(), Shape::Cluster);
         for (key, at, link) in store.servers(&format!("{}:probe:{holder}:", self.prefix)) {
@@ -275,14 +275,14 @@ impl Builder {
             if (parts.next().unwrap_or(0), parts.next().unwrap_or(0)) < OLDEST {
                 return Err(OpenError::TooOld(version.to_owned()));
             }
-            // The second name is Valkey's.
+            // The second name is that of Valkey.
             if field("redis_mode").or(field("server_mode")) == Some("sentinel") {
                 return Err(OpenError::Sentinel);
             }
             if field("cluster_enabled") == Some("1") && !cluster {
                 return Err(OpenError::ClusterMode);
             }
-            // Everything that is used later, so that a user who may not is told now.
+            // Everything that is used later, so that a missing right shows now.
             for (by, ms) in [(By::Text, 1_000), (By::Digest, 0)] {
                 link.query::<i64>(&script::slot(by, key.as_bytes(), holder, ms)).map_err(said)?;
             }
@@ -298,7 +298,7 @@ impl Builder {
     }
 }
 
-/// FNV-1a of what nodes must agree on whatever the limit is: those that do not, share no key.
+/// FNV-1a of what nodes must agree on for any limit: nodes that do not agree share no key.
 fn digest(name: &str, nodes: u32, delay: Duration) -> u64 {
     let text = format!("{name} {nodes} {}", delay.as_millis());
     text.bytes()

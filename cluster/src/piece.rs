@@ -1,4 +1,4 @@
-//! A piece of a key's time axis on a node: where it lies, and what a request takes of it. Pure.
+//! A piece of a key's time axis on a node: where it lies, and what a request takes from it. Pure.
 //!
 //! ```text
 //!   word      63        56 55                                  0
@@ -10,19 +10,19 @@
 //! ```
 //!
 //! A request of cost c gets `[low', low' + c T)` with `low' = max(low, now - hold)`, if that ends within the piece:
-//! what is older than the hold has lapsed.
+//! parts older than the hold have lapsed.
 //!
-//! **Bound.** Let the store grant so that its TAT is at most M ahead of its clock, and let `M + hold = B T`. Let
-//! request i have a clock reading that corresponds to the store's time x, with x in [s, s + w]. (1) The intervals of
-//! all requests of all nodes are disjoint: a grant starts at or above the TAT it finds and ends at the TAT it stores,
-//! and a node hands out disjoint parts of a piece. (2) An interval starts at or above x - hold: the store ran the
-//! script after the node read its clock for the sending, so a piece that is placed by that reading lies early by the
-//! way there, and lapses early, never late. (3) It ends at or below y + M <= x + M, y being when it was granted: no
-//! reading of before a piece came takes of it, so a thread that is stopped between its clock and its call gains
-//! nothing. So all of them lie in [s - hold, s + w + M], and `units * T <= w + hold + M = w + B T`. Delays, deaths, the
-//! number of nodes and the size of grants do not occur in it.
+//! **Bound.** The store grants so that its TAT is at most M ahead of its clock, and `M + hold = B T`. Let request i
+//! have a clock reading that corresponds to the store's time x, with x in [s, s + w]. (1) The intervals of all requests
+//! of all nodes are disjoint: a grant starts at or above the TAT that it finds and ends at the TAT that it stores, and
+//! a node hands out disjoint parts of a piece. (2) An interval starts at or above x - hold. For the node read its clock
+//! before it sent the call, and the store ran the script later. A piece is placed by that reading, so it lies early by
+//! the time of the way there, and lapses early, never late. (3) An interval ends at or below y + M <= x + M, where y is
+//! the time of the grant. No reading from before a piece came takes of it, so a thread that stops between its clock and
+//! its call gains nothing. So all intervals lie in [s - hold, s + w + M], and `units * T <= w + hold + M = w + B T`.
+//! Delays, deaths, the number of nodes and the size of grants do not occur in that.
 //!
-//! T in nanoseconds is rounded down, so a piece on a node is no longer than what was granted; stretched back to it,
+//! T in nanoseconds is rounded down, so a piece on a node is no longer than what was granted. Stretched to that length,
 //! starts move up and the end stays within.
 #![warn(clippy::arithmetic_side_effects)]
 
@@ -31,10 +31,10 @@ const LOW_BITS: u32 = 56;
 
 const LOW: u64 = (1 << LOW_BITS) - 1;
 
-/// The clock may be read a little after the call was timed: a piece is placed this much earlier.
+/// A piece is placed this much earlier, because the clock may be read a little after the call was timed.
 pub(crate) const PLACE_EARLY_NS: u64 = 1_000;
 
-/// The state of a line: which of its pieces is spent, and from where on.
+/// The state of a line: the generation of the piece that it spends, and from where on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Word {
     pub generation: u8,
@@ -42,7 +42,7 @@ pub(crate) struct Word {
 }
 
 impl Word {
-    /// The word in which nothing is left, whatever the piece.
+    /// Returns the word in which nothing is left, whatever the piece.
     pub(crate) const fn spent(generation: u8) -> Word {
         Word { generation, low: LOW }
     }
@@ -55,7 +55,7 @@ impl Word {
         (self.generation as u64) << LOW_BITS | self.low & LOW
     }
 
-    /// Takes `length` nanoseconds of a piece that ends at `hi`, not below `floor`; None if that much is not left.
+    /// Takes `length` nanoseconds of a piece that ends at `hi`, not below `floor`; `None` if that much is not left.
     pub(crate) const fn take(self, hi: u64, floor: u64, length: u64) -> Option<Word> {
         let from = if self.low > floor { self.low } else { floor };
         match from.checked_add(length) {
@@ -73,8 +73,8 @@ pub(crate) struct Piece {
 }
 
 impl Piece {
-    /// Places `units` that start `lead_us` after the store's moment: by the reading of the clock before the call was
-    /// sent, never by the one at which the reply came. None where they lie beyond what 56 bits hold.
+    /// Places `units` that start `lead_us` after the store's moment. Uses the clock reading from before the call was
+    /// sent, never the one at which the reply came. Returns `None` if they lie beyond 56 bits.
     pub(crate) const fn place(sent: u64, lead_us: u64, units: u64, unit_ns: u64) -> Option<Piece> {
         let lo = sent.saturating_sub(PLACE_EARLY_NS).saturating_add(lead_us.saturating_mul(1_000));
         let hi = lo.saturating_add(units.saturating_mul(unit_ns));

@@ -1,4 +1,4 @@
-//! Numbers that spread nodes over time; SplitMix64.
+//! Random numbers that spread the calls of nodes over time; SplitMix64.
 
 /// A sequence of numbers.
 pub(crate) struct Random(u64);
@@ -8,7 +8,7 @@ impl Random {
         Random(seed)
     }
 
-    /// The next number below `n`.
+    /// Returns the next number below `n`.
     pub(crate) fn below(&mut self, n: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;

@@ -1,13 +1,12 @@
-//! A node's right to its reserve: one of N slots in the store, held for a time that is renewed.
+//! A node's right to its reserve: one of N slots in the store, held for a time and renewed.
 //!
 //! ```text
 //!   claimed at the store      held there for PX, counted by the node from the sending of the claim
 //!   +--- PX ---+--- until an empty reserve is full ---+--- the node spends its reserve ... while it holds the slot
 //! ```
 //!
-//! The reserve of a node is a token bucket of its own; N of them are counted in the bound, whoever has them. A node
-//! that takes over a slot finds its own table fresh, so it waits until what the last holder may have spent has come
-//! back.
+//! The reserve of a node is a token bucket of its own. The bound counts N of them, whoever has them. A node that takes
+//! over a slot finds its own table fresh, so it waits until everything that the last holder may have spent has drained.
 
 use crate::sync::{AtomicU64, Ordering};
 
@@ -23,29 +22,29 @@ impl Right {
         Right { from: AtomicU64::new(u64::MAX), until: AtomicU64::new(0) }
     }
 
-    /// Whether the reserve may be spent now.
+    /// Returns whether the reserve may be spent now.
     #[inline]
     pub(crate) fn holds(&self, now: u64) -> bool {
-        // ORDERING: Acquire; pairs with the Release of claimed: an end is seen with its beginning.
+        // ORDERING: Acquire; pairs with the Release of `claimed`: who sees an end sees its beginning.
         let until = self.until.load(Ordering::Acquire);
         // ORDERING: Relaxed; ordered by the load above.
         now < until && now >= self.from.load(Ordering::Relaxed)
     }
 
-    /// The slot was claimed by a call that was sent at `sent`.
+    /// Records that a call sent at `sent` claimed the slot.
     pub(crate) fn claimed(&self, sent: u64, px_ns: u64, full_ns: u64) {
         // ORDERING: Relaxed; published by the store below.
         self.from.store(sent.saturating_add(px_ns).saturating_add(full_ns), Ordering::Relaxed);
         self.renewed(sent, px_ns);
     }
 
-    /// The slot was still held.
+    /// Records that the slot was still held.
     pub(crate) fn renewed(&self, sent: u64, px_ns: u64) {
-        // ORDERING: Release; pairs with the Acquire of holds.
+        // ORDERING: Release; pairs with the Acquire of `holds`.
         self.until.store(sent.saturating_add(px_ns), Ordering::Release);
     }
 
-    /// The slot is another node's.
+    /// Records that another node has the slot.
     pub(crate) fn lost(&self) {
         // ORDERING: Release; as above.
         self.until.store(0, Ordering::Release);

@@ -1,4 +1,4 @@
-//! From jobs to calls, and from answers to pieces, refusals and verdicts. Runs on the store's thread alone.
+//! Turns jobs into calls, and answers into pieces, refusals and verdicts. Only the store's thread runs it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::store::{Miss, PROBE_MAX};
 use crate::sync::Ordering;
 use crate::verdict::{Down, Verdict};
 
-/// One call of a batch, and who waits for it.
+/// One call of a batch, and the jobs that wait for it.
 pub(crate) struct Call {
     pub limit: usize,
     pub version: Arc<LimitVersion>,
@@ -24,24 +24,24 @@ pub(crate) struct Call {
     pub ask: Ask,
     index: usize,
     jobs: Vec<Job>,
-    /// Whether the line is owned by this call, and let go with it.
+    /// Whether this call owns the line, and lets it go when it is settled.
     last_of_line: bool,
 }
 
 /// Units to give back: the limit, the key, the stamp of the grant, how many.
 pub(crate) type Unused = (usize, Box<[u8]>, String, u64);
 
-/// What the store's thread keeps between batches.
+/// The state that the store's thread keeps between batches.
 pub(crate) struct Batch {
     demands: Vec<Vec<Demand>>,
     pub unused: Vec<Unused>,
     pub random: Random,
 }
 
-/// When to come again where the limit has just changed.
+/// When to come again if the limit has just changed.
 const CHANGED_NS: u64 = 1_000_000;
 
-/// How long a key is not asked for after a fault of its own.
+/// How long a key is not asked for after its own fault.
 const FAULT_NS: u64 = 50_000_000;
 
 impl Batch {
@@ -51,7 +51,7 @@ impl Batch {
         Batch { demands, unused: Vec::new(), random: Random::new(seed) }
     }
 
-    /// Makes calls of jobs: one a key, or one a request where the limit is strict. Who can be answered now, is.
+    /// Turns jobs into calls: one a key, or one a request if the limit is strict. Answers what it can at once.
     pub(crate) fn prepare(&mut self, node: &Node, jobs: Vec<Job>, up: bool) -> Vec<Call> {
         let mut lines: HashMap<(usize, usize, u64), Vec<Job>> = HashMap::new();
         for job in jobs {
@@ -64,7 +64,7 @@ impl Batch {
                 jobs.into_iter().for_each(|job| answer(node, job, Verdict::Overloaded, node.clock.now()));
                 continue;
             }
-            // Some may be told now; those that go on waiting are counted again.
+            // Some are answered now; those that keep waiting are counted again.
             found.line.waits.anew();
             if up {
                 self.calls_of(node, found, jobs, &mut calls);
@@ -81,7 +81,7 @@ impl Batch {
         let first = &jobs[0];
         let (limit, index, tag, key) = (first.limit, first.index, first.tag, first.key.clone());
         let version = first.version.clone();
-        // ORDERING: Relaxed; a time. They were queued before a fault that is not over.
+        // ORDERING: Relaxed; a time. They were queued before a fault that is not over yet.
         if now < found.line.share_until.load(Ordering::Relaxed) {
             without_store(node, found, jobs, true);
             return found.line.disown();
@@ -91,7 +91,7 @@ impl Batch {
             return found.line.disown();
         }
         let ahead = jobs.iter().any(|job| job.waits_for_nobody());
-        // An answer that came since they were queued may do for them.
+        // An answer that came after they were queued may be enough for them.
         let mut jobs: Vec<Job> = jobs.into_iter().filter(|job| !job.waits_for_nobody()).collect();
         if !version.split.strict {
             jobs = serve(node, &version, found, jobs, now);
@@ -147,7 +147,7 @@ impl Batch {
             let found = node.limits[call.limit].lines.get(call.index);
             let last_of_line = call.last_of_line;
             count(&node.counts.asks);
-            // Before anybody is told: who comes again at once is not refused by what was counted until now.
+            // Before any caller is told: if it comes again at once, the old count must not refuse it.
             found.line.waits.anew();
             match reply {
                 Ok(grant) => {
@@ -224,7 +224,7 @@ impl Batch {
         answer(node, job, Verdict::Deny { retry_after }, now);
     }
 
-    /// Keeps a refusal: when a cost of 0 would have conformed, so that every cost has its own end.
+    /// Records a refusal as the time at which a cost of 0 would have conformed, so that every cost has its own end.
     #[allow(clippy::too_many_arguments)] // all of one answer
     fn refuse(
         &mut self,
@@ -245,7 +245,7 @@ impl Batch {
         found.line.denied.store(until.saturating_sub(min.saturating_mul(unit_ns)).max(1), Ordering::Relaxed);
     }
 
-    /// Takes what all lines still hold, to be given back.
+    /// Takes everything that the lines still hold, to give it back.
     pub(crate) fn collect(&mut self, node: &Node) {
         let floor = node.clock.now();
         for (limit, limited) in node.limits.iter().enumerate() {
@@ -275,7 +275,7 @@ impl Job {
     }
 }
 
-/// The store knows of the share now: it goes on for the grace, and the line may be forgotten.
+/// The store knows of the share now. The share goes on for the grace, and the line may be forgotten.
 fn returned(found: Found<'_>, until: u64) {
     // ORDERING: Relaxed, both; a time, and a flag of this thread's.
     found.line.share_until.store(until, Ordering::Relaxed);
@@ -283,11 +283,11 @@ fn returned(found: Found<'_>, until: u64) {
 }
 
 fn live_until(found: Found<'_>, until: u64) {
-    // ORDERING: Relaxed; a time, only this thread's to move while it owns the line.
+    // ORDERING: Relaxed; a time, which only this thread moves while it owns the line.
     found.line.life.fetch_max(until, Ordering::Relaxed);
 }
 
-/// Passes those that a line has enough for; returns the others.
+/// Passes the jobs for which a line has enough; returns the others.
 fn serve(node: &Node, version: &LimitVersion, found: Found<'_>, jobs: Vec<Job>, now: u64) -> Vec<Job> {
     let split = &version.split;
     let when = When { reading: now, hold: split.hold_ns };
@@ -304,18 +304,18 @@ fn serve(node: &Node, version: &LimitVersion, found: Found<'_>, jobs: Vec<Job>, 
     rest
 }
 
-/// The limit is another one by now: nothing of before is spent.
+/// The limit has changed: nothing of the old one is spent.
 fn changed(node: &Node, jobs: Vec<Job>, now: u64) {
     for job in jobs.into_iter().filter(|job| !job.waits_for_nobody()) {
         answer(node, job, Verdict::Deny { retry_after: nanos(CHANGED_NS) }, now);
     }
 }
 
-/// The store is there and does not decide this key: no share begins, since others may still be granted units of it.
+/// The store is there but does not decide this key. No share begins, because others may still be granted its units.
 fn faulted(node: &Node, found: Found<'_>, jobs: Vec<Job>) {
     let now = node.clock.now();
     let until = now.saturating_add(FAULT_NS);
-    // A share of the time until then is none.
+    // So a share of the time until then is empty.
     local_until(found, until, until);
     for job in jobs.into_iter().filter(|job| !job.waits_for_nobody()) {
         let verdict = if node.down == Down::Open {
@@ -328,25 +328,25 @@ fn faulted(node: &Node, found: Found<'_>, jobs: Vec<Job>) {
     }
 }
 
-/// The server that has the key is away since then; others may be there. Whoever asks again decides by the node's mode
-/// for a while, and then somebody looks again.
+/// The server of the key has been away since `since`; others may be there. Until the next try, requests are decided as
+/// `when_down` says.
 fn server_away(node: &Node, found: Found<'_>, since: u64, jobs: Vec<Job>) {
     local_until(found, since, node.clock.now().saturating_add(FAULT_NS));
     if node.down == Down::Share {
-        // ORDERING: Relaxed; a flag of this thread's. Others may use the share without another word.
+        // ORDERING: Relaxed; a flag of this thread. From now on workers may use the share.
         found.line.share_used.store(1, Ordering::Relaxed);
     }
     without_store(node, found, jobs, false);
 }
 
-/// The key is not asked for until then, and decided by the node's mode; a share begins at `share_from`.
+/// The key is not asked for until `until`, and is decided as `when_down` says; a share begins at `share_from`.
 fn local_until(found: Found<'_>, share_from: u64, until: u64) {
     // ORDERING: Relaxed, both; times.
     found.line.share.fetch_max(share_from, Ordering::Relaxed);
     found.line.share_until.store(until, Ordering::Relaxed);
 }
 
-/// Answers by the node's mode: the store is away, or the key is decided without it for a while.
+/// Answers as `when_down` says: the store is away, or the key is decided without it for a while.
 fn without_store(node: &Node, found: Found<'_>, jobs: Vec<Job>, up: bool) {
     let now = node.clock.now();
     for job in jobs.into_iter().filter(|job| !job.waits_for_nobody()) {
@@ -359,7 +359,7 @@ fn answer(node: &Node, job: Job, verdict: Verdict, now: u64) {
     if matches!(verdict, Verdict::Deny { .. }) {
         count(&node.counts.denied_answer);
     }
-    // A caller that left is told nothing; what a line gave it lapses.
+    // A caller that left gets no answer; what a line gave it lapses.
     node.tell(job.waiter, verdict, now);
 }
 

@@ -1,4 +1,4 @@
-//! What answers come to, without a store: the answers are made up here.
+//! What answers lead to, without a store: these tests make the answers up.
 
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -12,7 +12,7 @@ use crate::{Cluster, SharedLimit};
 
 const MS: u64 = 1_000_000;
 
-/// A unit a millisecond, no reserve.
+/// A limit of one unit a millisecond, without a reserve.
 fn node(burst: u64) -> (Node, Receiver<Job>, Batch) {
     node_with(burst, Down::Reserve)
 }
@@ -25,7 +25,7 @@ fn node_with(burst: u64, down: Down) -> (Node, Receiver<Job>, Batch) {
     (node, jobs, batch)
 }
 
-/// A request with a token, which is its cost.
+/// A request whose token is its cost.
 fn submit(node: &Node, cost: u64) -> Verdict {
     node.decide(0, b"key", cost, node.clock.read(), Some(|| Waiter::Token(cost)))
 }
@@ -69,7 +69,7 @@ fn a_piece_that_lapsed_on_its_way_passes_nobody() {
     let (node, jobs, mut batch) = node(1_000);
     assert_eq!(submit(&node, 1), Verdict::Pending);
     let calls = batch.prepare(&node, jobs.try_iter().collect(), true);
-    // The hold is 125 ms, and all of the piece older.
+    // The hold is 125 ms, and the whole piece is older.
     let sent = node.clock.now() - 500 * MS;
     batch.settle(&node, calls, sent, vec![granted(10, 0)]);
     assert!(matches!(answers(&node)[..], [(1, Verdict::Deny { .. })]));
@@ -98,11 +98,11 @@ fn a_refusal_counts_for_each_cost_by_its_own_end_and_no_ask_goes_out() {
     let min = calls[0].ask.min;
     assert_eq!(min, 100);
     let sent = node.clock.now();
-    // 100 units exist in 80 ms: 20 exist now, and 50 will in 30 ms.
+    // 100 units exist in 80 ms: 20 now, and 50 in 30 ms.
     batch.settle(&node, calls, sent, vec![refused(80_000)]);
     assert!(matches!(answers(&node)[..], [(100, Verdict::Deny { .. })]));
     let Verdict::Deny { retry_after } = submit(&node, 300) else { panic!("300 are further away") };
-    // The spread is at most half of what the fewest units take.
+    // The spread is at most half the time of the fewest units.
     let (least, most) = (Duration::from_millis(230), Duration::from_millis(280 + 51));
     let passed = nanos(node.clock.now() - sent);
     assert!(retry_after + passed > least && retry_after < most, "{retry_after:?}");
@@ -124,7 +124,7 @@ fn a_fault_passes_nobody_and_is_not_repeated_at_once() {
     assert!(jobs.try_iter().next().is_none());
 }
 
-/// The store is there: others may be granted what a share would pass, and one that began at no time is full.
+/// The store is there: it may grant to others what a share would pass, and a share without a beginning is full.
 #[test]
 fn a_fault_of_one_key_begins_no_share_and_opens_only_an_open_gate() {
     for (down, passes) in [(Down::Reserve, false), (Down::Share, false), (Down::Open, true)] {
@@ -140,7 +140,7 @@ fn a_fault_of_one_key_begins_no_share_and_opens_only_an_open_gate() {
     }
 }
 
-/// A unit takes a day here: the fault must not count for one.
+/// A unit takes a day here: the fault must not last that long.
 #[test]
 fn a_fault_is_over_as_soon_at_a_low_rate() {
     let limit = SharedLimit::new("x", 1, Duration::from_secs(86_400), 3).reserve(0, 0);
@@ -159,7 +159,7 @@ fn a_fault_is_over_as_soon_at_a_low_rate() {
     }
 }
 
-/// One of several servers: the others are there, so the node does not count as cut off.
+/// One of several servers is away. The others are there, so the node does not count as cut off.
 #[test]
 fn a_key_whose_server_is_away_is_decided_by_the_mode_and_begins_anew_when_it_is_back() {
     for down in [Down::Reserve, Down::Share, Down::Open] {
@@ -171,14 +171,14 @@ fn a_key_whose_server_is_away_is_decided_by_the_mode_and_begins_anew_when_it_is_
         batch.settle(&node, calls, sent, vec![Err(away)]);
         let passed = (0..20).filter(|_| submit(&node, 1).passes()).count();
         let until = node.clock.now();
-        // A node alone: its share is the whole rate, a unit a millisecond, and starts empty.
+        // The only node: its share is the whole rate, a unit a millisecond, and starts empty.
         match down {
             Down::Reserve => assert_eq!(passed, 0),
             Down::Open => assert_eq!(passed, 20),
             Down::Share => assert!(passed as u64 <= (until - since) / MS, "{passed} in {} ns", until - since),
         }
         assert!(jobs.try_iter().next().is_none(), "nobody looks again so soon");
-        // Somebody looks again, and the store is told of the share.
+        // The next try tells the store of the share.
         while submit(&node, 1) != Verdict::Pending {
             assert!(node.clock.now() < sent + 1_000 * MS, "nobody looks again");
         }
@@ -187,12 +187,12 @@ fn a_key_whose_server_is_away_is_decided_by_the_mode_and_begins_anew_when_it_is_
     }
 }
 
-/// Virtual machines that are suspended, and clocks that are set: a piece is spent once, whatever the time is.
+/// Virtual machines are suspended, and clocks are set: whatever the time is, a piece is spent once.
 #[test]
 fn a_clock_that_is_set_passes_no_more_than_what_is_held() {
     for (steps, all) in [([5_000, 0], 10), ([-500, 0], 10), ([-500, 500], 100), ([5_000, -5_000], 100)] {
         let (mut node, jobs, mut batch) = node(1_000);
-        // The clock has run for a while before any of this.
+        // The clock has run for a while before this.
         node.clock.set_forward(10_000 * MS as i64);
         assert_eq!(submit(&node, 1), Verdict::Pending);
         let calls = batch.prepare(&node, jobs.try_iter().collect(), true);
@@ -240,7 +240,7 @@ fn a_full_queue_is_overloaded_and_ends_when_it_is_read() {
     let (node, jobs, mut batch) = node(1_000_000);
     let keys: Vec<[u8; 2]> = (0..5_000u16).map(u16::to_le_bytes).collect();
     let ask = |key: &[u8]| node.decide(0, key, 1, node.clock.read(), Some(|| Waiter::Token(1)));
-    // Eight lines, so most keys find none; those that do fill the queue.
+    // There are eight lines, so most keys find none; those that do fill the queue.
     let verdicts: Vec<Verdict> = keys.iter().cycle().take(60_000).map(|key| ask(key)).collect();
     assert!(verdicts.contains(&Verdict::Pending) && verdicts.contains(&Verdict::Overloaded));
     let calls = batch.prepare(&node, jobs.try_iter().collect(), true);
@@ -249,7 +249,7 @@ fn a_full_queue_is_overloaded_and_ends_when_it_is_read() {
     assert!(answers(&node).iter().all(|(_, v)| v.passes()));
 }
 
-/// Who is told asks again at once, on the thread that tells: nothing of before may refuse it.
+/// A caller that is told asks again at once, on the telling thread: nothing counted before may refuse it.
 #[test]
 fn who_is_told_of_an_answer_may_wait_for_the_next_one_at_once() {
     for (burst, cost) in [(1_000, 200), (5, 5)] {
@@ -273,7 +273,7 @@ fn who_is_told_of_an_answer_may_wait_for_the_next_one_at_once() {
             assert!(answers(node).iter().all(|(_, verdict)| verdict.passes()));
             assert_eq!(*again.lock().expect("a list"), vec![Verdict::Pending; round], "burst {burst}");
         }
-        // While its ask is under way there is no room for as much again.
+        // While its ask is under way, there is no room for as much again.
         let calls = batch.prepare(node, jobs.try_iter().collect(), true);
         assert_eq!(calls.len(), 1);
         assert!(matches!(submit(node, cost), Verdict::Deny { .. }), "what goes on waiting is counted");

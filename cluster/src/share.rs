@@ -1,22 +1,22 @@
-//! What a node admits by itself while the store is away, where its limit says `Share`: its part of the rate, started
-//! empty.
+//! The units that a node admits by itself while the store is away, if `when_down` is `Share`: its part of the rate,
+//! started empty.
 //!
-//! One word a line, `low` in nanoseconds: a request of cost c gets `[low', low' + c T N)` if that ends by now, where
-//! `low' = max(low, when the store went away, now - burst T N)`. A word of an earlier outage lies before the beginning
-//! of this one, so it need not be reset.
+//! Each line has one word, `low`, in nanoseconds. A request of cost c gets `[low', low' + c T N)` if that ends by now,
+//! where `low' = max(low, when the store went away, now - burst T N)`. The word of an earlier outage lies before the
+//! start of this one, so it need not be reset.
 
 use crate::sync::{AtomicU64, Ordering};
 
 /// A node's part of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Share {
-    /// Nanoseconds of one unit, at the node's part of the rate; rounded up.
+    /// The nanoseconds of one unit at the node's part of the rate, rounded up.
     pub unit_ns: u64,
-    /// Most nanoseconds that are saved up.
+    /// The most nanoseconds that can be saved up.
     pub burst_ns: u64,
 }
 
-/// Swaps of the word that a worker may lose before it is refused.
+/// The number of swaps of the word that a worker may lose before it is refused.
 const MAX_LOST: u32 = 8;
 
 impl Share {

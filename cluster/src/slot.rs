@@ -1,4 +1,4 @@
-//! Keeping one of the N slots.
+//! Claims one of the N slots, and keeps it.
 
 use std::time::{Duration, Instant};
 
@@ -30,12 +30,12 @@ impl Slot {
         format!("{}:slot:{index}", self.prefix)
     }
 
-    /// The slot is looked at with the next turn: the store was away.
+    /// Tries the slot again at the next turn, because the store was away.
     pub(crate) fn look_again(&mut self) {
         self.next = Instant::now();
     }
 
-    /// Renews the slot three times in its life, or claims a free one. What is away is left out: the next turn tries
+    /// Renews the slot three times in its life, or claims a free one. Skips servers that are away: the next turn tries
     /// again, and a slot that is not renewed ends.
     pub(crate) fn keep(&mut self, node: &Node, store: &mut Store) {
         if Instant::now() < self.next {
@@ -57,7 +57,7 @@ impl Slot {
                     break;
                 }
                 Some(RENEWED) => node.right.renewed(sent, px),
-                // Another's. One that was held is gone; the next turn claims one anew.
+                // Another node has it. If this node held it, it is lost; the next turn claims a new one.
                 Some(_) if self.index.take().is_some() => node.right.lost(),
                 _ => {}
             }
@@ -71,7 +71,7 @@ impl Slot {
         answers.each.into_iter().flatten().next()
     }
 
-    /// Lets the slot go.
+    /// Releases the slot.
     pub(crate) fn release(&mut self, node: &Node, store: &mut Store) {
         node.right.lost();
         if let Some(index) = self.index.take() {

@@ -1,18 +1,18 @@
-//! The servers of the store and the connections to them: batches of calls, each to the server that has its key, each
-//! with its own answer.
+//! The servers of the store and their connections. It sends batches of calls, each call to the server that has its key,
+//! and returns an answer for each.
 //!
 //! ```text
 //!   batch   key -> hash slot -> server    written to all servers, then read from each in turn: a round
-//!           NOSCRIPT   the call did not run: once more with the text
-//!           MOVED      it did not run: the hash slot is another server's from now on; once more, there
-//!           ASK        it did not run: once more there, this time
-//!           nothing    the connection is closed: a late answer meets no later call
-//!   tend    connects what is away at 20 to 400 ms, and looks where servers are: on threads of their own, so that a
-//!           server that is away holds up nobody's calls to another
+//!           NOSCRIPT   the call did not run: send it once more with the text
+//!           MOVED      it did not run: the hash slot now belongs to another server; send it once more, there
+//!           ASK        it did not run: send it once more there, this time only
+//!           nothing    close the connection, so that a late answer cannot be taken for that of a later call
+//!   tend    connects to servers that are away, every 20 to 400 ms, and finds the servers: on threads of their own, so
+//!           that a server that is away does not delay calls to another
 //! ```
 //!
-//! A server is **away** from when its connection broke until there is one again. A call for a key of such a server is
-//! a [`Miss`] that says since when, and costs no time.
+//! A server is **away** from the moment at which its connection breaks until there is a new one. A call for a key of
+//! such a server takes no time and returns a [`Miss`], which says since when.
 
 use std::sync::mpsc::{channel, Receiver, Sender};
 use std::sync::Arc;
@@ -28,28 +28,28 @@ use crate::map::Map;
 use crate::random::Random;
 use crate::script::{By, Fault};
 
-/// Most calls of a batch.
+/// The most calls of a batch.
 pub(crate) const MAX_BATCH: usize = 64;
 
-/// Longest time between two probes of a store that is away.
+/// The longest time between two probes of a store that is away.
 pub(crate) const PROBE_MAX: Duration = Duration::from_millis(400);
 
-/// Shortest time between two connections that are tried; the longest is [`PROBE_MAX`].
+/// The shortest time between two tries to connect; the longest is [`PROBE_MAX`].
 const PROBE_MIN: Duration = Duration::from_millis(20);
 
-/// Least time between two looks for the servers, and how often sentinels are asked without a reason: a primary that
-/// was replaced may still be reached.
+/// The least time between two searches for the servers, and how often sentinels are asked without a reason: a primary
+/// that was replaced may still answer.
 const LOOK_GAP: Duration = Duration::from_millis(200);
 const LOOK_USUAL: Duration = Duration::from_secs(1);
 
-/// Times that a call is sent: a key that moves while its hash slot does, and whose script lacks there.
+/// How often a call is sent: its key may move, then its hash slot, and the new server may lack the script.
 const ROUNDS: usize = 5;
 
-/// Why a call has no answer that decides.
+/// Says why a call has no answer that decides.
 #[derive(Clone, Debug)]
 pub(crate) struct Miss {
     pub fault: Fault,
-    /// Since when the key's server is away, nanoseconds; None: it is there.
+    /// Since when the key's server is away, nanoseconds; `None` if it is there.
     pub since: Option<u64>,
     /// What the server or the system said.
     pub said: String,
@@ -72,7 +72,7 @@ struct Server {
     connecting: bool,
 }
 
-/// What a thread found.
+/// The result of a thread.
 enum Event {
     Connected(ConnectionAddr, RedisResult<Link>),
     Found(Result<Map, OpenError>),
@@ -82,7 +82,7 @@ enum Event {
 pub(crate) struct Store {
     endpoint: Arc<Endpoint>,
     map: Map,
-    /// As in the map.
+    /// In the order of the map.
     servers: Vec<Server>,
     clock: NodeClock,
     events: (Sender<Event>, Receiver<Event>),
@@ -90,9 +90,9 @@ pub(crate) struct Store {
     look: bool,
     looked: Instant,
     random: Random,
-    /// What went wrong since the last time that it was taken.
+    /// The faults since this list was last taken.
     pub troubles: Vec<String>,
-    /// Connections that broke since then.
+    /// The connections that broke since then.
     pub losses: u64,
 }
 
@@ -109,7 +109,7 @@ impl Store {
     /// Finds the servers and connects to all of them.
     ///
     /// # Errors
-    /// As a node that cannot be opened.
+    /// Those of opening a node.
     pub(crate) fn open(endpoint: Endpoint, clock: NodeClock, random: Random) -> Result<Store, OpenError> {
         let map = endpoint.find(&[])?;
         let connect = |at: &ConnectionAddr| {
@@ -133,17 +133,17 @@ impl Store {
         })
     }
 
-    /// What stands at the address that was given.
+    /// Returns the kind of store at the given address.
     pub(crate) fn shape(&self) -> &Shape {
         &self.endpoint.shape
     }
 
-    /// Whether any server is there.
+    /// Returns whether any server is there.
     pub(crate) fn is_up(&self) -> bool {
         self.servers.iter().any(|server| server.link.is_some())
     }
 
-    /// How long there is nothing to tend.
+    /// Returns how long there is nothing to tend.
     pub(crate) fn idle(&self) -> Duration {
         const USUAL: Duration = Duration::from_millis(50);
         const UNDER_WAY: Duration = Duration::from_millis(2);
@@ -156,11 +156,11 @@ impl Store {
         wait.min().unwrap_or(USUAL).min(USUAL)
     }
 
-    /// Every server, and a key of its own that begins with `prefix`.
+    /// Returns every server that is there, with a key of its own that begins with `prefix`.
     pub(crate) fn servers(&mut self, prefix: &str) -> Vec<(String, &ConnectionAddr, &mut Link)> {
         let Store { map, servers, .. } = self;
         let mut keys: Vec<Option<String>> = vec![None; servers.len()];
-        // So many that each hash slot is almost certainly met.
+        // So many that almost certainly every server gets one.
         for i in 0..1_000_000u32 {
             let key = format!("{prefix}{i}");
             if let Some(slot) = map.server_of(key.as_bytes()).and_then(|at| keys.get_mut(at)) {
@@ -175,7 +175,7 @@ impl Store {
         with_key.collect()
     }
 
-    /// Sends the calls, each to the server of its key, in one go.
+    /// Sends the calls in one go, each to the server of its key.
     pub(crate) fn batch<T: FromRedisValue>(
         &mut self,
         keys: &[impl AsRef<[u8]>],
@@ -262,7 +262,7 @@ impl Store {
             });
             let answer = &mut each[sending.call];
             match reply {
-                // A server that sends its answers slowly is late, too: so every batch ends within two timeouts.
+                // A server that sends its answers slowly is late too, so every batch ends within two timeouts.
                 Some(Ok(_)) if Instant::now() > end + self.endpoint.timeout => {
                     let late = std::io::Error::from(std::io::ErrorKind::TimedOut);
                     self.lost(sending.server, &RedisError::from(late));
@@ -284,13 +284,13 @@ impl Store {
         errors
     }
 
-    /// Redirects a call that the server sent elsewhere. None: there is no connection to that server.
+    /// Redirects a call that the server sent elsewhere. Returns `None` if there is no connection to that server.
     fn redirect(&mut self, sending: Sending, error: &RedisError) -> Option<Sending> {
         let (name, slot) = error.redirect_node()?;
         let at = self.endpoint.named(&self.servers[sending.server].at, name)?;
         let server = self.map.place_of(at.clone());
         if server == self.servers.len() {
-            // Once for each new server: a caller waits for one connection at most.
+            // Only once for each new server, so a caller waits for one connection at most.
             let link = self.endpoint.connect(&at);
             self.servers.push(Server::away(at.clone(), self.clock.now()));
             self.connected(&at, link);
@@ -308,7 +308,7 @@ impl Store {
         Miss { since: Some(*since), ..Miss::new(Fault::Lost, &format!("{at} is away")) }
     }
 
-    /// The connection is of no more use, and the server away until there is another one.
+    /// Closes an unusable connection; the server is away until there is another one.
     fn close(&mut self, server: usize) {
         let server = &mut self.servers[server];
         if server.link.take().is_some() {
@@ -325,7 +325,7 @@ impl Store {
         self.close(server);
     }
 
-    /// Takes what was found since, and starts what is due. Never waits.
+    /// Takes the results that have come, and starts what is due. Never waits.
     pub(crate) fn tend(&mut self) {
         while let Ok(event) = self.events.1.try_recv() {
             match event {
@@ -344,7 +344,7 @@ impl Store {
             if server.link.is_none() && !server.connecting && now >= server.next {
                 server.connecting = true;
                 let (endpoint, at, tell) = (self.endpoint.clone(), server.at.clone(), self.events.0.clone());
-                // If no thread can be started, the next turn tries again. A receiver that is gone was closed.
+                // If no thread starts, the next turn tries again. If the receiver is gone, the store was closed.
                 let thread = std::thread::Builder::new().name("tatcell-connect".into());
                 let thread = thread.spawn(move || {
                     let link = endpoint.connect(&at);
@@ -360,8 +360,8 @@ impl Store {
             (self.look, self.looked) = (false, now);
             let (endpoint, mut known, tell) =
                 (self.endpoint.clone(), self.map.servers.clone(), self.events.0.clone());
-            // A server that was cut off from the others keeps answering what it knew, so another one is asked first
-            // each time.
+            // A server that was cut off from the others keeps answering what it knew, so each search begins with
+            // another one.
             let from = self.random.below(known.len() as u64) as usize;
             known.rotate_left(from);
             let thread = std::thread::Builder::new().name("tatcell-find".into());
@@ -386,7 +386,7 @@ impl Store {
         }
     }
 
-    /// The servers are these from now on. Connections that are still of use stay.
+    /// Replaces the servers. Connections to those that stay are kept.
     fn take(&mut self, map: Map) {
         let (mut old, now) = (std::mem::take(&mut self.servers), self.clock.now());
         let of = |at: &ConnectionAddr| match old.iter().position(|server| server.at == *at) {
@@ -399,7 +399,7 @@ impl Store {
 }
 
 impl Server {
-    /// A server without a connection, which is tried at once.
+    /// Makes a server without a connection, which is tried at once.
     fn away(at: ConnectionAddr, since: u64) -> Server {
         Server { at, link: None, since, next: Instant::now(), gap: PROBE_MIN, connecting: false }
     }

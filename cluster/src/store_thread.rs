@@ -1,12 +1,12 @@
-//! The store's thread: takes asks from the queue, sends them in batches, settles the answers, and keeps the marks
-//! and the slot.
+//! The store's thread: takes asks from the queue, sends them in batches, settles the answers, and keeps the marks and
+//! the slot.
 //!
-//! One batch is under way at a time, so a key is asked for once at a time, whoever waits for it. Calls that wait for
-//! the next batch are not held back: a batch is what the queue holds when the last one is settled.
+//! One batch is under way at a time, so a key is asked for once at a time, however many wait for it. Calls for the next
+//! batch are not delayed: when a batch is settled, the next one is what the queue holds.
 //!
-//! **The store is away** while none of its servers has a connection, and a key while its server has none: whoever waits
-//! is answered by the node's mode. An ask that was lost is of no harm, what it was granted lapses; what was given back
-//! is never given back again.
+//! **The store is away** while none of its servers has a connection, and a key while its server has none. Waiting
+//! callers are then answered as `when_down` says. A lost ask does no harm, because what it was granted lapses. Units
+//! that were given back are never given back again.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub(crate) struct StoreThread {
     marks: Marks,
     pub batch: Batch,
     pub log: Log,
-    /// Whether any server was there when last looked.
+    /// Whether any server was there when this was last set.
     up: bool,
 }
 
@@ -42,7 +42,7 @@ impl StoreThread {
 
     /// Runs until the node closes.
     pub(crate) fn run(mut self, queue: &Receiver<Job>) {
-        // ORDERING: Acquire; pairs with the Release of whoever closes.
+        // ORDERING: Acquire; pairs with the Release of the thread that closes.
         while self.node.closing.load(Ordering::Acquire) == 0 {
             self.store.tend();
             self.notice();
@@ -78,7 +78,7 @@ impl StoreThread {
         }
     }
 
-    /// One batch.
+    /// Sends one batch and settles it.
     fn turn(&mut self, jobs: Vec<Job>) {
         let calls = self.batch.prepare(&self.node, jobs, self.up);
         if calls.is_empty() {
@@ -86,7 +86,7 @@ impl StoreThread {
         }
         let limits = &self.node.limits;
         let keys: Vec<Vec<u8>> = calls.iter().map(|call| limits[call.limit].name_of(&call.key)).collect();
-        // Before the sending: pieces are placed by it.
+        // Read before the sending, because pieces are placed by it.
         let sent = self.node.clock.now();
         let answers = self.store.batch(&keys, |i, by| {
             let call = &calls[i];
@@ -97,7 +97,7 @@ impl StoreThread {
             add(&self.node.counts.batch_ns, self.node.clock.now().saturating_sub(sent));
         }
         self.counted(&answers);
-        // Before the settling: whoever is told then decides as of now.
+        // Before the settling, so that a caller that is told decides by the present state.
         self.notice();
         self.batch.settle(&self.node, calls, sent, answers.each);
         self.give_back();
@@ -108,7 +108,7 @@ impl StoreThread {
         add(&self.node.counts.redirected, answers.redirected);
     }
 
-    /// Units of strict grants whose callers had left.
+    /// Gives back the units that nobody uses: those of strict grants whose callers had left.
     fn give_back(&mut self) {
         let unused = std::mem::take(&mut self.batch.unused);
         if unused.is_empty() {
@@ -137,7 +137,7 @@ impl StoreThread {
                 // ORDERING: Relaxed; published by the store below.
                 self.node.since.store(self.node.clock.now(), Ordering::Relaxed);
             }
-            // ORDERING: Release; pairs with the Acquire of the workers: who sees it sees when it began.
+            // ORDERING: Release; pairs with the Acquire of the workers: who sees the flag sees when it was set.
             self.node.up.store(u32::from(up), Ordering::Release);
         }
         add(&self.node.counts.outages, std::mem::take(&mut self.store.losses));
@@ -147,9 +147,9 @@ impl StoreThread {
         }
     }
 
-    /// Gives back what is held, lets the slot go, and answers whoever waits.
+    /// Gives back what is held, releases the slot, and answers all waiting callers.
     fn close(mut self, queue: &Receiver<Job>) {
-        // ORDERING: Release; workers decide without the store from here on.
+        // ORDERING: Release; from here on workers decide without the store.
         self.node.up.store(0, Ordering::Release);
         let jobs: Vec<Job> = queue.try_iter().collect();
         self.batch.prepare(&self.node, jobs, false);

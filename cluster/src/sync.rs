@@ -1,5 +1,5 @@
 //! The atomics of the shared words: the processor's, or loom's for the models (`--cfg tatcell_cluster_loom`; the core
-//! is compiled as it is shipped then).
+//! is then still compiled as it is shipped).
 
 #[cfg(tatcell_cluster_loom)]
 pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};

@@ -1,10 +1,10 @@
-//! What a node trusts, and how it shows who it is.
+//! The certificates that a node trusts, and its own.
 
 use redis::{ClientTlsConfig, TlsCertificates};
 
-/// Certificates for a store whose URL begins with `rediss`. Needs the feature `tls`.
+/// Holds certificates for a store whose URL begins with `rediss`. Needs the feature `tls`.
 ///
-/// Without any, the authorities of the system are trusted, or those of the file that `SSL_CERT_FILE` names.
+/// Without any, the node trusts the authorities of the system, or those in the file that `SSL_CERT_FILE` names.
 #[derive(Clone, Debug)]
 pub struct Tls {
     certificates: TlsCertificates,
@@ -17,7 +17,7 @@ impl Default for Tls {
 }
 
 impl Tls {
-    /// Starts with what the system trusts.
+    /// Starts with the authorities that the system trusts.
     pub fn new() -> Tls {
         Tls { certificates: TlsCertificates { client_tls: None, root_cert: None } }
     }
@@ -28,7 +28,7 @@ impl Tls {
         self
     }
 
-    /// Shows this certificate, with its chain, and proves it by this key; both in PEM.
+    /// Presents this certificate, with its chain, and proves it by this key; both in PEM.
     pub fn client(mut self, certificate: impl Into<Vec<u8>>, key: impl Into<Vec<u8>>) -> Tls {
         let client = ClientTlsConfig { client_cert: certificate.into(), client_key: key.into() };
         self.certificates.client_tls = Some(client);
@@ -40,8 +40,8 @@ impl Tls {
     }
 }
 
-/// Makes ring the provider of this process, if it has none: rustls asks for one by name where several are linked.
+/// Makes ring the provider of this process, if it has none: rustls needs to be told if several are linked.
 pub(crate) fn provide() {
-    // Another one that was first is as good.
+    // If another provider was set first, that one is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
 }

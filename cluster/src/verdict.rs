@@ -1,66 +1,66 @@
-//! What callers are told, and what a node does without the store.
+//! The answers that callers get, and what a node does without the store.
 
 use std::time::Duration;
 
 use crate::script::Fault;
 use crate::split::LimitError;
 
-/// The answer to a request.
+/// Answers a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 #[non_exhaustive]
 pub enum Verdict {
-    /// Within the limit: it was charged.
+    /// Within the limit; the cost was charged.
     Pass,
     /// Beyond the limit; nothing was charged.
     Deny {
         /// When it may conform, if nothing else arrives: as the store said, or the time of a probe while it is away.
         retry_after: Duration,
     },
-    /// A cost that this limit can never pass.
+    /// The cost is above what this limit can ever pass.
     Never,
-    /// Not decided: the store is asked.
+    /// Not decided: the store is being asked.
     Pending,
     /// Neither decided nor asked: the queue or the lines of the node are full. Nothing was charged.
     Overloaded,
 }
 
 impl Verdict {
-    /// Whether the request may go on.
+    /// Returns whether the request passes.
     pub fn passes(self) -> bool {
         self == Verdict::Pass
     }
 }
 
-/// The answer to a request that was [`Pending`](Verdict::Pending).
+/// Answers a request that was [`Pending`](Verdict::Pending).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// What the caller gave.
+    /// The caller's token.
     pub token: u64,
-    /// Anything but Pending.
+    /// Any verdict except Pending.
     pub verdict: Verdict,
     /// The reading of the node's clock for which it was decided.
     pub reading: u64,
 }
 
-/// Why a limit was not changed.
+/// Says why a limit was not changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ChangeError {
     /// No limit of this node has this name.
     Unknown,
-    /// The limit cannot be shared so.
+    /// The limit cannot be shared.
     Limit(LimitError),
-    /// Another change is on its way, or was made meanwhile: look at what the limit is, and try again then.
+    /// Another change is on its way, or was made meanwhile: read the present limit, and then try again.
     Other {
-        /// When it is in force.
+        /// The time until it is in force.
         in_force_after: Duration,
     },
     /// The store is away.
     Away,
-    /// The store refuses.
+    /// The store refuses the change.
     Store(Fault),
-    /// No answer in the time given: the change may have been made.
+    /// No answer came in the given time: the change may have been made.
     Unanswered,
 }
 
@@ -83,15 +83,15 @@ impl std::fmt::Display for ChangeError {
 
 impl std::error::Error for ChangeError {}
 
-/// What a node does with a request that neither its line nor its reserve can pass while the store is away.
+/// Says what a node does with a request that neither its line nor its reserve can pass while the store is away.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Down {
-    /// Denies. The bound R w + B stays exact.
+    /// Denies it. The bound R w + B stays exact.
     #[default]
     Reserve,
-    /// Passes a node's part of the store's rate, R_s / N for each key, started empty. Exact where all nodes are cut
-    /// off; where k of N are, up to R_s w (1 + k/N) + 2 B.
+    /// Passes it from a share of the store's rate, R_s / N for each node and key, which starts empty. The bound stays
+    /// exact if all nodes are cut off; if k of N are, it is R_s w (1 + k/N) + 2 B.
     Share,
-    /// Passes. No bound; counted.
+    /// Passes it, without a bound, and counts it.
     Open,
 }

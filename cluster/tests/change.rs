@@ -1,4 +1,4 @@
-//! Limits that are changed while nodes run: every admission audited against R w + B of before, of after, and of both.
+//! Limits that change while nodes run: every admission is audited against R w + B of the old, the new, and both limits.
 
 mod common;
 

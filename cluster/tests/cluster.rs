@@ -1,4 +1,4 @@
-//! Nodes that share a store: every admission audited against R w + B, while all is well and while it is not.
+//! Nodes that share a store: every admission is audited against R w + B, in good times and bad.
 
 mod common;
 

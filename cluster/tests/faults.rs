@@ -1,4 +1,4 @@
-//! Networks and servers that fail between nodes and a store that tells the truth: nothing of it adds to the bound.
+//! Networks and servers that fail between the nodes and a store that tells the truth: none of that adds to the bound.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! Stores that lose what they said, or whose clock is set: what is admitted more, and that it is no more than stated.
+//! Stores that lose data, or whose clock is set: how much more is admitted, and that it is no more than stated.
 
 mod common;
 

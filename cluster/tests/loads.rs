@@ -1,5 +1,5 @@
-//! Loads that a fleet meets: a steady one below the limit, a few keys that ask without a pause, one node that has all
-//! of a key's requests. The bound of each, what is admitted, and how seldom the store is asked.
+//! Typical loads: a steady one below the limit, a few keys that ask without a pause, one node that gets all requests
+//! for a key. Each has its bound, what is admitted, and how seldom the store is asked.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! Opening, closing, slots: what is wrong is said at once and in words, and nothing ever hangs a caller.
+//! Opening, closing, slots: an error comes at once and in words, and nothing ever hangs a caller.
 
 mod common;
 

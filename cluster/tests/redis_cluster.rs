@@ -1,4 +1,4 @@
-//! Nodes on a Redis Cluster: keys are spread, hash slots move and primaries die under load, every admission audited.
+//! Nodes on a Redis Cluster: keys are spread, hash slots move and primaries die under load; every admission is audited.
 
 mod common;
 

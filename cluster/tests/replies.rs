@@ -1,4 +1,4 @@
-//! Every kind of reply of a real server: a grant, or a fault with its name, never a pass.
+//! Every kind of reply of a real server: a grant, or a fault by its name, never a pass.
 
 mod common;
 

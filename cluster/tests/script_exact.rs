@@ -1,7 +1,7 @@
-//! The store's script against integers of 128 bits: grants, times, values and expiry equal to the last digit.
+//! The store's script against integers of 128 bits: grants, times, values and expiry are equal to the last digit.
 //!
-//! The shipped text runs in a real server inside a frame that gives it a clock and a value to start from, and tells
-//! what it wrote and for how long. Nothing of the script is changed.
+//! The shipped text runs unchanged in a real server. A frame around it gives it a clock and a first value, and reports
+//! what it wrote and for how long.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! Nodes that ask sentinels where the primary is, and follow it: every admission audited.
+//! Nodes that ask sentinels for the primary, and follow it: every admission is audited.
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! Sentinels, a primary and its replica that speak TLS alone, to clients and to each other: who is trusted, and that a
-//! failover is followed.
+//! Sentinels, a primary and its replica that speak only TLS, to clients and to each other: whom a node trusts, and that
+//! it follows a failover.
 
 mod common;
 

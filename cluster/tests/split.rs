@@ -1,4 +1,4 @@
-//! How a limit is divided: nothing is lost or made, and each thing that is wrong has its name.
+//! How a limit is divided: nothing is lost or added, and each problem has its own error.
 
 mod common;
 

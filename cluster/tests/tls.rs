@@ -1,4 +1,4 @@
-//! Stores that speak TLS: who is trusted, who is asked for a certificate, and what is said where it is wrong.
+//! Stores that speak TLS: whom a node trusts, who must show a certificate, and the errors.
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! Reads what the C ABI has from `include/tatcell.ffi.h`: structures with their fields, functions with parameters.
-//! So a function that is added is called by the target `arguments` without a line of its own.
+//! Reads the C ABI from `include/tatcell.ffi.h`: structures with their fields, functions with parameters. So the target
+//! `arguments` calls every new function without a change.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

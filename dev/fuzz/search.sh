@@ -1,10 +1,10 @@
 #!/bin/sh
 # Searches for an input that breaks a target: fuzz/search.sh TARGET SECONDS [keep]
 #
-# libFuzzer needs code with counters, which any rustc makes, and its own runtime: clang brings it (Debian: clang and
-# libclang-rt-dev), else the crate libfuzzer-sys builds it from C++. RUSTC_BOOTSTRAP=1 lets a stable rustc take the flag
-# of the address sanitizer. A corpus is one file of hexadecimal lines. The fuzzer gets it as a folder. With `keep`, the
-# fewest inputs that reach the same code become the corpus, at most 12 000 bytes of them.
+# libFuzzer needs code with counters, which any rustc makes, and its own runtime. clang brings that (Debian: clang and
+# libclang-rt-dev); otherwise the crate libfuzzer-sys builds it from C++. RUSTC_BOOTSTRAP=1 lets a stable rustc accept
+# the flag of the address sanitizer. A corpus is one file of hexadecimal lines; the fuzzer gets it as a folder. With
+# `keep`, the fewest inputs that reach the same code become the corpus, at most 12 000 bytes of them.
 set -eu
 cd "$(dirname "$0")"
 target=$1 seconds=$2 keep=${3-}

@@ -1,10 +1,9 @@
 #!/bin/sh
 # Explores insert.pml with Spin: proofs/spin.sh [long]. TAP.
 #
-# The model must hold in every state, and there must be no fewer states than it had, but for a fifth or so: a world that
-# was lost, or a caller that never runs, leaves fewer. Each weakened form must be found out, by the assertion that it
-# breaks: a model that finds nothing there finds nothing elsewhere, and one that stops at something else has not found
-# it.
+# The model must hold in every state, and must have about as many states as before (four fifths at least): a world that
+# was lost, or a caller that never runs, leaves fewer. Each weakened form must fail at the assertion that it breaks. A
+# model that finds nothing there finds nothing elsewhere; one that stops at something else has not found it.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 out=$here/../target/proofs

@@ -1,6 +1,6 @@
-//! Any algorithm: the list of them, and what asks the one that a limit names.
+//! The dispatch for any algorithm: the list of those that count, and the calls that ask the one that a limit names.
 //!
-//! GCRA is asked first and directly, so that the others cost it nothing; these are dispatched at run time. Each is one
+//! GCRA is asked first and directly, so that the others cost it nothing. They are dispatched at run time; each is one
 //! file and one line of the list.
 #![forbid(unsafe_code)]
 #![warn(clippy::arithmetic_side_effects)]
@@ -11,17 +11,17 @@ use crate::answer::{Answer, Decision, Numbers, Permit, Step, Tracking, Verdict};
 use crate::limit::params::{Params, FLAG_SHADOW};
 use crate::limit::Algorithm;
 
-/// Lists the algorithms whose state is a time and a count, each a file with these functions:
+/// Lists the algorithms whose state is a time and a count. Each has a file with these functions:
 ///
-/// - `fit(at, state, cost, most)`: the state after `cost` more units if it then counts at most `most` (in the scale of
-///   `Params::burst_q`), else the units of time after which it would;
-/// - `add(at, state, cost)`: the state after as many of `cost` units as its debt cap allows, and how many;
-/// - `refund(at, state, charged, cost)`: the state without units that were charged when busy was `charged` ahead, and
-///   how many that are (decay: `cost` is what is left of them, in the scale of its level); the same state where nothing
-///   comes back;
-/// - `numbers(at, state)`: what is left, and when there is more;
-/// - `merge(bits, a, b)`: one state, with so many aux bits, that owes at least what either does: of two words of one
-///   key.
+/// - `fit(at, state, cost, most)`: returns the state after `cost` more units if that counts at most `most` (in the
+///   scale of `Params::burst_q`), else the units of time after which it would;
+/// - `add(at, state, cost)`: adds as many of `cost` units as the debt cap allows; returns the state and their number;
+/// - `refund(at, state, charged, cost)`: takes back units that were charged when busy was `charged` ahead, and returns
+///   the state and their number. Decay: `cost` is what is left of them, in the scale of its level. If nothing comes
+///   back, the state is the same;
+/// - `numbers(at, state)`: returns what is left, and when there will be more;
+/// - `merge(bits, a, b)`: makes one state, with `bits` aux bits, from two words of one key. It owes at least what
+///   either does.
 macro_rules! counted {
     ($($name:ident $file:ident),+ $(,)?) => {
         fn fit(at: At<'_>, state: State, cost: u64, most: u64) -> Result<State, u64> {
@@ -45,7 +45,7 @@ macro_rules! counted {
             }
         }
 
-        /// One state of a key for two that a restore or a migration brought together, as q-units ahead of one clock.
+        /// Merges two states of one key that a restore or a migration brought together; q-units ahead of one clock.
         pub(crate) fn merge(algorithm: Algorithm, bits: u32, a: u64, b: u64) -> u64 {
             let states = (State::split(bits, a), State::split(bits, b));
             match algorithm {
@@ -70,7 +70,7 @@ counted! {
     Decay decay,
 }
 
-/// An operation of such a limit, at an instant.
+/// An operation of a limit that counts, at an instant.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Call<'a> {
     op: &'a Op<'a>,
@@ -87,7 +87,7 @@ impl<'a> Call<'a> {
         At { p: self.op.p, now: self.now }
     }
 
-    /// A request: passes iff what is counted then is at most the limit and the room.
+    /// Decides a request: it passes iff the count is then at most the limit plus the room.
     #[inline(always)]
     fn check(&self, lead: u64) -> Step {
         let Op { p, cost, amount, .. } = *self.op;
@@ -114,13 +114,13 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// A charge after the fact, up to the debt cap.
+    /// Charges after the fact, up to the debt cap.
     fn charge(&self, lead: u64) -> Step {
         let (next, stored) = add(self.at(), State::of(self.op.p, lead), self.op.cost);
         self.pass(lead, next, stored)
     }
 
-    /// `stored` units passed; none change nothing.
+    /// Makes the step of `stored` units that passed; 0 units change nothing.
     #[inline(always)]
     fn pass(&self, lead: u64, next: State, stored: u64) -> Step {
         if stored == 0 {
@@ -133,7 +133,7 @@ impl<'a> Call<'a> {
         Step { answer, store: Some(lead) }
     }
 
-    /// What is said of a request after which this is the state.
+    /// Returns the flags of a request after which this is the state.
     #[cold]
     fn flags(&self, next: State) -> u32 {
         let (p, at) = (self.op.p, self.at());
@@ -164,7 +164,7 @@ impl Operation for Call<'_> {
         match self.op.kind {
             Kind::Check => self.check(lead),
             Kind::Charge => self.charge(lead),
-            // Only GCRA can tell when a request may leave.
+            // Only GCRA knows when a request may leave.
             Kind::Reserve => Step::keep(Verdict::Never, 0, lead, u64::MAX),
             Kind::Refund => self.refund(lead),
         }
@@ -178,7 +178,7 @@ impl Operation for Call<'_> {
         self.op.shadows()
     }
 
-    /// The time no earlier than the claim's, the count as it is. The result may lie below the claim by part of a unit:
+    /// Returns the later of the two times with the key's count. The result may lie below the claim by part of a unit:
     /// the slot is not taken again before that time, and then every claim on it lies above.
     fn commit_lead(&self, lead: u64, claim: u64) -> u64 {
         let p = self.op.p;
@@ -187,19 +187,19 @@ impl Operation for Call<'_> {
         State { ahead, ..state }.lead(p)
     }
 
-    /// All of it: a refund lowers the count alone, never the time (of a level see `Table::refund`).
+    /// Returns all of it: a refund lowers only the count, never the time (for decay see `Table::refund`).
     fn refundable(&self, stored: u64, _: u64) -> u64 {
         stored
     }
 }
 
-/// Do words mean the same under both limits?
+/// Returns whether words mean the same under both limits.
 pub(crate) const fn is_alike(a: &Params, b: &Params) -> bool {
     a.algorithm == b.algorithm && a.shl == b.shl && a.shr == b.shr && a.period == b.period
 }
 
-/// What of a permit may still be given back, as its algorithm counts, and how many q-units ahead the word lay that it
-/// was charged to.
+/// Returns how much of a permit may still be given back, in the algorithm's own count, and how many q-units ahead the
+/// charged word lies.
 fn count_of(p: &Params, permit: &Permit, generation: u64, now: u64, mask: u64) -> (u64, u64) {
     if !gcra::is_fresh(p, permit, generation, now) {
         return (0, 0);
@@ -209,7 +209,7 @@ fn count_of(p: &Params, permit: &Permit, generation: u64, now: u64, mask: u64) -
     (units, gcra::lead_of(permit.tat, p.clock_q(now), mask, p.window_q))
 }
 
-/// The refund of a permit, in a word of `mask`'s width.
+/// Makes the refund of a permit, for a word of `mask`'s width.
 pub(crate) fn refund<'a>(p: &'a Params, permit: &Permit, generation: u64, now: u64, mask: u64) -> Op<'a> {
     let (credit, lead) = if p.is_gcra() {
         (gcra::credit(p, permit, generation, now, mask), 0)
@@ -219,7 +219,7 @@ pub(crate) fn refund<'a>(p: &'a Params, permit: &Permit, generation: u64, now: u
     Op::new(p, Kind::Refund, lead, credit)
 }
 
-/// What an operation does to a state that lies `lead` q-units ahead.
+/// Applies an operation to a state that lies `lead` q-units ahead.
 pub(crate) fn step(op: &Op<'_>, now: u64, lead: u64) -> Step {
     if op.p.is_gcra() {
         op.step(lead)
@@ -228,7 +228,7 @@ pub(crate) fn step(op: &Op<'_>, now: u64, lead: u64) -> Step {
     }
 }
 
-/// The full answer. The only place that divides, and off the hot path.
+/// Makes the full answer. Divides, so it is not for the hot path.
 pub(crate) fn decision(
     answer: &Answer,
     p: &Params,
@@ -245,7 +245,7 @@ pub(crate) fn decision(
     answer.decision(p, now, cost, tracking, permit, numbers)
 }
 
-/// The answer of a look at a state that lies `lead` q-units ahead.
+/// Answers a peek at a state that lies `lead` q-units ahead; nothing changes.
 pub(crate) fn peek(p: &Params, lead: u64, now: u64, cost: u64) -> Answer {
     if p.is_gcra() {
         return gcra::peek(p, lead, cost, 0).answer;

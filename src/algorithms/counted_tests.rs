@@ -1,4 +1,4 @@
-//! What any algorithm is asked, and what one that counts is asked without units, windows or a limit of its own.
+//! The common calls, and calls of algorithms that count without units, windows or a limit of their own.
 
 #![allow(clippy::arithmetic_side_effects)]
 
@@ -9,7 +9,7 @@ fn params(spec: LimitSpec) -> Params {
     spec.build().expect("a limit").0
 }
 
-/// Tables refuse such a limit; a forged one is counted by nobody.
+/// Tables refuse such a limit; if it is forged, no algorithm counts it.
 #[test]
 fn a_limit_that_counts_nothing_here_admits_nothing_and_gives_nothing_back() {
     let p = params(LimitSpec::new(1, 10, 5));
@@ -39,7 +39,7 @@ fn limits_are_alike_where_nothing_that_words_hang_on_differs() {
     }
 }
 
-/// An insert commits at the claim's time at the earliest, with the count that it made.
+/// An insert commits no earlier than its claim, with the count that it made.
 #[test]
 fn a_commit_lies_no_earlier_than_its_claim_and_counts_the_same() {
     let p = params(LimitSpec::fixed_window(5, 1_000).resolution(0));
@@ -64,7 +64,7 @@ fn a_shadow_limit_shadows_checks_alone() {
     }
 }
 
-/// Aligned windows of a table keep their slot for `guard` units after their end.
+/// In a table, an aligned window keeps its slot for `guard` units after its end.
 #[test]
 fn nothing_comes_back_to_a_window_that_is_over() {
     let mut p = params(LimitSpec::fixed_window(5, 100).resolution(0));
@@ -78,7 +78,7 @@ fn nothing_comes_back_to_a_window_that_is_over() {
     }
 }
 
-/// A look at a quota that is used up starts no smooth mode, and a request of all of it that finds no window neither.
+/// A peek at a used-up quota does not switch to smooth mode, nor does a request of the whole quota without a window.
 #[test]
 fn only_the_unit_that_uses_up_a_quota_of_others_switches_to_smooth() {
     let p = params(LimitSpec::quota_linear(4, 1_000).resolution(0));
@@ -92,7 +92,7 @@ fn only_the_unit_that_uses_up_a_quota_of_others_switches_to_smooth() {
     assert!(!bursty(switched), "{switched:?}");
 }
 
-/// A limit from C may be forged: what would divide by nothing answers nothing.
+/// A limit from C may be forged: a division by zero must give an answer of nothing.
 #[test]
 fn a_forged_limit_of_no_interval_or_window_has_nothing_left() {
     let mut p = params(LimitSpec::quota_linear(4, 1_000).resolution(0));
@@ -101,7 +101,7 @@ fn a_forged_limit_of_no_interval_or_window_has_nothing_left() {
     assert_eq!(quota_linear::numbers(At { p: &p, now: 0 }, smooth).remaining, 0);
 }
 
-/// Windows from 7 on, 10 long: before the first start and behind it, to where the clock ends.
+/// Windows from 7 on, 10 long: before the first start and after it, up to the end of the clock.
 #[test]
 fn an_aligned_window_ends_where_the_next_one_starts() {
     for phase in [0, 3, 7, 9] {
@@ -114,7 +114,7 @@ fn an_aligned_window_ends_where_the_next_one_starts() {
     }
 }
 
-/// Under a limit with longer windows a window that has begun lasts to the end of the longer one, with what it counts.
+/// If a limit has longer windows, a window that has begun lasts to the end of the longer one and keeps its count.
 #[test]
 fn a_window_gets_longer_where_its_limit_does_and_never_shorter() {
     let [short, long] = [10, 100].map(|w| params(LimitSpec::fixed_window(5, w).aligned(0).resolution(0)));

@@ -1,7 +1,7 @@
 //! The decaying level: a count that halves in every half-life, as one time.
 //!
 //! ```text
-//!  word   [                 X : W                  ]   X: when the level will have fallen to 2^-10 units; no count
+//!  word   [                 X : W                  ]   X: the time at which the level falls to 2^-10 units; no count
 //!
 //!  log2 of the level
 //!    limit +. . . . . . . . . . .
@@ -13,23 +13,23 @@
 //!             t1    .          X      time
 //! ```
 //!
-//! An exponential decay is a line in log space, so one time says where it is: `level = 2^(lead / h - 10)`, where the
-//! lead is `X - t`. A request of n units conforms iff `level + n <= units + 2^-10`, and then
-//! `X = t + h * (log2(level + n) + 10)`. A key whose lead is 0 is forgotten: its level is at most 2^-10, which keeps
-//! nothing from conforming. (To forget it at one unit would admit single units without end: each would leave a level
-//! of 1 and be forgotten at once. And to demand `level + n <= units` to the last bit would refuse the last of `units`
-//! single ones, for what was rounded up.)
+//! An exponential decay is a line in log space, so one time describes it: `level = 2^(lead / h - 10)`, where the lead
+//! is `X - t`. A request of n units conforms iff `level + n <= units + 2^-10`, and then
+//! `X = t + h * (log2(level + n) + 10)`. A key whose lead is 0 is forgotten: its level is at most 2^-10, too little to
+//! refuse anything. (If one unit were forgotten, single units would pass without end: each would leave a level of 1 and
+//! be forgotten at once. If `level + n <= units` had to hold to the last bit, roundings would keep out the last of
+//! `units` single units.)
 //!
-//! Numbers: time in units u of 2^z ticks, the level in Q32, logarithms in Q40 (`exp2`); lead / h is a product with the
-//! reciprocal of h, so no step divides. Each is rounded up, so the level is never below the exact one, but for what is
-//! forgotten: at most 2^-10 units, and hardly more together, for who is forgotten again paused for ten half-lives. It
-//! is above it by what X is rounded up, at most a unit of time a charge: `level * ln 2 / h`, and so, since the excess
-//! decays as well, at most a share of `units / h` of what a client that never pauses is given. h is at least 100 units
-//! of time a unit of the limit (`limit::window`), which also is why every charge moves X: `h * log2(1 + 1 / units)` is
-//! above 1, so X never falls but by a refund.
+//! Numbers: time is in units u of 2^z ticks, the level in Q32, logarithms in Q40 (`exp2`). lead / h is a product with
+//! the reciprocal of h, so no step divides. All results are rounded up, so the level is never below the exact one,
+//! except for what is forgotten: at most 2^-10 units, and hardly more in sum, because each time needs a pause of ten
+//! half-lives. The level exceeds the exact one by the rounding of X: at most a unit of time per charge, which is
+//! `level * ln 2 / h`. The excess decays too, so a client that never pauses gets at most a share of `units / h` too
+//! little. h has at least 100 units of time per unit of the limit (`limit::window`). So every charge moves X, because
+//! `h * log2(1 + 1 / units)` is above 1, and only a refund lowers it.
 //!
-//! Wraps after 2^W units; see `state`. Not a rate estimator with a weight for each event (an "EWMA limiter" such as
-//! Finch's), which bounds how close events may come; see docs/algorithms/decay.md.
+//! Words wrap after 2^W units; see `state`. This is not a rate estimator that weights each event (an "EWMA limiter"
+//! such as Finch's), which bounds how close events may come; see docs/algorithms/decay.md.
 #![forbid(unsafe_code)]
 #![warn(clippy::arithmetic_side_effects)]
 
@@ -40,15 +40,15 @@ use crate::limit::params::Params;
 
 /// Log2 of the level that is forgotten, in Q40.
 const FORGOTTEN: i64 = -10 << 40;
-/// 2^-10 in Q32: a level that does not count.
+/// 2^-10 in Q32: a level that counts as nothing.
 const NOTHING: u64 = 1 << 22;
-/// More half-lives than any level of 31 bits needs.
+/// More half-lives than a level of 31 bits can take.
 const FAR: u64 = 64 << 40;
 
-/// lead / h in Q40, rounded up; at most `FAR`.
+/// Returns lead / h in Q40, rounded up; at most `FAR`.
 #[inline(always)]
 fn half_lives(p: &Params, lead: u64) -> u64 {
-    // The reciprocal has 62 places more than h has bits; its error adds less than 2^-16 of the last place.
+    // The reciprocal has 62 more places than h has bits; its error adds less than 2^-16 of the last place.
     let places = p.half_life().leading_zeros();
     let exact = (lead as u128).wrapping_mul(p.reciprocal() as u128);
     let made = exact.wrapping_shr(86u32.wrapping_sub(places)).wrapping_add(1);
@@ -59,7 +59,7 @@ fn half_lives(p: &Params, lead: u64) -> u64 {
     }
 }
 
-/// The level of a key that lies `lead` units of time ahead, in Q32, rounded up.
+/// Returns the level of a key that lies `lead` units of time ahead, in Q32, rounded up.
 #[inline]
 pub(super) fn level(p: &Params, lead: u64) -> u64 {
     if lead == 0 {
@@ -68,7 +68,7 @@ pub(super) fn level(p: &Params, lead: u64) -> u64 {
     exp2_up((half_lives(p, lead) as i64).wrapping_add(FORGOTTEN))
 }
 
-/// How far ahead a key of this level lies, in units of time, rounded up; 0 for one that is forgotten.
+/// Returns how far ahead a key of this level lies, in units of time, rounded up; 0 if the key is forgotten.
 #[inline]
 fn lead(p: &Params, level: u64) -> u64 {
     let y = log2_up(level).wrapping_sub(FORGOTTEN);
@@ -80,21 +80,21 @@ fn lead(p: &Params, level: u64) -> u64 {
     (exact.wrapping_add((1 << 40) - 1) >> 40) as u64
 }
 
-/// Units in Q32. A level has at most 31 bits before the point (`limit::window`).
+/// Returns units in Q32. A level has at most 31 bits before the point (`limit::window`).
 #[inline(always)]
 const fn q32(units: u64) -> u64 {
     units.wrapping_shl(32)
 }
 
-/// The highest level that counts as so many units.
+/// Returns the highest level that counts as `units` units.
 #[inline(always)]
 const fn up_to(units: u64) -> u64 {
     q32(units).saturating_add(NOTHING)
 }
 
-/// The largest lead whose level is at most `most`: exact, by bisection from the logarithm on. At most 64 steps each
-/// way; one or two where h is below 2^28, as it is where the resolution is chosen for the caller. For refusals and full
-/// answers.
+/// Returns the largest lead whose level is at most `most`, exactly, by bisection from the logarithm on. It takes at
+/// most 64 steps each way. If h is below 2^28, as in a chosen resolution, it takes one or two. Only refusals and full
+/// answers call it.
 #[inline(never)]
 fn largest_lead(p: &Params, most: u64) -> u64 {
     // Both roundings go up, so the level of `above` is above `most`.
@@ -117,7 +117,7 @@ fn largest_lead(p: &Params, most: u64) -> u64 {
     within
 }
 
-/// See `any`. Cost 0 asks whether the level is one that charges up to `most` may leave behind.
+/// Adds `cost` units if they fit; see `counted`. Cost 0 tests for a level that charges up to `most` may leave behind.
 pub(super) fn fit(at: At<'_>, state: State, cost: u64, most: u64) -> Result<State, u64> {
     let p = at.p;
     if cost == 0 {
@@ -133,7 +133,7 @@ pub(super) fn fit(at: At<'_>, state: State, cost: u64, most: u64) -> Result<Stat
     }
 }
 
-/// See `any`.
+/// Adds the units that the debt cap allows; see `counted`.
 pub(super) fn add(at: At<'_>, state: State, cost: u64) -> (State, u64) {
     let p = at.p;
     let now = level(p, state.ahead);
@@ -151,21 +151,21 @@ fn charged(at: At<'_>, level: u64) -> State {
     State { ahead: lead(at.p, level).wrapping_add(at.units_until(0)), aux: 0 }
 }
 
-/// What is left of the charge of a permit, in Q32, rounded down. Of a clock behind the charge all is, though the level
-/// is higher there.
+/// Returns what is left of the charge of a permit, in Q32, rounded down. If the clock is behind the charge, all of it
+/// is left, though the level is higher there.
 pub(super) fn left(p: &Params, permit: &Permit, now: u64) -> u64 {
     let z = p.shr as u32;
     let age = now.wrapping_shr(z).saturating_sub(permit.tick.wrapping_shr(z));
     if age == 0 {
         return q32(permit.stored);
     }
-    // Less what `exp2_up` may have added: below three of the last place.
+    // `exp2_up` may have added up to three of the last place.
     let part = exp2_up((half_lives(p, age) as i64).wrapping_neg()).saturating_sub(3);
     ((permit.stored as u128).wrapping_mul(part as u128)).min(u64::MAX as u128) as u64
 }
 
-/// See `any`: `cost` is in Q32, as `left` makes it. A level beyond all numbers here, which a clock behind by many
-/// half-lives sees, stays as it is.
+/// Takes `cost` back, which `left` has made in Q32; see `counted`. A clock that is behind by many half-lives may see a
+/// level beyond all numbers; that level stays as it is.
 pub(super) fn refund(at: At<'_>, state: State, _: State, cost: u64) -> (State, u64) {
     let p = at.p;
     let now = level(p, state.ahead);
@@ -177,7 +177,7 @@ pub(super) fn refund(at: At<'_>, state: State, _: State, cost: u64) -> (State, u
     (State { ahead, aux: 0 }, back >> 32)
 }
 
-/// See `any`.
+/// Returns what is left; see `counted`.
 pub(super) fn numbers(at: At<'_>, state: State) -> Numbers {
     let p = at.p;
     let now = level(p, state.ahead);
@@ -190,7 +190,7 @@ pub(super) fn numbers(at: At<'_>, state: State) -> Numbers {
     Numbers { remaining, next_unit: at.ticks(next), reset_after: at.ticks(state.ahead) }
 }
 
-/// See `any`: the later time is the higher level.
+/// Merges two states; see `counted`. The later time is the higher level.
 pub(super) fn merge(_: u32, a: State, b: State) -> State {
     State { ahead: a.ahead.max(b.ahead), aux: 0 }
 }
@@ -201,7 +201,7 @@ mod tests {
     use super::*;
     use crate::limit::LimitSpec;
 
-    /// Half-lives of any length and form, in units of a tick.
+    /// Half-lives of many lengths, in ticks.
     fn params() -> impl Iterator<Item = Params> {
         let lengths =
             (9..57).flat_map(|n| [-1i64, 0, 1, 12_345].map(|d| ((1i64 << n) + (d << n >> 15) + d) as u64));
@@ -220,7 +220,7 @@ mod tests {
         }
     }
 
-    /// A hair: what is rounded up, of which there is 2^-11 at most.
+    /// The tolerance is what is rounded up, at most 2^-11.
     #[test]
     fn a_level_is_one_unit_ten_half_lives_ahead_and_doubles_with_each() {
         for p in params().filter(|p| p.half_life() > 1 << 20) {
@@ -238,14 +238,14 @@ mod tests {
         }
     }
 
-    /// A half-life of 2^39 units of time: two places of the logarithm of 1, which is rounded up by them, are one.
+    /// With a half-life of 2^39 units of time, the two places that round the logarithm of 1 up are one unit of time.
     #[test]
     fn a_lead_that_is_a_whole_number_is_not_rounded_up() {
         let p = LimitSpec::decay(1, 1 << 39).resolution(0).skew(0).build().expect("a limit").0;
         assert_eq!(lead(&p, 1 << 32), (10 << 39) + 1);
     }
 
-    /// Each unit is rounded up, and the last one of the limit passes all the same.
+    /// Each unit is rounded up, and still the last one of the limit passes.
     #[test]
     fn single_units_pass_up_to_the_last() {
         let p = LimitSpec::decay(7, 1 << 30).resolution(0).build().expect("a limit").0;

@@ -1,4 +1,4 @@
-//! Powers of two and their logarithms in fixed point, each rounded up: what the decaying level is computed with.
+//! Powers of two and their logarithms in fixed point, each rounded up: the arithmetic of the decaying level.
 //!
 //! ```text
 //!  2^y      y: [ whole part ][ i : 6 ][ j : 6 ][ x : 28 ]  Q40     = 2^whole * 2^(i/64) * 2^(j/4096) * e^(x ln 2)
@@ -6,35 +6,35 @@
 //!  log2 v   v = 2^whole * m: the same the other way, i and j by a search, the rest by ln(1+x) = x - x^2/2 + x^3/3
 //! ```
 //!
-//! A Qn number is an integer that counts 2^-n. The tables are computed when this is compiled. Errors, relative: a table
-//! entry at most 2^-55 (six squarings of a root good to 2^-61), the cubics 2^-52 (x is below 2^-12), each product
-//! 2^-61; together below 2^-51 in a power, where 2^-50 is added, and below 2^-11 of the last place of a logarithm,
-//! where two places are. So a result is at least the true value; and powers of different Q40 numbers differ by 2^-40.5,
-//! so they keep their order.
+//! A Qn number is an integer that counts 2^-n. The compiler computes the tables. Relative errors: a table entry has at
+//! most 2^-55 (six squarings of a root good to 2^-61), the cubics 2^-52 (x is below 2^-12), each product 2^-61.
+//! Together that is below 2^-51 in a power, and 2^-50 is added. In a logarithm it is below 2^-11 of the last place, and
+//! two places are added. So a result is at least the true value. Powers of different Q40 numbers differ by 2^-40.5, so
+//! they keep their order.
 #![forbid(unsafe_code)]
 #![warn(clippy::arithmetic_side_effects)]
 
 /// 1 in Q62.
 const ONE: u64 = 1 << 62;
-/// The natural logarithm of 2, and one divided by it, in Q62.
+/// The natural logarithm of 2, and its inverse, in Q62.
 const LN_2: u64 = 0x2C5C_85FD_F473_DE6B;
 const PER_LN_2: u64 = 0x5C55_1D94_AE0B_F85E;
 
-/// 2^(i/64) and 2^(i/4096) in Q62, and one divided by each.
+/// 2^(i/64) and 2^(i/4096) in Q62, and their inverses.
 static COARSE: [u64; 65] = powers(6);
 static FINE: [u64; 65] = powers(12);
 static PER_COARSE: [u64; 65] = inverses(&powers(6));
 static PER_FINE: [u64; 65] = inverses(&powers(12));
 
-/// Product of two Q62 numbers whose product is below 4, rounded down.
+/// Returns the product of two Q62 numbers, rounded down; it must be below 4.
 #[inline(always)]
 const fn mul(a: u64, b: u64) -> u64 {
     ((a as u128).wrapping_mul(b as u128) >> 62) as u64
 }
 
-/// Largest number whose square is at most x > 0.
+/// Returns the largest number whose square is at most x > 0.
 const fn sqrt(x: u128) -> u128 {
-    // From above, as Newton's method takes it; 128 - leading zeros is the length of x.
+    // Newton's method comes from above; 128 - leading zeros is the length of x.
     let mut root = 1u128 << 64u32.wrapping_sub(x.leading_zeros() >> 1);
     loop {
         let better = match x.checked_div(root) {
@@ -48,9 +48,9 @@ const fn sqrt(x: u128) -> u128 {
     }
 }
 
-/// The powers 0 to 64 of 2^(2^-halvings), in Q62.
+/// Returns the powers 0 to 64 of 2^(2^-halvings), in Q62.
 const fn powers(halvings: u32) -> [u64; 65] {
-    // In Q100; lengthened to Q124, whose root is in Q62.
+    // In Q100; each step lengthens it to Q124, whose root is in Q62.
     let (mut root, mut n) = (2u128 << 100, 0);
     while n < halvings {
         root = sqrt(root << 24) << 38;
@@ -77,7 +77,7 @@ const fn inverses(table: &[u64; 65]) -> [u64; 65] {
     inverse
 }
 
-/// 2^y in Q32 for y in Q40, rounded up to the next number at least; `u64::MAX` from y = 31 on.
+/// Returns 2^y in Q32 for y in Q40, rounded up to at least the next number; `u64::MAX` from y = 31 on.
 #[inline]
 pub(super) fn exp2_up(y: i64) -> u64 {
     let whole = y >> 40;
@@ -94,11 +94,11 @@ pub(super) fn exp2_up(y: i64) -> u64 {
     // 1/6 in Q62, rounded down.
     let p = ONE.wrapping_add(g).wrapping_add(g2 >> 1).wrapping_add(mul(g3, ONE / 6));
     let m = mul(mul(COARSE[i as usize], FINE[j as usize]), p).wrapping_add(1 << 12);
-    // Q62 to Q32, and the whole part: at most 62, at least 0 places.
+    // From Q62 to Q32, and by the whole part: a shift of 0 to 62 places.
     (m >> 30i64.wrapping_sub(whole) as u32).wrapping_add(1)
 }
 
-/// Log2 of v in Q32, as a Q40 number that is rounded up. Of 0 it is that of 2^-32.
+/// Returns log2 of v in Q32, as a Q40 number, rounded up. For 0 it returns log2 of 2^-32.
 #[inline]
 pub(super) fn log2_up(v: u64) -> i64 {
     let v = if v == 0 { 1 } else { v };
@@ -115,7 +115,7 @@ pub(super) fn log2_up(v: u64) -> i64 {
     (whole << 40).wrapping_add(part as i64).wrapping_add(2)
 }
 
-/// The last of the first 64 places whose number is at most m, where that of the first is.
+/// Returns the last of the first 64 places whose number is at most m; that of place 0 must be.
 #[inline(always)]
 fn last_at_most(table: &[u64; 65], m: u64) -> usize {
     let (mut place, mut step) = (0, 32);
@@ -128,7 +128,7 @@ fn last_at_most(table: &[u64; 65], m: u64) -> usize {
     place
 }
 
-/// What rounding brought below 1 is 1.
+/// Returns 1 for what rounding brought below 1.
 #[inline(always)]
 const fn at_least_one(x: u64) -> u64 {
     if x < ONE {
@@ -147,7 +147,7 @@ mod tests {
         q as f64 / 2f64.powi(places)
     }
 
-    /// Places where something could go wrong: the borders of the tables, and numbers between.
+    /// The borders of the tables, where errors are likely, and numbers in between.
     fn places() -> impl Iterator<Item = i64> {
         let borders = (0..4096).flat_map(|n| [-1, 0, 1].map(|d| (n << 28) + d));
         let between = (0..4096).map(|n| (n << 28) + ((n * 64_007_621) & 0xfff_ffff));
@@ -163,14 +163,14 @@ mod tests {
                 assert!((real(inverse[i], 62) * exact - 1.0).abs() < 3e-16, "2^-({i}/{part})");
             }
         }
-        // What f64 cannot see: two of the six roots, squared back.
+        // f64 cannot see this: two of the six roots, squared back.
         let squares =
             |table: &[u64; 65]| (1..=32).map(|i| mul(table[i], table[i]).abs_diff(table[2 * i])).max();
         assert!(squares(&COARSE) < Some(1 << 7) && squares(&FINE) < Some(1 << 7));
         assert!(COARSE[64].abs_diff(2 * ONE) < 1 << 7 && FINE[64].abs_diff(COARSE[1]) < 1 << 7);
     }
 
-    /// The tables are made by the compiler; made again, they are the same.
+    /// The compiler makes the tables; made at run time, they are the same.
     #[test]
     fn tables_made_at_run_time_are_those_that_were_compiled() {
         use core::hint::black_box;
@@ -194,7 +194,7 @@ mod tests {
             for y in sorted.into_iter().filter(|y| y >> 40 == whole) {
                 let (made, exact) = (exp2_up(y), (y as f64 / 2f64.powi(40)).exp2() * 2f64.powi(32));
                 let over = made as f64 - exact;
-                // The last 3e-16: f64 itself.
+                // 3e-16 is the error of f64 itself.
                 assert!(
                     over > -3e-16 * exact && over < 2.0 + 4e-15 * exact,
                     "2^({y} / 2^40): {made} of {exact}"
@@ -210,7 +210,7 @@ mod tests {
         assert_eq!((exp2_up(-33 << 40), exp2_up(i64::MIN)), (1, 1));
     }
 
-    /// Two parts of one: the product of their powers is at least 2, in whole numbers.
+    /// In whole numbers, the powers of two parts of one multiply to at least 2.
     #[test]
     fn the_power_of_a_part_times_that_of_the_rest_is_at_least_two() {
         for part in places().filter(|part| (1..1 << 40).contains(part)) {

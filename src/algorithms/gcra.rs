@@ -8,14 +8,14 @@
 //!   expired  <--- lead -->| <- available -> | room/debt  | backward clock  |  expired
 //! ```
 //!
-//! All state of a key is its theoretical arrival time (TAT). `lead` = TAT - now while that is within the window of
-//! H + S q-units, else 0: an expired word and an absent one are the same. A request of cost c conforms iff
-//! `lead + c * T <= D`, D = burst * T; it then moves the TAT by `c * T`. Because a step only adds to a live lead, the
-//! TAT never regresses, and a wrap of the word can only produce a false debt, never a minted unit (the decode theorem
-//! is exhausted for W = 16 in the tests).
+//! The whole state of a key is its theoretical arrival time (TAT). `lead` is TAT - now if that is within the window of
+//! H + S q-units, else 0: an expired word is the same as an absent one. A request of cost c conforms iff
+//! `lead + c * T <= D`, D = burst * T, and then moves the TAT by `c * T`. A step only adds to a live lead, so the TAT
+//! never goes back, and a wrap of the word can only make a false debt, never extra units (the tests exhaust the decode
+//! theorem for W = 16).
 //!
-//! The functions here map a lead to an answer and, where something is stored, the next lead. They know no word
-//! layout, no atomics and no clock; cells and tables drive them. No step divides.
+//! The functions here map a lead to an answer and, if something is stored, to the next lead. They know no word layout,
+//! no atomics and no clock; cells and tables drive them. No step divides.
 #![forbid(unsafe_code)]
 #![warn(clippy::arithmetic_side_effects)]
 
@@ -23,11 +23,11 @@ use super::state::{Kind, Op, Operation};
 use crate::answer::{Answer, Decision, Numbers, Permit, Step, Verdict};
 use crate::limit::params::{Params, FLAG_HEAL, FLAG_PENALTY, FLAG_SHADOW};
 
-// The window decode (`lead_of`) and the inequality (`fits`) stand here, and whatever decides inlines them. A copy
-// stands only where these cost instructions that a gate counts, or where another language needs one. These are all
-// copies; who changes one of the two functions changes them too:
+// The window decode (`lead_of`) and the inequality (`fits`) are defined here, and all deciding code inlines them. A
+// copy exists only if they would cost instructions that a gate counts, or for another language. These are all copies;
+// if you change one of the two functions, change them too:
 //
-//   decode      plain_word (below)                            a TAT of now needs no second case
+//   decode      plain_word (below)                            a TAT equal to now needs no second case
 //               Layout::lead (table/layout/word.rs)           the words of a table, without a comparison
 //               LineWords::oldest (table/set/search/line.rs)  eight of them at once
 //               lead_as (small/cell.rs)                       words of 32 and 64 bits, for firmware
@@ -38,9 +38,9 @@ use crate::limit::params::{Params, FLAG_HEAL, FLAG_PENALTY, FLAG_SHADOW};
 //
 // The cluster's scripts count units, and `algorithms/meters.rs` has an inequality of its own.
 
-/// Lead of a TAT `tat` at `now_q` in a word of `mask`'s width: TAT - now where that is in 1..=window, else 0.
+/// Returns the lead of TAT `tat` at `now_q` in a word of `mask`'s width: TAT - now if that is in 1..=window, else 0.
 ///
-/// One comparison. (`d > window`, which says the same, takes one to three instructions more in the check of a cell.)
+/// This takes one comparison. (`d > window` means the same, but a cell's check takes one to three instructions more.)
 #[inline(always)]
 pub(crate) const fn lead_of(tat: u64, now_q: u64, mask: u64, window: u64) -> u64 {
     let d = tat.wrapping_sub(now_q) & mask;
@@ -51,7 +51,7 @@ pub(crate) const fn lead_of(tat: u64, now_q: u64, mask: u64, window: u64) -> u64
     }
 }
 
-/// Does a charge conform: `lead + charge <= limit`? The lead after it, or else by how much that is too much.
+/// Tests whether a charge conforms: `lead + charge <= limit`. `Ok` is the lead after it, `Err` the excess.
 ///
 /// No overflow: a lead is at most H + S, a charge at most H, and both are below 2^63.
 #[inline(always)]
@@ -64,7 +64,7 @@ pub(crate) const fn fits(lead: u64, charge: u64, limit: u64) -> Result<u64, u64>
     }
 }
 
-/// Lead of a whole-word cell, where 0 is EMPTY.
+/// Returns the lead of a whole-word cell, in which 0 is EMPTY.
 #[inline(always)]
 pub(crate) const fn whole_lead(word: u64, now_q: u64, mask: u64, window: u64) -> u64 {
     if word == 0 {
@@ -81,24 +81,24 @@ pub(crate) const fn encode(now_q: u64, lead: u64, mask: u64) -> u64 {
     word | (word == 0) as u64
 }
 
-/// Decodes a whole-word cell: its lead, and whether the word is so far ahead that `heal` applies.
+/// Decodes a whole-word cell. The bool says whether the word is so far ahead that `heal` applies.
 #[inline(always)]
 pub(crate) const fn decode(p: &Params, word: u64, now_q: u64, mask: u64) -> (u64, bool) {
     let lead = whole_lead(word, now_q, mask, p.window_q);
-    // Ahead of now, but beyond the window: in the half of the span that is not behind.
+    // The word lies beyond the window, in the half of the span that counts as ahead of now.
     if p.has(FLAG_HEAL) && lead == 0 && word != 0 && lead_of(word, now_q, mask, mask >> 1) != 0 {
         return (p.burst_q, true);
     }
     (lead, false)
 }
 
-/// What a request adds to the lead, and what the lead may be then.
+/// Returns what a request adds to the lead, and how large the lead may be then.
 #[inline(always)]
 const fn asked(p: &Params, cost: u64, room: u64) -> (u64, u64) {
     (cost.wrapping_mul(p.t_q), p.burst_q.wrapping_add(room.wrapping_mul(p.t_q)))
 }
 
-/// A request: conforms iff `lead + cost <= D + room`.
+/// Decides a request: it conforms iff `lead + cost <= D + room`.
 ///
 /// No overflow: cost <= burst + room bounds the product by H < 2^63, and lead <= H + S < 2^63.
 #[inline(always)]
@@ -121,7 +121,7 @@ pub(crate) fn check(p: &Params, lead: u64, cost: u64, room: u64) -> Step {
                 flags |= Decision::ELASTIC;
             }
             let answer = Answer { verdict: Verdict::Conforming, flags, lead: next, wait: 0, stored: charge };
-            // Cost 0 looks and never writes.
+            // Cost 0 only peeks: it never writes.
             return Step { answer, store: if charge == 0 { None } else { Some(next) } };
         }
         Err(over) => over,
@@ -132,14 +132,14 @@ pub(crate) fn check(p: &Params, lead: u64, cost: u64, room: u64) -> Step {
     if p.has(FLAG_PENALTY) && lead < p.penalty_q() && charge != 0 {
         let next = limit.wrapping_add(over);
         let next = if next < p.penalty_q() { next } else { p.penalty_q() };
-        // The wait grows with the lead.
+        // The penalty raises the lead, and the wait with it.
         let over = over.wrapping_add(next.wrapping_sub(lead));
         return Step { store: Some(next), ..Step::keep(Verdict::NonConforming, 0, next, over) };
     }
     Step::keep(Verdict::NonConforming, 0, lead, over)
 }
 
-/// A look: the answer of [`check`] without any store.
+/// Returns the answer of [`check`] without its store.
 #[inline(always)]
 pub(crate) fn peek(p: &Params, lead: u64, cost: u64, room: u64) -> Step {
     let mut step = check(p, lead, cost, room);
@@ -147,14 +147,14 @@ pub(crate) fn peek(p: &Params, lead: u64, cost: u64, room: u64) -> Step {
         step.answer.lead = lead;
         step.answer.stored = 0;
         if step.answer.verdict == Verdict::NonConforming {
-            // The penalty that is not stored does not lengthen the wait.
+            // The penalty is not stored here, so it does not lengthen the wait.
             step.answer.wait = step.answer.wait.wrapping_sub(next.wrapping_sub(lead));
         }
     }
     step
 }
 
-/// Charge after the fact: always charges, until the debt reaches its cap (`debt_q`, burst included).
+/// Charges after the fact: always, until the debt reaches its cap (`debt_q`, burst included).
 #[inline(always)]
 pub(crate) fn charge(p: &Params, lead: u64, cost: u64) -> Step {
     let wanted = cost.saturating_mul(p.t_q);
@@ -169,10 +169,10 @@ pub(crate) fn charge(p: &Params, lead: u64, cost: u64) -> Step {
     Step { answer, store: if stored == 0 { None } else { Some(next) } }
 }
 
-/// A request to send later, not before `ahead` q-units from now: `wait` is the time until departure; denied beyond the
-/// maximum delay.
+/// Decides a request that may be sent later, but not before `ahead` q-units from now. `wait` is the time until
+/// departure; beyond the maximum delay the request is refused.
 ///
-/// As if it came at now + ahead: there the lead is what is left of it, so from here it is the larger of the two.
+/// The request counts as if it came at now + ahead. Seen from now, its lead is the larger of `lead` and `ahead`.
 #[inline(always)]
 pub(crate) fn reserve(p: &Params, lead: u64, cost: u64, ahead: u64) -> Step {
     if cost > p.burst {
@@ -197,7 +197,7 @@ pub(crate) fn reserve(p: &Params, lead: u64, cost: u64, ahead: u64) -> Step {
     Step { answer, store: if charge == 0 { None } else { Some(next) } }
 }
 
-/// What is left at this lead. Divides.
+/// Returns what is left at this lead. Divides.
 pub(super) const fn numbers(p: &Params, lead: u64, now: u64) -> Numbers {
     let available = p.burst_q.saturating_sub(lead);
     // t_q is 0 only for an unlimited limit.
@@ -213,10 +213,10 @@ pub(super) const fn numbers(p: &Params, lead: u64, now: u64) -> Numbers {
     Numbers { remaining, next_unit: p.ticks_up(next_unit, now), reset_after: p.ticks_up(lead, now) }
 }
 
-/// The part of a permit that may still be given back at `now`: min(stored, TAT after the charge - now), and 0 when the
-/// charge has drained, belongs to another epoch or generation or lies beyond H.
+/// Returns what a permit can still give back at `now`: min(stored, TAT after the charge - now). That is 0 if the charge
+/// has drained, belongs to another epoch or generation, or lies beyond H.
 ///
-/// The 64-bit tick of the charge decides its age: the TAT alone would look undrained again one span of the word later.
+/// The 64-bit tick of the charge decides its age: one span of the word later the TAT alone would look undrained again.
 pub(crate) const fn credit(p: &Params, permit: &Permit, generation: u64, now: u64, mask: u64) -> u64 {
     if !is_fresh(p, permit, generation, now) {
         return 0;
@@ -229,12 +229,12 @@ pub(crate) const fn credit(p: &Params, permit: &Permit, generation: u64, now: u6
     }
 }
 
-/// Is a permit of this epoch and generation, and not too old to have anything left?
+/// Returns whether a permit is of this epoch and generation, and recent enough to have anything left.
 pub(super) const fn is_fresh(p: &Params, permit: &Permit, generation: u64, now: u64) -> bool {
     permit.epoch == p.epoch && permit.generation == generation && is_recent(p, permit.tick, now)
 }
 
-/// Was `tick` at most H before `now`, or at most S after it?
+/// Returns whether `tick` was at most H before `now`, or at most S after it.
 const fn is_recent(p: &Params, tick: u64, now: u64) -> bool {
     let age = now.wrapping_sub(tick);
     // H and S in ticks stay below 2^63 (checked by `rate::at`).
@@ -242,7 +242,7 @@ const fn is_recent(p: &Params, tick: u64, now: u64) -> bool {
     age <= p.ticks_up(p.horizon_q, 0) || age.wrapping_neg() <= p.ticks_up(skew_q, 0)
 }
 
-/// Gives credit back; never lifts a key above a full burst.
+/// Gives credit back; a key never gets more than a full burst.
 #[inline(always)]
 pub(crate) const fn refund(lead: u64, credit: u64) -> Step {
     let back = if credit < lead { credit } else { lead };
@@ -289,8 +289,8 @@ impl Operation for Op<'_> {
 
     #[inline(always)]
     fn refundable(&self, stored: u64, above: u64) -> u64 {
-        // A refund of this charge must not bring the payload below the claim, or a stalled thread could take a later
-        // claim for its own: the permit is for what lies above it.
+        // The permit covers only what lies above the claim. If a refund brought the payload below the claim, a stalled
+        // thread could take a later claim for its own.
         if stored < above {
             stored
         } else {
@@ -299,24 +299,24 @@ impl Operation for Op<'_> {
     }
 }
 
-/// The common case of [`check`], for the first attempt of a hot path: no options, no room.
+/// The result of the common case of [`check`] (no options, no room), for the first attempt of a hot path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Plain {
     /// Conforms; store this lead.
     Store(u64),
-    /// Does not conform for this many q-units.
+    /// Does not conform, and will not for this many q-units.
     Wait(u64),
-    /// A look, options, an unlimited limit or a cost above the burst: [`check`] decides.
+    /// A cost of 0, options, an unlimited limit or a cost above the burst: [`check`] decides.
     Other,
 }
 
-/// Does [`plain`] decide a request of this cost? One comparison: a cost of 0 wraps around to the largest.
+/// Returns whether [`plain`] decides a request of this cost. One comparison: a cost of 0 wraps to the largest number.
 #[inline(always)]
 pub(crate) const fn is_plain(p: &Params, cost: u64) -> bool {
     cost.wrapping_sub(1) < p.plain
 }
 
-/// Decides the common case with one multiplication and two comparisons; equal to [`check`] where it decides.
+/// Decides the common case with one multiplication and two comparisons; the decision is that of [`check`].
 #[inline(always)]
 pub(crate) const fn plain(p: &Params, lead: u64, cost: u64) -> Plain {
     if !is_plain(p, cost) {
@@ -328,12 +328,12 @@ pub(crate) const fn plain(p: &Params, lead: u64, cost: u64) -> Plain {
     }
 }
 
-/// A plain request on a whole-word cell: the word that it makes, or by how much it is too much. None: it is not plain,
-/// or the word would be 0. Equal to [`plain`] on [`whole_lead`], [`encode`]d.
+/// Decides a plain request on a whole-word cell: `Ok` is the next word, `Err` the excess. Returns `None` if the request
+/// is not plain, or if the word would be 0. Equal to [`plain`] on [`whole_lead`], [`encode`]d.
 ///
-/// The next request on a busy cell waits for this word. So the TAT itself moves on, not a lead that is added to the
-/// clock again, and what is nearly always so is left to the branch predictor. By way of [`whole_lead`] and with one
-/// place where the word is made a check takes two instructions more, of 34 and of 24 where it is refused.
+/// The next request on a busy cell waits for this word, so its computation is short: the TAT itself moves on, instead
+/// of a lead that is added to the clock again, and the branch predictor takes the common case. A check with
+/// [`whole_lead`] and one place that makes the word takes two instructions more (of 34; of 24 if refused).
 #[inline(always)]
 pub(crate) const fn plain_word(
     p: &Params,
@@ -347,7 +347,7 @@ pub(crate) const fn plain_word(
     }
     let charge = cost.wrapping_mul(p.t_q);
     let ahead = word.wrapping_sub(now_q) & mask;
-    // As whole_lead, but for a TAT of now, which moves on to the same word whether it is live or not.
+    // The same as `whole_lead`, except for a TAT equal to now: that moves on to the same word, live or not.
     if word != 0 && ahead <= p.window_q {
         return match fits(ahead, charge, p.burst_q) {
             Ok(_) => stored(word.wrapping_add(charge) & mask),
@@ -358,7 +358,7 @@ pub(crate) const fn plain_word(
     stored(now_q.wrapping_add(charge) & mask)
 }
 
-/// The word of a TAT, unless that is EMPTY.
+/// Returns the word of a TAT, unless that is EMPTY.
 #[inline(always)]
 const fn stored(tat: u64) -> Option<Result<u64, u64>> {
     if tat == 0 {
@@ -368,27 +368,27 @@ const fn stored(tat: u64) -> Option<Result<u64, u64>> {
     }
 }
 
-/// What a key's state becomes when its limit changes.
+/// Says what happens to a key's state when its limit changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Change {
-    /// The debt stays the same in time: 2 s until full remain 2 s, whatever the new rate.
+    /// Keeps the debt in time: a key that needed 2 s to be full still needs 2 s, whatever the new rate.
     KeepTime,
-    /// The debt stays the same in units: 7 units short of full remain 7 units short.
+    /// Keeps the debt in units: a key that was 7 units short of full still is.
     KeepUnits,
-    /// The key starts full.
+    /// Starts the key full.
     Reset,
 }
 
-/// Lead under `new` of a key that has `lead` under `old` at tick `now`; rounded up and clamped to the new horizon.
-/// The change starts now: nothing is earned or lost for the past.
+/// Returns the lead under `new` of a key that has `lead` under `old` at tick `now`, rounded up and clamped to the new
+/// horizon. The new limit counts from now on; it changes nothing in the past.
 pub(crate) fn change(old: &Params, new: &Params, lead: u64, now: u64, how: Change) -> u64 {
     let moved = match how {
         _ if lead == 0 => 0,
         Change::Reset => 0,
         Change::KeepTime => {
-            // q -> ticks -> q, as one rational, rounded up once. A lead counts from the start of a q-unit: where that
-            // is coarser than a tick, the part of it that has passed is taken off here and added there.
+            // q -> ticks -> q, as one rational, rounded up once. A lead counts from the start of a q-unit. If that is
+            // coarser than a tick, subtract its passed part under `old`, and add it under `new`.
             let passed = |shr: u8| (now & 1u64.wrapping_shl(shr as u32).wrapping_sub(1)) as u128;
             let ticks = (lead as u128).wrapping_shl(old.shr as u32).wrapping_sub(passed(old.shr));
             let up =

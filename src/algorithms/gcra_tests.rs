@@ -1,4 +1,4 @@
-//! The pure functions, exhausted where the word is small enough.
+//! The pure functions, in every case if the word is small enough.
 
 #![allow(clippy::arithmetic_side_effects)]
 
@@ -20,8 +20,8 @@ const MASK: u64 = 0xffff;
 
 #[test]
 fn w16_decode_is_the_true_lead_for_every_word_and_every_window() {
-    // The definition, unbounded: TAT - now in (-(2^16 - w), w], of which 1..=w is a lead and the rest none. All 2^16
-    // differences times all windows below half the span; the difference alone decides, so one `now` would do.
+    // The definition, unbounded: TAT - now in (-(2^16 - w), w]; 1..=w is a lead, the rest is none. All 2^16 differences
+    // times all windows below half the span. Only the difference decides, so one `now` would do.
     for window in 1u64..1 << 15 {
         let now = window.wrapping_mul(0x9e37) & MASK;
         for ahead in window as i64 - 0xffff..=window as i64 {
@@ -89,7 +89,7 @@ fn a_charge_fits_up_to_the_limit_and_is_too_much_by_the_rest() {
 
 #[test]
 fn w16_false_debts_are_the_documented_share_of_idle_times() {
-    // A word left alone: of 2^16 idle times after it drained exactly window + 1 - 1 read as a debt.
+    // A word left alone: of 2^16 idle times after it has drained, exactly `window` read as a debt.
     for window in [1u64, 100, 8_192] {
         let phantoms = (0..=MASK).filter(|idle| lead_of(1, 1 + idle, MASK, window) != 0).count();
         assert_eq!(phantoms as u64, window);
@@ -187,7 +187,7 @@ fn plain_word_is_plain_on_the_lead_of_a_word_encoded() {
 
 #[test]
 fn w16_plain_words_are_those_of_every_lead() {
-    // Every word at some instants, every plain cost; the clock is wider than the word.
+    // Every word at some instants, with every plain cost; the clock is wider than the word.
     let p = Params {
         t_q: 900,
         burst: 7,
@@ -301,7 +301,7 @@ fn a_permit_older_than_the_horizon_credits_nothing_however_the_word_has_wrapped(
                 let age = horizon.saturating_add(older).min(i64::MAX as u64);
                 assert_eq!(at(now.wrapping_sub(age)), 0, "{age} ticks old, {p:?}");
             }
-            // A clock that has stepped back by more than the skew knows nothing of the charge.
+            // A clock that has stepped back by more than the skew does not know the charge.
             if skew < i64::MAX as u64 {
                 assert_eq!(at(now.wrapping_add(skew + 1)), 0, "{p:?}");
             }
@@ -316,19 +316,19 @@ fn steps_by_their_numbers() {
     let spec = LimitSpec::new(1, 10, 4).max_room(2).max_delay(20).max_debt(6).epoch(3);
     let p = spec.resolution(0).build().expect("a limit").0;
     assert_eq!(p.t_q, 10);
-    // What a charge leaves is what it reports, up to the cap of the debt.
+    // A charge reports what it leaves, up to the cap of the debt.
     let made = charge(&p, 20, 3);
     assert_eq!((made.answer.lead, made.answer.stored, made.store), (50, 30, Some(50)));
     let capped = charge(&p, p.debt_q - 1, 3);
     assert_eq!((capped.answer.lead, capped.answer.stored), (p.debt_q, 1));
-    // Room is what the limit has, whatever a call asks for.
+    // A call gets no more room than the limit has.
     for (lead, room, fits) in
         [(30, 0, true), (40, 0, false), (40, 1, true), (50, 2, true), (51, 2, false), (60, 9, false)]
     {
         let passes = check(&p, lead, 1, room).answer.verdict == Verdict::Conforming;
         assert_eq!(passes, fits, "lead {lead} room {room}");
     }
-    // A look tells what is, not what a charge would leave.
+    // A peek reports what is, not what a charge would leave.
     assert_eq!((peek(&p, 20, 1, 0).answer.lead, peek(&p, 20, 1, 0).store), (20, None));
     // A departure is at most the maximum delay away.
     for (lead, verdict) in
@@ -341,13 +341,13 @@ fn steps_by_their_numbers() {
             "lead {lead}"
         );
     }
-    // A permit is of its epoch.
+    // A permit belongs to its epoch.
     let place = Place { now: 1_000, mask: u64::MAX, generation: 1, slot: 0 };
     let permit = charge(&p, 0, 2).answer.permit(&p, place);
     let of = |epoch| Permit { epoch, ..permit };
     assert_eq!([3, 2, 4].map(|epoch| credit(&p, &of(epoch), 1, 1_000, u64::MAX)), [20, 0, 0]);
     assert_eq!(credit(&p, &permit, 2, 1_000, u64::MAX), 0, "another generation");
-    // What comes back is at most what is owed.
+    // A refund gives back at most what is owed.
     assert_eq!((refund(15, 20).answer.lead, refund(15, 20).answer.stored), (0, 15));
 }
 
@@ -355,7 +355,7 @@ fn of(spec: LimitSpec) -> Params {
     spec.build().expect("a limit").0
 }
 
-/// Whatever stores a lead says whether it lies above the soft threshold: at it not yet.
+/// Every operation that stores a lead flags one above the soft threshold, but not one that equals it.
 #[test]
 fn a_charge_and_a_reservation_above_the_soft_threshold_are_flagged() {
     let p = of(LimitSpec::new(1, 1 << 20, 5).soft(3).max_debt(5).max_delay(5 << 20).resolution(0));
@@ -369,7 +369,7 @@ fn a_charge_and_a_reservation_above_the_soft_threshold_are_flagged() {
     assert_eq!(charge(&p, lead(3), 0).answer.flags, 0);
 }
 
-/// Of a limit without an interval no debt is left to count in units.
+/// A limit without an interval leaves no debt to count in units.
 #[test]
 fn a_debt_under_no_limit_is_none_in_units() {
     let (mut none, new) = (of(LimitSpec::new(1, 1 << 20, 5)), of(LimitSpec::new(1, 1 << 10, 5)));
@@ -378,7 +378,7 @@ fn a_debt_under_no_limit_is_none_in_units() {
     assert_ne!(change(&new, &new, 5, 0, Change::KeepUnits), 0);
 }
 
-/// A permit is for what lies above the claim, and a commit is no earlier than it.
+/// A permit covers what lies above the claim, and a commit is no earlier than the claim.
 #[test]
 fn a_commit_lies_no_earlier_than_its_claim_and_a_permit_is_for_what_lies_above() {
     let p = of(LimitSpec::new(1, 1 << 20, 5));
@@ -387,7 +387,7 @@ fn a_commit_lies_no_earlier_than_its_claim_and_a_permit_is_for_what_lies_above()
     assert_eq!([(5, 3), (3, 5), (4, 4), (0, 9)].map(|(a, b)| op.refundable(a, b)), [3, 3, 4, 0]);
 }
 
-/// What may not leave before `ahead` is charged from there on, and refused where that is beyond the longest delay.
+/// A reservation that may not leave before `ahead` is charged from there on, and refused beyond the longest delay.
 #[test]
 fn a_reservation_ahead_is_charged_from_there_and_refused_beyond_the_delay() {
     let p = of(LimitSpec::new(1, 100, 2).max_delay(1_000).resolution(0));

@@ -1,4 +1,4 @@
-//! The log gate: one line an interval is written, the others are counted. Pure functions of (word, interval, now).
+//! The log gate: writes one line per interval and counts the others. Pure functions of (word, interval, now).
 //!
 //! ```text
 //!  word   63                  32 31                   0
@@ -9,27 +9,27 @@
 //!   write <- | <------------- leave out and count -----> | -> write
 //! ```
 //!
-//! `next` is when the next line may be written, in log ticks of 2^s ticks, s chosen so that an interval I has 2^10 to
-//! 2^11 of them: rounding makes an interval at most 0.3 % longer and never shorter. Intervals
-//! below 2^11 ticks are kept exactly. `left out` counts the lines since the last one that was written; it saturates at
-//! [`MOST`], a quarter of what fits, so that threads that add at the same time never carry into `next`.
+//! `next` is the time from which the next line may be written, in log ticks of 2^s ticks. s is chosen so that an
+//! interval I has 2^10 to 2^11 log ticks: rounding makes an interval at most 0.3 % longer, and never shorter. Intervals
+//! below 2^11 ticks are exact. `left out` counts the lines since the last written one. It saturates at [`MOST`], a
+//! quarter of what fits, so that threads that add at the same time never carry into `next`.
 //!
-//! - Invariant: two lines that are written one after the other by clocks that agree are at least one interval apart,
-//!   and never further than an interval and 3 log ticks if somebody asks then.
-//! - A reading of the clock that is older than another by at most one interval writes nothing; an older one writes a
-//!   line too many.
-//! - Wrap: a word that nobody asked for 2^32 log ticks (at least 2^21 intervals: 24 days of a line a second) may, with
-//!   a chance of 2 I / 2^32 < 2^-20, read as one that was written just now. Then a line is counted instead of written,
-//!   for at most two intervals; none is lost.
+//! - Invariant: if clocks agree, two consecutive written lines are at least one interval apart. A line that
+//!   comes an interval and 3 log ticks after a written one is written.
+//! - A clock reading that is older than another one by at most one interval writes nothing; an older one writes an
+//!   extra line.
+//! - Wrap: if no line came for 2^32 log ticks (at least 2^21 intervals: 24 days of a line a second), the word may, with
+//!   a chance of 2 I / 2^32 < 2^-20, read as if a line had just been written. Lines are then counted instead of
+//!   written, for at most two intervals; none is lost.
 //!
-//! Not a rate limit: a burst of lines is not possible, and nothing is charged. The caller's clock itself must not wrap.
+//! This is not a rate limit: there are no bursts of lines, and nothing is charged. The caller's clock must not wrap.
 #![forbid(unsafe_code)]
 #![warn(clippy::arithmetic_side_effects)]
 
-/// Lines left out that a word counts at most: from here on it means "so many or more".
+/// The most left-out lines that a word counts: this number means "so many or more".
 pub(crate) const MOST: u32 = 1 << 30;
 
-/// Bits of an interval in log ticks.
+/// The bits of an interval in log ticks.
 const PRECISION: u32 = 11;
 
 /// An interval in log ticks.
@@ -41,17 +41,17 @@ pub(crate) struct Pace {
     interval: u32,
 }
 
-/// What becomes of one line.
+/// What happens to one line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// It is written, says how many were left out before it, and this is the next word.
+    /// It is written, with the number of lines left out before it; `word` is the next word.
     Write { left_out: u32, word: u64 },
     /// It is counted.
     LeaveOut,
 }
 
 impl Pace {
-    /// Of an interval in ticks; any will do, and with 0 every line is written.
+    /// Converts an interval in ticks; any is valid, and with 0 every line is written.
     #[inline(always)]
     pub const fn of(interval: u64) -> Pace {
         let bits = u64::BITS.wrapping_sub(interval.leading_zeros());
@@ -60,17 +60,17 @@ impl Pace {
         if shr == 0 {
             return Pace { shr, interval: whole };
         }
-        // Rounded up, and one more since now is rounded down: at most 2^11 + 1.
+        // Round up, and add one because now is rounded down: at most 2^11 + 1.
         let part = interval & 1u64.wrapping_shl(shr).wrapping_sub(1) != 0;
         Pace { shr, interval: whole.wrapping_add(part as u32).wrapping_add(1) }
     }
 
-    /// What becomes of a line at `now`, in ticks.
+    /// Decides about a line at `now`, in ticks.
     #[inline(always)]
     pub const fn step(self, word: u64, now: u64) -> Step {
         let now = now.wrapping_shr(self.shr) as u32;
         let next = word.wrapping_shr(32) as u32;
-        // In 1..=2 I, by one comparison; an interval of 0 has no such distance.
+        // One comparison for 1..=2 I; an interval of 0 has no such distance.
         let ahead = next.wrapping_sub(now);
         if next != 0 && ahead.wrapping_sub(1) < self.interval.wrapping_mul(2) {
             return Step::LeaveOut;
@@ -81,7 +81,7 @@ impl Pace {
     }
 }
 
-/// How many lines a word counts; [`MOST`] stands for all that are more.
+/// Returns how many lines a word counts; [`MOST`] stands for that many or more.
 #[inline(always)]
 pub(crate) const fn left_out(word: u64) -> u32 {
     let count = word as u32;
@@ -92,7 +92,7 @@ pub(crate) const fn left_out(word: u64) -> u32 {
     }
 }
 
-/// The word without its count: when the next line may be written stays.
+/// Returns the word without its count; the time of the next line stays.
 #[inline(always)]
 pub(crate) const fn told(word: u64) -> u64 {
     word & (u32::MAX as u64).wrapping_shl(32)
@@ -111,7 +111,7 @@ mod tests {
         }
     }
 
-    /// Intervals of every magnitude, with what lies around powers of two.
+    /// Intervals of every magnitude, including those around powers of two.
     fn intervals() -> impl Iterator<Item = u64> {
         let powers = (0..64).flat_map(|bit| [(1u64 << bit) - 1, 1 << bit, (1 << bit) + 1]);
         powers.chain([3, 1000, 1_000_000_000, 86_400_000_000_000, u64::MAX / 3, u64::MAX])
@@ -125,7 +125,7 @@ mod tests {
             for start in [0, 1, tick as u64 - 1, tick as u64, interval, 0xdead_beef_cafe] {
                 let word = written(pace, start);
                 let late = u128::from(start) + u128::from(interval) + 3 * tick;
-                // The clock of the caller ends at 2^64.
+                // The caller's clock ends at 2^64.
                 if late > u128::from(u64::MAX) {
                     continue;
                 }
@@ -140,7 +140,7 @@ mod tests {
         }
     }
 
-    /// Now is rounded down, so there is one log tick more; a rounding up of nothing is not another.
+    /// Now is rounded down, so one log tick is added; a whole number of log ticks is not rounded up as well.
     #[test]
     fn an_interval_of_whole_log_ticks_is_longer_by_one() {
         for interval in (11..64).map(|bit| 1u64 << bit) {
@@ -195,7 +195,7 @@ mod tests {
     fn the_share_of_the_span_that_reads_as_just_written_is_two_intervals() {
         let pace = Pace::of(700);
         let word = written(pace, 5);
-        // All distances around the wrap: 700 before it, at it, 700 behind it.
+        // All distances around the wrap: 700 before it, the wrap itself, 700 after it.
         let quiet = |now: u64| matches!(pace.step(word, now), Step::LeaveOut);
         let span = 1u64 << 32;
         let around = (span - 3_000..span + 3_000).filter(|after| quiet(5 + after)).count();

@@ -1,4 +1,4 @@
-//! Two words of one key that a restore or a migration brings together: one that owes at least what either does.
+//! Two words of one key that a restore or a migration brings together: the merged word owes at least what either does.
 
 use super::counted::{decision, merge, peek};
 use super::gcra::{encode, whole_lead};
@@ -15,7 +15,7 @@ fn random(seed: &mut u64) -> u64 {
     z ^ z >> 31
 }
 
-/// What remains at `now` of a key that lay `lead` ahead at `then`.
+/// Returns what remains at `now` of a key that lay `lead` ahead at `then`.
 fn remaining(p: &Params, then: u64, lead: u64, now: u64) -> u64 {
     if lead == 0 {
         return p.burst;
@@ -56,7 +56,7 @@ fn a_merged_word_never_leaves_more_than_either_of_the_two() {
     }
 }
 
-/// Both before they were used up: the later end, and the larger count, not a quota that is used up.
+/// Two bursty states: the later end and the larger count, not a used-up quota.
 #[test]
 fn two_quotas_at_any_speed_merge_into_one() {
     let p = LimitSpec::quota_linear(12, 100).resolution(0).build().expect("limit").0;

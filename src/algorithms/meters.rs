@@ -18,13 +18,13 @@
 //!  difference = l2 - l1 + bias, in 0..2^b
 //! ```
 //!
-//! Both debts drain with time at one q-unit a q-unit, so between two charges only `later - now` changes. A debt that
-//! has drained is 0, and the bucket full. A word that lies more than H + S ahead, or not ahead at all, is that of a
-//! full meter. A wrap of the word can therefore only make a false debt, of at most H + S, for a share (H + S) / 2^W of
-//! idle times, in words that nobody charged or swept within their span; it never makes a token.
+//! Both debts drain with time, one q-unit per q-unit, so between two charges only `later - now` changes. A drained debt
+//! is 0, and its bucket is full. A word that lies more than H + S ahead, or not ahead at all, means a full meter. So a
+//! wrap of the word never makes a token. It can make a false debt of at most H + S in a word that nobody charged or
+//! swept within its span, for a share (H + S) / 2^W of idle times.
 //!
-//! An older reading of the clock finds both debts larger, so a clock that steps back by up to S refills nothing; each
-//! charge stores debts of at least 0, so a bucket that was full at the newer reading owes from then on.
+//! An older reading of the clock finds both debts larger, so a clock that steps back by up to S refills nothing. No
+//! charge stores a debt below 0, so a charge to a full bucket drains from the reading of that charge on.
 //!
 //! ```text
 //!  fits(l, n, B)   n <= B and l <= ((B - n) * M) >> k: exactly l + n * T <= B * T
@@ -38,13 +38,13 @@
 //!  RFC 4115  green   if it came green and fits(l1, n, CBS)           l1 += cc
 //!            yellow  else if it did not come red and fits(l2, n, EBS)         l2 += ce
 //!  coupled   as RFC 4115, after l2 -= (q-units for which C has been full) * CIR / EIR, rounded down
-//!  red       whatever else; stores nothing, and so does a cost of 0
+//!  red       otherwise; red stores nothing, and neither does a cost of 0
 //! ```
 //!
-//! Bounds: no colour is better than that of exact buckets with the same history, and over any time t green is at most
-//! CBS + t * CIR units, and so on for each envelope of each RFC. A charge takes up to one q-unit too much, which is 1 /
-//! T_q units: a colour is worse only where the exact buckets hold less than (N + 2) / T_q units more than it needs, N
-//! being the charges since the bucket was last full.
+//! Bounds: no colour is better than that of exact buckets with the same history. In any time t, green is at most CBS +
+//! t * CIR units, and the other envelopes of each RFC hold likewise. A charge takes at most one q-unit too much, which
+//! is 1 / T_q units. So a colour is worse only if the exact buckets hold less than (N + 2) / T_q units more than it
+//! needs, where N is the number of charges since the bucket was last full.
 //!
 //! No step divides, loops or overflows: debts are below 2^63, charges below 2^62.
 #![forbid(unsafe_code)]
@@ -56,7 +56,7 @@ use crate::limit::meter::params::{Bucket, MeterParams, FLAG_COUPLED};
 /// The state of a meter at some reading of the clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct State {
-    /// How far the later of both times lies ahead, q-units; 0 where both buckets are full, whatever the difference.
+    /// How far the later of the two times lies ahead, q-units; 0 if both buckets are full, whatever the difference.
     pub lead: u64,
     /// l2 - l1 + bias.
     pub difference: u64,
@@ -69,10 +69,10 @@ pub(crate) struct Debts {
     pub second: u64,
 }
 
-/// The debts of a state; what overflowed a coupled committed bucket is taken off the second one.
+/// Returns the debts of a state, with the overflow of a coupled committed bucket taken off the second one.
 #[inline(always)]
 pub(crate) const fn debts(p: &MeterParams, state: State) -> Debts {
-    // How much earlier than the later time each bucket is full: one of both is 0.
+    // How much earlier than the later time each bucket is full; one of the two is 0.
     let committed_earlier = state.difference.saturating_sub(p.bias);
     let second_earlier = p.bias.saturating_sub(state.difference);
     let committed = state.lead.saturating_sub(committed_earlier);
@@ -85,10 +85,10 @@ pub(crate) const fn debts(p: &MeterParams, state: State) -> Debts {
     Debts { committed, second }
 }
 
-/// The state of two debts.
+/// Makes the state of two debts.
 ///
 /// The difference fits its bits: a debt that a charge has raised fits its burst, and the other one is at least 0. For
-/// RFC 2697 that is the debt of E.
+/// RFC 2697 the difference is the debt of E.
 #[inline(always)]
 pub(crate) const fn state(p: &MeterParams, debts: Debts) -> State {
     let Debts { committed, second } = debts;
@@ -98,7 +98,7 @@ pub(crate) const fn state(p: &MeterParams, debts: Debts) -> State {
     }
 }
 
-/// Marks one packet of `cost` units that came as `pre`: the answer, and the state after it where something is charged.
+/// Marks a packet of `cost` units that came as `pre`. Returns the answer, and the next state if something is charged.
 #[inline(always)]
 pub(crate) fn step(p: &MeterParams, now: State, cost: u64, pre: Colour) -> (Marking, Option<State>) {
     let before = debts(p, now);
@@ -112,13 +112,13 @@ pub(crate) fn step(p: &MeterParams, now: State, cost: u64, pre: Colour) -> (Mark
             (Marking { verdict: Verdict::Never, colour: Colour::Red }, None)
         }
         Colour::Red => (Marking::of(Colour::Red), None),
-        // A look.
+        // A cost of 0 only peeks.
         _ if cost == 0 => (Marking::of(colour), None),
         _ => (Marking::of(colour), Some(state(p, after))),
     }
 }
 
-/// Has the bucket, with this debt, so many units?
+/// Returns whether the bucket, with this debt, has `cost` units.
 #[inline(always)]
 const fn fits(bucket: &Bucket, debt: u64, cost: u64) -> bool {
     match bucket.room(cost) {
@@ -127,7 +127,7 @@ const fn fits(bucket: &Bucket, debt: u64, cost: u64) -> bool {
     }
 }
 
-/// One rate: what does not fit C may use E, whose debt is what the sum owes beyond C.
+/// One rate: a packet that does not fit C may use E, whose debt is the difference of the two.
 #[inline(always)]
 fn rfc2697(p: &MeterParams, debts: Debts, cost: u64, pre: Colour) -> (Colour, Debts) {
     let Debts { committed, second } = debts;
@@ -136,14 +136,14 @@ fn rfc2697(p: &MeterParams, debts: Debts, cost: u64, pre: Colour) -> (Colour, De
         let after = Debts { committed: committed.wrapping_add(charge), second: second.wrapping_add(charge) };
         return (Colour::Green, after);
     }
-    // The difference is at least 0, so `second` is the larger.
+    // The difference is at least 0, so `second` is the larger one.
     if pre != Colour::Red && fits(&p.second, second.wrapping_sub(committed), cost) {
         return (Colour::Yellow, Debts { second: second.wrapping_add(p.second.charge(cost)), ..debts });
     }
     (Colour::Red, debts)
 }
 
-/// Two rates: P is asked first and pays for yellow and green, C for green as well.
+/// Two rates: P comes first and pays for yellow and green; C pays for green as well.
 #[inline(always)]
 fn rfc2698(p: &MeterParams, debts: Debts, cost: u64, pre: Colour) -> (Colour, Debts) {
     let Debts { committed, second } = debts;
@@ -160,7 +160,7 @@ fn rfc2698(p: &MeterParams, debts: Debts, cost: u64, pre: Colour) -> (Colour, De
     (Colour::Yellow, Debts { committed, second })
 }
 
-/// Two rates: C is asked first, and E for what it refused; each packet pays one of them.
+/// Two rates: C comes first, and E takes what C refuses; each packet pays one of them.
 #[inline(always)]
 fn rfc4115(p: &MeterParams, debts: Debts, cost: u64, pre: Colour) -> (Colour, Debts) {
     let Debts { committed, second } = debts;
@@ -174,8 +174,8 @@ fn rfc4115(p: &MeterParams, debts: Debts, cost: u64, pre: Colour) -> (Colour, De
     (Colour::Red, debts)
 }
 
-/// Is the cost above every burst that a packet of this colour may use? Nothing is above the bursts of one that came
-/// red: it may use none.
+/// Returns whether the cost is above every burst that a packet of this colour may use. It is never so for a packet that
+/// came red: that may use none.
 #[inline]
 const fn is_never(p: &MeterParams, cost: u64, pre: Colour) -> bool {
     let (committed, second) = (cost > p.committed.burst, cost > p.second.burst);

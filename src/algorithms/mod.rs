@@ -1,12 +1,12 @@
 //! The algorithms: pure functions of (state, parameters, now, cost). No atomic, no unsafe, no clock; one file each.
 //!
-//! What drives a word knows no algorithm: it decodes how far the word's payload lies ahead of `now` (0 where it has
-//! expired), asks an [`Operation`] what becomes of that, and stores the result, again as a distance from `now`. While a
-//! payload lies ahead its key is busy; from then on the word is as good as absent. That is all that cells and the
-//! table's insert protocol know: reuse, sweeps, takeovers and statistics of strangers' words need no more.
+//! The code that drives a word knows no algorithm. It decodes how far the word's payload lies ahead of `now` (0 if it
+//! has expired), asks an [`Operation`] for the next state, and stores that, again as a distance from `now`. While a
+//! payload lies ahead, its key is busy; after that the word is as good as absent. Cells and the table's insert protocol
+//! know no more than that, and it is enough to reuse, sweep, take over or count the words of other keys.
 //!
-//! `gcra` is the one that the hot paths call by name. The others are listed in `counted`, which dispatches at run time;
-//! none names another, and all stand on `state`; but `sliding_log`, whose state is many words, which `cell` drives.
+//! Hot paths call `gcra` by name. `counted` lists the others and dispatches at run time; none of them names another,
+//! and all build on `state`. `log_gate`, `meters` and `sliding_log` stand alone: each has a type of its own in `cell`.
 #![forbid(unsafe_code)]
 
 mod counted;

@@ -1,8 +1,8 @@
-//! Quota-linear: a quota at any speed, then unit by unit at the quota's rate until the client pauses.
+//! Quota-linear: a quota at any speed, then single units at the quota's rate until the client pauses.
 //!
 //! ```text
 //!  word   [             busy : F             ][mode : 1][          b          ]     b = bits of the quota
-//!  bursty                end                      0       used
+//!  bursty                end                      0       used units
 //!  smooth              ceil(y)                    1       y - 1, below the point    y in parts of a unit of time,
 //!                                                                                   as many as the quota
 //!
@@ -14,44 +14,44 @@
 //!         start                    end
 //! ```
 //!
-//! T = w / quota exactly, which is w parts. Bursty is a fixed window of `quota` units from the first request on. The
-//! request that uses the quota up in a window that others started passes and makes it smooth. Smooth is a bucket
-//! that fills by one unit every T, from `1 - (end - t) / T` at that moment. A line needs one number: Z, the time at
-//! which it is empty, or y = Z + quota * T, at which it is full and the key is as good as absent.
+//! T = w / quota exactly: w parts. Bursty mode is a fixed window of `quota` units from the first request on. If a
+//! request uses up the quota of a window that earlier requests started, it passes and switches to smooth mode. Smooth
+//! mode is a bucket that gains one unit every T; at the switch it holds `1 - (end - t) / T`. One number describes that
+//! line: the time Z at which it is empty, or y = Z + quota * T, at which it is full and the key is forgotten.
 //!
 //! ```text
 //! smooth conforms iff  y - t + cost * T <= quota * T        and then y += cost * T
 //! at the switch        y = end + (quota - 1) * T
 //! ```
 //!
-//! Parts come from units of time by a multiplication with the reciprocal of the quota, so nothing divides but the full
-//! answer, and a charge of more than fits. A request of the whole quota that finds no window starts one and uses it up:
-//! only others' requests switch, so with a quota of 1 there is no smooth mode, and the limit is one unit in w.
+//! The reciprocal of the quota turns parts into units of time, so only the full answer divides, and a charge of more
+//! than fits. A request of the whole quota that finds no window starts one and uses it up, but does not switch: other
+//! requests must have come before. So with a quota of 1 there is no smooth mode, and the limit is one unit in w.
 //!
-//! No w holds more than 2 * quota units, and the first w from a window's start no more than quota. A busy time that is
-//! stored never falls. Wraps after 2^F units of time. Not a penalty: what is refused changes nothing.
+//! No w holds more than 2 * quota units, and the first w from a window's start no more than quota. A stored busy time
+//! never falls. Words wrap after 2^F units of time. This is not a penalty: a refused request changes nothing.
 #![forbid(unsafe_code)]
 #![warn(clippy::arithmetic_side_effects)]
 
 use super::state::{At, State};
 use crate::answer::Numbers;
 
-/// What a request finds.
+/// The state that a request finds.
 #[derive(Clone, Copy)]
 enum Mode {
-    /// The quota less what was used, until the end of the window, so many units of time ahead.
+    /// `used` units of the quota are used until the window's end, which lies `end` units of time ahead.
     Bursty { end: u64, used: u64 },
-    /// The bucket is full so many parts of a unit of time ahead: y - t.
+    /// The bucket is full `full` parts of a unit of time ahead: y - t.
     Smooth { full: u64 },
 }
 
-/// The bit of the mode.
+/// Returns the bit of the mode.
 #[inline(always)]
 const fn mode_bit(at: At<'_>) -> u64 {
     1u64.wrapping_shl((at.p.shl as u32).wrapping_sub(1))
 }
 
-/// Parts in whole units of time, rounded down, and what is left of them.
+/// Returns parts in whole units of time, rounded down, and the remaining parts.
 #[inline(always)]
 const fn whole(at: At<'_>, parts: u64) -> (u64, u64) {
     let (quota, reciprocal) = (at.p.burst, at.p.reciprocal());
@@ -65,7 +65,7 @@ const fn whole(at: At<'_>, parts: u64) -> (u64, u64) {
     }
 }
 
-/// So many parts in whole units of time, rounded up.
+/// Rounds parts up to whole units of time.
 #[inline(always)]
 const fn units_up(at: At<'_>, parts: u64) -> u64 {
     let (units, rest) = whole(at, parts);
@@ -99,7 +99,7 @@ impl Mode {
     }
 }
 
-/// See `any`.
+/// Adds `cost` units if they fit; see `counted`.
 pub(super) fn fit(at: At<'_>, state: State, cost: u64, most: u64) -> Result<State, u64> {
     let p = at.p;
     let next = match Mode::of(at, state) {
@@ -126,7 +126,7 @@ pub(super) fn fit(at: At<'_>, state: State, cost: u64, most: u64) -> Result<Stat
     Ok(next.state(at))
 }
 
-/// Units that conform now. Divides when smooth.
+/// Returns the units that conform now. Divides in smooth mode.
 const fn remaining(at: At<'_>, mode: Mode) -> u64 {
     let p = at.p;
     match mode {
@@ -138,7 +138,7 @@ const fn remaining(at: At<'_>, mode: Mode) -> u64 {
     }
 }
 
-/// See `any`: there is no debt, so what does not fit is not added.
+/// Adds the units that fit; see `counted`. This algorithm has no debt.
 pub(super) fn add(at: At<'_>, state: State, cost: u64) -> (State, u64) {
     let most = at.p.burst_q;
     if let Ok(next) = fit(at, state, cost, most) {
@@ -151,7 +151,7 @@ pub(super) fn add(at: At<'_>, state: State, cost: u64) -> (State, u64) {
     }
 }
 
-/// See `any`: only into the window that was charged, and while it is bursty.
+/// Takes units back, only from the window that was charged, while it is bursty; see `counted`.
 pub(super) fn refund(at: At<'_>, state: State, charged: State, cost: u64) -> (State, u64) {
     match (Mode::of(at, state), Mode::of(at, charged)) {
         (Mode::Bursty { end, used }, Mode::Bursty { end: own, .. }) if end == own => {
@@ -162,7 +162,7 @@ pub(super) fn refund(at: At<'_>, state: State, charged: State, cost: u64) -> (St
     }
 }
 
-/// See `any`.
+/// Returns what is left; see `counted`.
 pub(super) fn numbers(at: At<'_>, state: State) -> Numbers {
     let p = at.p;
     let mode = Mode::of(at, state);
@@ -181,8 +181,8 @@ pub(super) fn numbers(at: At<'_>, state: State) -> Numbers {
     }
 }
 
-/// See `any`: of two that are bursty the later end with the larger count, of two that are smooth the later one. Of one
-/// each, a quota that is used up until both are over: how fast the bucket fills, a word does not tell.
+/// Merges two states; see `counted`. Two bursty ones: the later end with the larger count. Two smooth ones: the later
+/// one. One of each: a quota used up until both are over, because a word does not say how fast its bucket fills.
 pub(super) fn merge(bits: u32, a: State, b: State) -> State {
     if a.ahead == 0 {
         return b;

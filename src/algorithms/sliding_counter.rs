@@ -1,4 +1,4 @@
-//! The sliding window counter: two fixed windows, the previous one weighted by how much of it is still in sight.
+//! The sliding window counter: two fixed windows; the previous one weighs by the share of it that is still in sight.
 //!
 //! ```text
 //!  word   [             busy : F             ][ current : c ][ previous : c ]     c = bits of the largest count
@@ -7,26 +7,26 @@
 //!         --------+---------------------+----------+----------+------->
 //!               start                 roll         |         busy = start + 2 * w
 //!                 |<-- e -->|                      |
-//!                           t           t + ...    the current window and all that it weighs are forgotten at busy
+//!                           t           t + ...    at busy, the current window and all that it weighs are forgotten
 //! ```
 //!
-//! All in units of time, w the window and t the floored clock. A request conforms iff
+//! All times are in units of time; w is the window, and t is the floored clock. A request conforms iff
 //!
 //! ```text
 //! previous * (w - e) + (current + cost) * w  <=  units * w        e = max(0, t - start)
 //! ```
 //!
-//! that is, as if the units of the previous window had come evenly. The first window starts with the first request,
-//! and the others follow without a gap until the key has been idle for a whole one. From `roll` on, current is the
-//! previous count and a new one starts from 0; the word rolls when something is charged, the answers roll at once.
+//! that is, as if the units of the previous window had come evenly. The first window starts with the first request. The
+//! others follow without a gap, until the key has been idle for a whole window. From `roll` on, the current count is
+//! the previous one, and a new one starts from 0. Answers roll at once; the word rolls with the next charge.
 //!
-//! Two multiplications decide a request. What is refused divides once, for the exact time to come back, and so do the
-//! full answer, and a charge that its debt cap cuts.
+//! Two multiplications decide a request. A refusal divides once, for the exact time to come back. A full answer divides
+//! too, and so does a charge that its debt cap cuts.
 //!
-//! Windows of one key never overlap, and of two neighbours one admits at most `units`, the other fewer where that one
-//! admitted anything: `2 * units - 1` within less than w at the most, and never twice the units. A clock that is behind
-//! its window weighs the previous count whole (e = 0), so it admits no more than a clock at the start. Wraps after 2^F
-//! units of time. Not exact: evenly is a guess. The log of stamps is exact; see `fixed_window` for what has no guess.
+//! Windows of one key never overlap. One of two neighbours admits at most `units`; if it admitted anything, the other
+//! admits fewer. So at most `2 * units - 1` pass within less than w. A clock that is behind its window weighs the whole
+//! previous count (e = 0), so it admits no more than a clock at the start. Words wrap after 2^F units of time. The
+//! counter is not exact, because "evenly" is a guess: the log of stamps is exact, and `fixed_window` does not guess.
 //!
 //! Invariant (`limit::window`): c and the bits of w are together at most 62, so no product exceeds 2^62.
 #![forbid(unsafe_code)]
@@ -40,7 +40,7 @@ use crate::answer::Numbers;
 struct Windows {
     /// w.
     length: u64,
-    /// busy - t: above w, and up to 2 * w unless the clock is behind.
+    /// busy - t: above w, and at most 2 * w unless the clock is behind.
     ahead: u64,
     current: u64,
     previous: u64,
@@ -74,20 +74,20 @@ impl Windows {
         Windows { length, ahead: state.ahead, current, previous: state.aux & mask }
     }
 
-    /// Until the roll.
+    /// Returns the units of time until the roll.
     #[inline(always)]
     const fn until_roll(&self) -> u64 {
         self.ahead.wrapping_sub(self.length)
     }
 
-    /// What the previous count weighs: its units times the part of its window that is in sight.
+    /// Returns what the previous count weighs: its units times the part of its window that is in sight.
     #[inline(always)]
     const fn tail(&self) -> u64 {
         let seen = self.until_roll();
         self.previous.wrapping_mul(if seen < self.length { seen } else { self.length })
     }
 
-    /// Would at most `most` units be counted with `cost` more?
+    /// Returns whether at most `most` units are counted with `cost` more.
     #[inline(always)]
     const fn has_room(&self, cost: u64, most: u64) -> bool {
         let count = self.current.saturating_add(cost);
@@ -97,22 +97,22 @@ impl Windows {
         }
     }
 
-    /// Units of time until `cost` more would be at most `most`, where they are not now. Divides.
+    /// Returns the units of time until `cost` more units fit within `most`, if they do not fit now. Divides.
     const fn wait(&self, cost: u64, most: u64) -> u64 {
         let count = self.current.saturating_add(cost);
-        // As the previous count until the roll, else as the current one does after it.
+        // If `count` fits, the previous count has to shrink until the roll; else the current one, after the roll.
         let (end, left, count) = match most.checked_sub(count) {
             Some(left) => (self.until_roll(), left, self.previous),
             None => (self.ahead, most.saturating_sub(cost), self.current),
         };
-        // It may weigh `left * w`: until it does, that much of its window has to go out of sight.
+        // It may weigh `left * w`; the rest of its window has to go out of sight first.
         match left.wrapping_mul(self.length).checked_div(count) {
             Some(seen) => end.saturating_sub(seen),
             None => 0,
         }
     }
 
-    /// How many units may still come before `most` are counted. Divides.
+    /// Returns how many units may still come before `most` are counted. Divides.
     const fn room(&self, most: u64) -> u64 {
         let part = self.length.saturating_sub(1);
         let weight = match self.tail().wrapping_add(part).checked_div(self.length) {
@@ -122,7 +122,7 @@ impl Windows {
         most.saturating_sub(self.current).saturating_sub(weight)
     }
 
-    /// The state with `cost` more units.
+    /// Returns the state with `cost` more units.
     #[inline(always)]
     const fn count(&self, at: At<'_>, cost: u64) -> State {
         let current = self.current.wrapping_add(cost);
@@ -130,13 +130,13 @@ impl Windows {
     }
 }
 
-/// c.
+/// Returns c.
 #[inline(always)]
 const fn count_bits(at: At<'_>) -> u32 {
     (at.p.shl as u32).wrapping_shr(1)
 }
 
-/// See `any`.
+/// Adds `cost` units if they fit; see `counted`.
 pub(super) fn fit(at: At<'_>, state: State, cost: u64, most: u64) -> Result<State, u64> {
     let windows = Windows::of(at, state);
     if windows.has_room(cost, most) {
@@ -146,15 +146,15 @@ pub(super) fn fit(at: At<'_>, state: State, cost: u64, most: u64) -> Result<Stat
     }
 }
 
-/// See `any`.
+/// Adds the units that the debt cap allows; see `counted`.
 pub(super) fn add(at: At<'_>, state: State, cost: u64) -> (State, u64) {
     let (windows, most) = (Windows::of(at, state), at.p.debt_q);
     let added = if windows.has_room(cost, most) { cost } else { windows.room(most) };
     (windows.count(at, added), added)
 }
 
-/// See `any`: only into the window that was charged, and while it is the current one; after the roll nothing is left of
-/// its count to give back.
+/// Takes units back, only from the window that was charged, while it is the current one; see `counted`. After the roll
+/// its current count is 0, so nothing comes back.
 pub(super) fn refund(at: At<'_>, state: State, charged: State, cost: u64) -> (State, u64) {
     let windows = Windows::of(at, state);
     if state.ahead != charged.ahead {
@@ -168,7 +168,7 @@ pub(super) fn refund(at: At<'_>, state: State, charged: State, cost: u64) -> (St
     (left.count(at, 0), back)
 }
 
-/// See `any`.
+/// Returns what is left; see `counted`.
 pub(super) fn numbers(at: At<'_>, state: State) -> Numbers {
     let (windows, most) = (Windows::of(at, state), at.p.burst);
     let remaining = windows.room(most);
@@ -182,7 +182,7 @@ pub(super) fn numbers(at: At<'_>, state: State) -> Numbers {
     }
 }
 
-/// See `any`: the later windows, each with the larger count.
+/// Merges two states; see `counted`. The result is the later windows, each with the larger count.
 pub(super) fn merge(bits: u32, a: State, b: State) -> State {
     let half = bits.wrapping_shr(1);
     let mask = 1u64.wrapping_shl(half).wrapping_sub(1);
@@ -195,7 +195,7 @@ pub(super) fn merge(bits: u32, a: State, b: State) -> State {
 mod tests {
     use super::*;
 
-    /// No window is empty and nobody waits for a window that counts nothing: what would divide by zero answers at once.
+    /// Windows without a length or without units would divide by zero; they answer at once.
     #[test]
     fn windows_that_count_nothing_let_nobody_wait() {
         let empty = Windows { length: 10, ahead: 15, current: 0, previous: 0 };

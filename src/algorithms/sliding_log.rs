@@ -1,4 +1,4 @@
-//! The sliding log: at most N units in every window of w ticks, by a stamp for each unit that is still in the window.
+//! The sliding log: at most N units in every window of w ticks. It has a stamp for each unit in the window.
 //!
 //! ```text
 //!  stamp  [         leave = now + w : 64         ]   0 = EMPTY; a computed 0 is stored as 1; N of them are a log
@@ -9,22 +9,22 @@
 //!            leaves after now                        |  ahead, at most S   |
 //! ```
 //!
-//! A stamp is the time at which its unit leaves the window, so its unit counts while the stamp lies ahead of now, and
-//! it is decoded as a TAT is: lead = leave - now where that is in 1..=w + S, else 0, and the stamp is free. A request
-//! conforms iff any stamp is free; it then takes that one. Each stamp is thus a bucket of one unit that takes w to
-//! refill, and the order of the stamps means nothing: there is no head to move.
+//! A stamp is the time at which its unit leaves the window, so the unit counts while the stamp lies ahead of now. It is
+//! decoded like a TAT: lead = leave - now if that is in 1..=w + S, else 0, and the stamp is free. A request conforms
+//! iff any stamp is free; it then takes that one. So each stamp is a bucket of one unit that takes w to refill. The
+//! order of the stamps means nothing: there is no head to move.
 //!
-//! Exact: who takes a stamp at `t` found `leave <= t`, so two units of one stamp lie at least w apart and no window
-//! `(t - w, t]` holds two of them: at most N of N stamps, whatever the clocks (up to S) and the order of calls. And a
-//! refusal saw N units later than `now - w`. Wraps after 2^64 ticks, when a stamp that nobody touched may count for w +
-//! S once more: that refuses and never admits.
+//! The log is exact. A call that takes a stamp at `t` found `leave <= t`, so two units of one stamp lie at least w
+//! apart. No window `(t - w, t]` holds two of them, so N stamps admit at most N, whatever the clocks (up to S) and the
+//! order of calls. And a refusal saw N units later than `now - w`. Stamps wrap after 2^64 ticks: a stamp that nobody
+//! touched may then count for w + S once more, which refuses and never admits.
 #![forbid(unsafe_code)]
 #![warn(clippy::arithmetic_side_effects)]
 
 use crate::answer::{Decision, Permit, Tracking, Verdict};
 use crate::limit::LimitError;
 
-/// Skew unless another is given: an eighth of the span of a 64-bit word, as for other words of this width.
+/// The default skew: an eighth of the span of a 64-bit word, as for other words of this width.
 const SKEW: u64 = 1 << 61;
 
 /// A validated window.
@@ -37,7 +37,7 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// Validates the window of a log of `units` stamps. A permit names its stamp with 32 bits.
+    /// Validates the window of a log of `units` stamps. They must fit 32 bits, with which a permit names its stamp.
     pub const fn new(units: usize, window: u64, skew: Option<u64>) -> Result<Window, LimitError> {
         if units == 0 {
             return Err(LimitError::ZeroRate);
@@ -59,15 +59,15 @@ impl Window {
     }
 }
 
-/// Where a call looks first: another place at another time, so that callers do not all try for the same stamp. Spreads
-/// equally spaced times evenly (Knuth's multiplicative hash), by the high bits of a product.
+/// Returns the place of the first stamp that a call tries: it depends on the time, so that callers do not all try the
+/// same stamp. It spreads evenly spaced times evenly (Knuth's multiplicative hash), by the high bits of a product.
 #[inline(always)]
 pub(crate) const fn first(now: u64, units: usize) -> usize {
     let spread = now.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     ((spread as u128).wrapping_mul(units as u128) >> 64) as usize
 }
 
-/// The place behind this one, the first behind the last.
+/// Returns the next place; after the last comes the first.
 #[inline(always)]
 pub(crate) const fn behind(place: usize, units: usize) -> usize {
     let next = place.wrapping_add(1);
@@ -78,15 +78,15 @@ pub(crate) const fn behind(place: usize, units: usize) -> usize {
     }
 }
 
-/// What a walk over the stamps of a log has seen.
+/// What a scan of the stamps of a log has found.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tally {
     /// Stamps whose units are in the window.
     live: u64,
-    /// Ticks until the first of them leaves, and until the last does.
+    /// Ticks until the first of them leaves, and until the last one does.
     soonest: u64,
     latest: u64,
-    /// The stamp that the request took, and what it holds then.
+    /// The stamp that the request took, and its new word.
     pub taken: Option<(usize, u64)>,
 }
 
@@ -108,7 +108,7 @@ impl Tally {
         }
     }
 
-    /// The full answer after a walk over all `units` stamps: of a look, or of a request that takes what is free.
+    /// Makes the full answer after a scan of all `units` stamps, for a peek (`looks`) or for a request.
     pub const fn decision(&self, units: usize, now: u64, looks: bool) -> Decision {
         let burst = units as u64;
         let remaining = burst.saturating_sub(self.live);
@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(Window::new(1, 10, None).map(|w| w.both), Ok((1 << 61) + 10), "an eighth of the span");
     }
 
-    /// Callers that come at equal distances start everywhere alike.
+    /// Callers that come at equal intervals start at every place equally often.
     #[test]
     fn looks_start_at_all_stamps_alike() {
         for (units, step) in [(7, 1), (64, 1), (64, 1_000_000), (100, 4096)] {

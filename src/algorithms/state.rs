@@ -1,4 +1,4 @@
-//! What the algorithms have in common: operations, and the states that are a time and a count.
+//! What the algorithms have in common: the operations, and states that are a time and a count.
 //!
 //! ```text
 //!  word   [             busy : F             ][     aux : a     ]   0 = EMPTY; a computed 0 is stored as 1
@@ -9,13 +9,13 @@
 //! ```
 //!
 //! busy is a time in units u of 2^z ticks, never the number of a window: the first unit in which the key may be
-//! forgotten. aux is what the algorithm counts. What drives words knows neither; it knows how far a word lies ahead of
-//! the clock, as it does for a TAT. The clock therefore enters behind every count of its moment, as `t` with all aux
-//! bits set, and then `lead = (busy - t) * 2^a + aux - (2^a - 1)`: above 0 exactly while busy is ahead of t. Wraps
-//! after 2^F units; an idle key may then read as busy for at most H + S, which refuses and never admits.
+//! forgotten. aux is what the algorithm counts. The code that drives words knows neither. It knows how far a word lies
+//! ahead of the clock, as for a TAT. So the clock is `t` with all aux bits set, past every count of its moment, and
+//! `lead = (busy - t) * 2^a + aux - (2^a - 1)` is above 0 exactly while busy is ahead of t. Words wrap after 2^F units:
+//! an idle key may then read as busy for at most H + S, which refuses requests and never admits one.
 //!
-//! A busy that is stored never falls but by a reset: a clock that is behind finds the state of the later window and
-//! uses it as it stands.
+//! A stored busy time falls only by a reset. A clock that is behind finds the state of the later window, and uses it as
+//! it is.
 #![forbid(unsafe_code)]
 #![warn(clippy::arithmetic_side_effects)]
 
@@ -24,38 +24,38 @@ use crate::limit::params::Params;
 
 /// One operation of an algorithm, on the state of one key.
 pub(crate) trait Operation {
-    /// What the operation does to a state that lies `lead` q-units ahead: the answer, and how far ahead the next one
-    /// lies if there is one. 0 is the state of an absent key.
+    /// Maps a state that lies `lead` q-units ahead to the answer and to how far ahead the next state lies, if there is
+    /// one. A lead of 0 is the state of an absent key.
     fn step(&self, lead: u64) -> Step;
 
-    /// What the operation does to an absent key: as `step(0)`, with the common case first.
+    /// Does the same as `step(0)`, for an absent key, with the common case first.
     fn first_step(&self) -> Step;
 
-    /// Does its limit pass what it would refuse, flagged and uncharged?
+    /// Returns whether the limit passes requests that it would refuse, flagged and uncharged.
     fn shadows(&self) -> bool;
 
-    /// How far ahead a key that has just been inserted lies, where the claim on its slot lies `claim` ahead: never less
-    /// than `lead`, and so far that no later claim of the slot brings a word back that it has held.
+    /// Returns how far ahead a newly inserted key lies if the claim on its slot lies `claim` ahead: at least `lead`,
+    /// and so far that no later claim of the slot can bring back a word that the slot has held.
     fn commit_lead(&self, lead: u64, claim: u64) -> u64;
 
-    /// How much of what was `stored` a permit may give back where its word lies `above` its claim: no more than leaves
-    /// it above.
+    /// Returns how much of `stored` a permit may give back if its word lies `above` its claim: the word must stay above
+    /// it.
     fn refundable(&self, stored: u64, above: u64) -> u64;
 }
 
-/// An operation, as a value: what cells and tables carry through their retry loops.
+/// An operation as a value: cells and tables carry it through their retry loops.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Op<'a> {
     pub p: &'a Params,
     pub kind: Kind,
-    /// Units asked for. Refund of a count: how far ahead the word lay that was charged.
+    /// The units asked for. For the refund of a count: how far ahead the charged word lay.
     pub cost: u64,
-    /// Elastic room in units (check), credit in q-units or units counted (refund), or q-units
-    /// before which it may not leave (reserve).
+    /// Check: elastic room in units. Refund: credit in q-units, or in counted units. Reserve: q-units before which the
+    /// request may not leave.
     pub amount: u64,
 }
 
-/// Which operation.
+/// The kinds of operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Check,
@@ -83,13 +83,13 @@ pub(crate) struct State {
 impl State {
     pub const ABSENT: State = State { ahead: 0, aux: 0 };
 
-    /// The state that lies so many q-units ahead.
+    /// Returns the state that lies `lead` q-units ahead.
     #[inline(always)]
     pub const fn of(p: &Params, lead: u64) -> State {
         State::split(p.shl as u32, lead)
     }
 
-    /// As [`of`](State::of) for words with so many aux bits.
+    /// Returns the state that lies `lead` q-units ahead, for words with `bits` aux bits.
     #[inline(always)]
     pub const fn split(bits: u32, lead: u64) -> State {
         if lead == 0 {
@@ -100,13 +100,13 @@ impl State {
         State { ahead: place.wrapping_shr(bits), aux: place & mask }
     }
 
-    /// How many q-units ahead it lies. No overflow: ahead is at most H + S, and `(H + S) << a` is below 2^63.
+    /// Returns how many q-units ahead the state lies. No overflow: `(ahead << a) <= ((H + S) << a) < 2^63`.
     #[inline(always)]
     pub const fn lead(self, p: &Params) -> u64 {
         self.join(p.shl as u32)
     }
 
-    /// As [`lead`](State::lead) for words with so many aux bits.
+    /// Returns how many q-units ahead the state lies, for words with `bits` aux bits.
     #[inline(always)]
     pub const fn join(self, bits: u32) -> u64 {
         if self.ahead == 0 {
@@ -117,7 +117,7 @@ impl State {
     }
 }
 
-/// When and under which limit a state is looked at.
+/// The limit and the instant for which a state is read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct At<'a> {
     pub p: &'a Params,
@@ -126,24 +126,24 @@ pub(crate) struct At<'a> {
 }
 
 impl At<'_> {
-    /// The window, in units of time: the limit's own, rounded up to whole ones.
+    /// Returns the window in units of time, rounded up to whole ones.
     #[inline(always)]
     pub const fn window(&self) -> u64 {
-        // At least one tick, so nothing wraps.
+        // A period is at least one tick, so nothing wraps.
         self.p.period.wrapping_sub(1).wrapping_shr(self.p.shr as u32).wrapping_add(1)
     }
 
-    /// Ticks until so many units of time have passed.
+    /// Returns the ticks until `units` units of time have passed.
     #[inline(always)]
     pub const fn ticks(&self, units: u64) -> u64 {
         self.p.ticks_up(units.wrapping_shl(self.p.shl as u32), self.now)
     }
 
-    /// Units of time from the current one to the first that starts at or after `ticks` from now.
+    /// Returns the units of time from the current one to the first that starts at or after `ticks` from now.
     #[inline(always)]
     pub const fn units_until(&self, ticks: u64) -> u64 {
         let (z, part) = (self.p.shr as u32, 1u64.wrapping_shl(self.p.shr as u32).wrapping_sub(1));
-        // The part of this unit that has passed and a window: below 2^64, for (H + S) * u is below 2^63.
+        // The part of this unit that has passed, and a window: below 2^64, because (H + S) * u is below 2^63.
         (self.now & part).wrapping_add(ticks).wrapping_add(part).wrapping_shr(z)
     }
 }

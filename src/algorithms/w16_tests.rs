@@ -1,9 +1,9 @@
-//! Words of 16 bits, exhausted: every algorithm beside its textbook rule.
+//! Words of 16 bits, exhausted: every algorithm against its textbook rule.
 //!
-//! From an absent key on every state is visited that any sequence of requests leads to; in each, every cost, and every
-//! time until all is forgotten, and then as long as the word's span allows. Clocks start at many places of the span, so
-//! the words wrap. A computed 0 is stored as 1, which may refuse one unit more: such steps are left out here, and
-//! `w16_encoded_leads_decode_to_themselves` has them.
+//! The tests visit every state that a sequence of requests reaches from an absent key. In each they try every cost at
+//! every time until all is forgotten, and then at longer times within the word's span. Clocks start at many places of
+//! the span, so the words wrap. A computed 0 is stored as 1, which may refuse one unit more: such steps are left out
+//! here, and `w16_encoded_leads_decode_to_themselves` covers them.
 
 #![allow(clippy::arithmetic_side_effects)]
 
@@ -21,7 +21,7 @@ use crate::limit::{rate, LimitSpec};
 const MASK: u64 = 0xffff;
 const WIDTH: Width = Width { bits: 16, precision: 0, spare: 1, fingerprint: FINGERPRINT_CELL64 };
 
-/// What a textbook keeps of a key: two times or counts more than whether there is anything, in whole ticks.
+/// The state of a textbook rule: up to two times or counts, in whole ticks, and whether there is any.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 struct Book {
     live: bool,
@@ -31,11 +31,11 @@ struct Book {
     before: u64,
 }
 
-/// A rule: may `n` units pass at `t`, and what is kept then?
+/// A rule: returns the next state if `n` units may pass at `t`.
 type Rule = fn(&Params, Book, u64, u64) -> Option<Book>;
 
 fn token_bucket(p: &Params, book: Book, t: u64, n: u64) -> Option<Book> {
-    // Ticks of tokens since `at`: `now` is what was there then.
+    // `now` is the tokens in ticks at `at`.
     let full = p.burst * p.period;
     let tokens = if book.live { (book.now + (t - book.at)).min(full) } else { full };
     let left = tokens.checked_sub(n * p.period)?;
@@ -71,7 +71,7 @@ fn sliding(p: &Params, book: Book, t: u64, n: u64) -> Option<Book> {
 }
 
 fn quota_linear(p: &Params, book: Book, t: u64, n: u64) -> Option<Book> {
-    // T is a whole number of ticks here, and `at` the window's end, or the time at which the bucket is full.
+    // T is a whole number of ticks here. `at` is the window's end, or the time at which the bucket is full.
     let (w, emission) = (p.period, p.period / p.units);
     let begins = !book.live || t >= book.at;
     let book = if begins { Book { live: true, at: t + w, ..Book::default() } } else { book };
@@ -89,12 +89,12 @@ fn quota_linear(p: &Params, book: Book, t: u64, n: u64) -> Option<Book> {
     }
 }
 
-/// The same key as another of the same future.
+/// The same key as another one with the same future.
 fn relative(book: Book, t: u64) -> Book {
     Book { at: if book.live { book.at.wrapping_sub(t) } else { 0 }, ..book }
 }
 
-/// Visits every state from an absent key on, its clock starting at `start`; gives their number.
+/// Visits every state from an absent key on, with a clock that starts at `start`; returns their number.
 fn exhaust(p: &Params, rule: Rule, memory: u64, start: u64) -> usize {
     let far = (1u64 << (16 - if p.algorithm == 0 { 0 } else { p.shl })) - (p.window_q >> p.shl) - 2;
     let waits: Vec<u64> = (0..=memory + 2).chain([far / 2, far - 1, far]).collect();
@@ -129,13 +129,13 @@ fn exhaust(p: &Params, rule: Rule, memory: u64, start: u64) -> usize {
 }
 
 fn exhaust_all(name: &str, p: &Params, rule: Rule, memory: u64) {
-    // From everywhere near the wrap, and through the span. The clock is wider than the word.
+    // Starts near the wrap, and throughout the span. The clock is wider than the word.
     let span = 1u64 << 16;
     let starts = (1..span).step_by(4_093).chain(span - memory - 4..span);
     let all = starts.clone().count();
     let states: usize = starts.map(|start| exhaust(p, rule, memory, (7 << 16) + start)).sum();
     std::println!("{name}: {states} states");
-    // At least one for each wait until the key is forgotten.
+    // At least one state for each wait until the key is forgotten.
     assert!(states > all * memory as usize, "{name}: {states} states");
 }
 
@@ -170,7 +170,7 @@ fn w16_sliding_counters_are_the_textbooks_in_every_state() {
 
 #[test]
 fn w16_quota_linear_is_the_textbooks_in_every_state() {
-    // The quota divides the window: then T is a whole number of ticks.
+    // The quota divides the window, so T is a whole number of ticks.
     for (units, window) in [(1, 9), (3, 9), (6, 12), (7, 28)] {
         exhaust_all(
             "quota-linear",

@@ -8,50 +8,50 @@ use super::verdict::Verdict;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Tracking {
-    /// The key has (or would have had) its own slot: the answer is the exact one.
+    /// The key has its own slot, or would have had one: the answer is exact.
     #[default]
     Tracked = 0,
-    /// The set was full and the policy decided without storing anything.
+    /// The set was full, and the policy decided without storing anything.
     Untracked = 1,
-    /// The set was full; the key took over the slot with the smallest lead, debt included, or was measured
-    /// against it and refused.
+    /// The set was full. The key took over the slot with the smallest lead, with its debt, or was measured against that
+    /// debt and refused.
     Inherited = 2,
-    /// The set was full; the key took over the slot with the smallest lead, whose debt was forgiven.
+    /// The set was full. The key took over the slot with the smallest lead, and that debt was forgiven.
     Forgiven = 3,
 }
 
-/// Answers everything about one request: verdict, what is left, when to come back, and the permit for a refund.
+/// Answers everything about one request: the verdict, what is left, when to come back, and the permit for a refund.
 ///
-/// Times are ticks after now, but for `departure`; amounts are units. Every field is true on every verdict except
-/// contended, where nothing was read consistently and all amounts but the burst are 0.
+/// Times are ticks after now, except `departure`; amounts are units. All fields are valid with every verdict except
+/// `Contended`, which reads no consistent state: then all numbers except `cost` and `burst` are 0.
 #[must_use = "a limiter whose verdict is ignored limits nothing"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// Passes, or why not.
+    /// The verdict: passes, or why not.
     pub verdict: Verdict,
-    /// How the table accounted for it.
+    /// How the table accounted for the decision.
     pub tracking: Tracking,
     /// Any of [`SOFT`](Decision::SOFT), [`SHADOW`](Decision::SHADOW), [`ELASTIC`](Decision::ELASTIC),
     /// [`BANNED`](Decision::BANNED), [`EXEMPT`](Decision::EXEMPT).
     pub flags: u32,
-    /// Index of the limit that decided, for several limits in one call; 0 otherwise.
+    /// Index of the limit that decided, if the call had several; else 0.
     pub policy: u32,
-    /// Units the request asked for.
+    /// The units that the request asked for.
     pub cost: u64,
-    /// The burst: most units at one instant after idle.
+    /// The burst: the most units that conform at one instant after idle.
     pub burst: u64,
-    /// Units that would conform right after this decision, rounded down.
+    /// The units that would conform right after this decision, rounded down.
     pub remaining: u64,
-    /// 0 when conforming, `u64::MAX` when never; otherwise ticks until the same cost conforms. With the shadow flag it
-    /// is what would have been answered.
+    /// Ticks until the same cost conforms: 0 if it conforms now, `u64::MAX` if it never will. With the shadow flag, the
+    /// ticks that a limit without shadow mode would have returned.
     pub retry_after: u64,
-    /// Ticks until remaining grows by one; 0 when the burst is full.
+    /// Ticks until `remaining` grows by one; 0 if the burst is full.
     pub next_unit: u64,
     /// Ticks until the whole burst is available again, rounded up.
     pub reset_after: u64,
-    /// Tick at which the request may leave: now, or later for a reservation; 0 when it does not pass.
+    /// The tick at which the request may leave: now, or later for a reservation; 0 if it does not pass.
     pub departure: u64,
-    /// What was charged, for a refund.
+    /// The record of the charge, for a refund.
     pub permit: Permit,
 }
 
@@ -62,13 +62,13 @@ impl Decision {
     pub const SHADOW: u32 = 2;
     /// Passed inside the elastic room of this call.
     pub const ELASTIC: u32 = 4;
-    /// Refused because its key is banned until `now + retry_after`; in a [chain](crate::Chain) with a link of
-    /// overrides.
+    /// Refused because a [chain](crate::Chain) with a link of overrides found the key banned, until
+    /// `now + retry_after`.
     pub const BANNED: u32 = 8;
-    /// Passed because its key is exempt; nothing was charged. As [`BANNED`](Decision::BANNED).
+    /// Passed because a [chain](crate::Chain) with a link of overrides found the key exempt; nothing was charged.
     pub const EXEMPT: u32 = 16;
 
-    /// The answer when every attempt was lost to other threads.
+    /// Makes the answer of a request that lost every attempt to other threads.
     pub(crate) const fn contended(cost: u64, burst: u64) -> Decision {
         Decision {
             verdict: Verdict::Contended,
@@ -86,26 +86,26 @@ impl Decision {
         }
     }
 
-    /// The tokens left in the bucket: `remaining`, in the words of a token bucket.
+    /// Returns the tokens that are left in the bucket: `remaining`, in the words of a token bucket.
     #[inline]
     pub const fn tokens(&self) -> u64 {
         self.remaining
     }
 
-    /// The units in the bucket, in the words of a leaky bucket as a meter: the burst less what remains, rounded up to
-    /// whole units. At most the burst, also where elastic room or a debt lie above it.
+    /// Returns the units in the bucket, in the words of a leaky bucket as a meter: `burst - remaining`, rounded up to
+    /// whole units. Never more than the burst, even if elastic room or a debt lies above it.
     #[inline]
     pub const fn level(&self) -> u64 {
         self.burst.saturating_sub(self.remaining)
     }
 
-    /// Says whether the request may pass.
+    /// Returns whether the request may pass.
     #[inline]
     pub const fn passes(&self) -> bool {
         self.verdict.passes()
     }
 
-    /// Gives the verdict with the retry time alone.
+    /// Returns the verdict with only its retry time.
     #[inline]
     pub const fn outcome(&self) -> Outcome {
         Outcome::new(self.verdict, self.retry_after)

@@ -1,11 +1,11 @@
-//! What a three-colour meter answers: the colour of a packet, and the verdict that goes with it.
+//! The answer of a three-colour meter: the colour of a packet, and the verdict that goes with it.
 
 use super::verdict::Verdict;
 
 /// Says how a meter marks a packet, and how a packet was marked before it came.
 ///
-/// A meter that is colour-blind takes every packet as green; one that is colour-aware takes it as it came, and never
-/// makes it better.
+/// A colour-blind meter treats every packet as green. A colour-aware meter starts from the colour that the packet came
+/// with, and never improves it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Colour {
@@ -21,18 +21,18 @@ pub enum Colour {
 #[must_use = "a meter whose colour is ignored marks nothing"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Marking {
-    /// `Conforming` for green and yellow, `NonConforming` for red, `Never` for red because the cost is above every
-    /// burst that the colour it came with may use, `Contended` where no colour was reached and nothing was charged.
+    /// `Conforming` for green and yellow, `NonConforming` for red. `Never` for red if the cost is above every burst
+    /// that the packet's first colour may use. `Contended` if no colour was reached; then nothing was charged.
     pub verdict: Verdict,
-    /// The colour; red with `Contended`.
+    /// The colour; red if `Contended`.
     pub colour: Colour,
 }
 
 impl Marking {
-    /// No colour: other threads won every attempt.
+    /// The answer without a colour: other threads won every attempt.
     pub(crate) const CONTENDED: Marking = Marking { verdict: Verdict::Contended, colour: Colour::Red };
 
-    /// The answer that a colour is.
+    /// Makes the answer of a colour.
     #[inline(always)]
     pub(crate) const fn of(colour: Colour) -> Marking {
         let verdict = match colour {
@@ -42,7 +42,7 @@ impl Marking {
         Marking { verdict, colour }
     }
 
-    /// Says whether the packet is green or yellow.
+    /// Returns whether the packet is green or yellow.
     #[inline]
     pub const fn passes(self) -> bool {
         self.verdict.passes()

@@ -1,5 +1,5 @@
-//! What a decision answers: the short [`Outcome`], the full [`Decision`], the [`Permit`] a refund needs, and the
-//! [`Marking`] of a meter.
+//! The answers: the short [`Outcome`], the full [`Decision`], the [`Permit`] that a refund needs, and the [`Marking`]
+//! of a meter.
 
 mod decision;
 mod marking;

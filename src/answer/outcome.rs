@@ -1,4 +1,4 @@
-//! The short answer: passes, or when to come back.
+//! The short answer: whether a request passes, or when to come back.
 
 use super::verdict::Verdict;
 
@@ -13,25 +13,24 @@ pub enum Outcome {
     Conforming,
     /// The request does not conform; nothing was charged.
     NonConforming {
-        /// Ticks after `now` at which the same cost conforms if nothing else arrives: exactly then, and not a
-        /// tick before.
+        /// Ticks after `now` at which the same cost conforms, if nothing else arrives: exact, not a tick early or late.
         retry_after: u64,
     },
-    /// The cost is greater than the burst: the request can never conform. Nothing was charged.
+    /// The cost is greater than the burst, so the request can never conform. Nothing was charged.
     Never,
-    /// Other threads won every attempt at this word; nothing was charged and no verdict was reached. Ask again,
-    /// or treat it as the caller sees fit. Rare, and impossible without concurrent writers of the same word.
+    /// Other threads won every attempt at this word. Nothing was charged, and there is no verdict: ask again, or decide
+    /// without one. This is rare, and impossible if no other thread writes the word.
     Contended,
 }
 
 impl Outcome {
-    /// Says whether the request may pass.
+    /// Returns whether the request may pass.
     #[inline]
     pub const fn passes(self) -> bool {
         matches!(self, Outcome::Conforming)
     }
 
-    /// Gives the verdict without the retry time.
+    /// Returns the verdict without the retry time.
     #[inline]
     pub const fn verdict(self) -> Verdict {
         match self {
@@ -42,7 +41,7 @@ impl Outcome {
         }
     }
 
-    /// Gives the ticks until the same cost conforms: 0 if it passed or no verdict was reached, `u64::MAX` if it never
+    /// Returns the ticks until the same cost conforms: 0 if it passed or if there is no verdict, `u64::MAX` if it never
     /// conforms. [`Decision::retry_after`](crate::Decision::retry_after) is the same number.
     #[inline]
     pub const fn retry_after(self) -> u64 {

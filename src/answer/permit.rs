@@ -1,32 +1,32 @@
-//! What a refund needs to know of a charge.
+//! The record of a charge, which a refund needs.
 
 /// Proves what a charge stored, so that a later refund can give back no more than that.
 ///
-/// A refund gives back the part of the charge that has not drained since. A permit carries the tick of its charge, so
-/// it credits nothing once it is older than the limit's horizon, however long the clock has run. A permit of a table
+/// A refund gives back the part of the charge that has not drained yet. A permit carries the tick of its charge, so it
+/// credits nothing once it is older than the limit's horizon, however long the clock has run. A permit of a table
 /// carries the table's generation, so it credits nothing after a restore of the table. It also credits nothing after a
 /// reset of its key. The permit of a request that was not charged (refused, untracked, shadow, cost 0) is all zero and
 /// credits nothing.
 ///
-/// The permit of the charge that inserts a key into a table covers up to one claim lifetime and one q-unit less than
-/// the charge.
+/// If the charge inserted its key into a table, the permit covers up to one claim lifetime and one q-unit less than the
+/// charge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Permit {
     /// The time in the word after the charge, in q-units (GCRA: the TAT), with a count if the word has one. For a
     /// sliding log, the stamp.
     pub tat: u64,
-    /// The stored charge, in q-units, or in units if the limit counts units; 0 = nothing.
+    /// The stored charge, in q-units, or in units if the limit counts units; 0 if nothing was charged.
     pub stored: u64,
     /// The caller's clock at the charge, in ticks.
     pub tick: u64,
-    /// Generation of the table that charged; 0 for cells.
+    /// The generation of the table that charged; 0 for cells.
     pub generation: u64,
-    /// Epoch of the limit that charged.
+    /// The epoch of the limit that charged.
     pub epoch: u32,
-    /// The charged slot (tables) or stamp (sliding logs), else 0.
+    /// The charged slot (tables) or stamp (sliding logs); else 0.
     pub slot: u32,
-    /// 0.
+    /// Always 0.
     pub reserved: [u64; 3],
 }
 

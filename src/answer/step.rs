@@ -1,4 +1,4 @@
-//! What one step of an algorithm decided, in q-units, and how that becomes an answer in ticks and units.
+//! The result of one step of an algorithm, in q-units, and its conversion to an answer in ticks and units.
 #![forbid(unsafe_code)]
 #![warn(clippy::arithmetic_side_effects)]
 
@@ -8,27 +8,27 @@ use super::permit::Permit;
 use super::verdict::Verdict;
 use crate::limit::params::{Params, FLAG_STRICT};
 
-/// What one step decided, before it is turned into ticks and units.
+/// The result of one step, in q-units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub verdict: Verdict,
     pub flags: u32,
-    /// Lead after the step, q-units.
+    /// The lead after the step, in q-units.
     pub lead: u64,
-    /// q-units until the same request conforms (0 when it does), or until it may depart.
+    /// q-units until the same request conforms (0 if it does now), or until it may depart.
     pub wait: u64,
-    /// q-units charged; units of a limit that counts.
+    /// The charge in q-units; in units if the limit counts units.
     pub stored: u64,
 }
 
-/// What is left of a limit, and when there is more of it.
+/// The units that are left of a limit, and when more will be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Numbers {
-    /// Units.
+    /// Units that are left.
     pub remaining: u64,
-    /// Ticks until one more remains; 0 when all do.
+    /// Ticks until one more is left; 0 if all are.
     pub next_unit: u64,
-    /// Ticks until all remain.
+    /// Ticks until all are left.
     pub reset_after: u64,
 }
 
@@ -45,7 +45,7 @@ impl Step {
     }
 }
 
-/// Where and when a charge was made: what its permit remembers.
+/// The place and time of a charge, which its permit records.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     /// The caller's clock, in ticks.
@@ -58,7 +58,7 @@ pub(crate) struct Place {
 }
 
 impl Answer {
-    /// The short answer; one shift at most.
+    /// Makes the short answer; shifts once at most.
     #[inline(always)]
     pub fn outcome(&self, p: &Params, now: u64) -> Outcome {
         match self.verdict {
@@ -68,7 +68,7 @@ impl Answer {
         }
     }
 
-    /// The permit of what was charged at this place.
+    /// Makes the permit of the charge at this place.
     #[inline(always)]
     pub const fn permit(&self, p: &Params, at: Place) -> Permit {
         if self.stored == 0 {
@@ -87,7 +87,7 @@ impl Answer {
         }
     }
 
-    /// The full answer.
+    /// Makes the full answer.
     pub const fn decision(
         &self,
         p: &Params,
@@ -98,7 +98,7 @@ impl Answer {
         numbers: Numbers,
     ) -> Decision {
         let wait = if self.wait == u64::MAX { u64::MAX } else { p.ticks_up(self.wait, now) };
-        // A shadow limit lets pass at once what it says would have waited.
+        // In shadow mode the request passes at once, and `retry_after` reports the wait that it was spared.
         let shadow = self.flags & Decision::SHADOW != 0;
         let (retry_after, departure) = match self.verdict {
             Verdict::Conforming if shadow => (wait, now),

@@ -1,6 +1,6 @@
 //! The verdict of one request.
 
-/// Says how a request was judged.
+/// Says whether a request passes, and if not, why.
 #[must_use = "a limiter whose verdict is ignored limits nothing"]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -8,7 +8,7 @@
 pub enum Verdict {
     /// Passes: conforming, or let through by a shadow limit (see the flags of a decision).
     Conforming = 0,
-    /// Does not pass now; the retry time tells when it would.
+    /// Does not pass now; the retry time says when it would.
     NonConforming = 1,
     /// Can never pass: the cost is greater than the burst.
     Never = 2,
@@ -17,7 +17,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Says whether the request may pass.
+    /// Returns whether the request may pass.
     #[inline]
     pub const fn passes(self) -> bool {
         matches!(self, Verdict::Conforming)

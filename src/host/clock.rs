@@ -1,23 +1,23 @@
 //! The system's monotonic clocks, in nanoseconds.
 //!
-//! All of them only go forward and none of them tells the time of day. Read one once per burst of requests, not once
-//! per request: a read costs a few tens of nanoseconds, a coarse one a few, a decision fewer.
+//! They only go forward, and none of them tells the time of day. Read one once per burst of requests, not once per
+//! request: a read costs a few tens of nanoseconds, a coarse one a few; a decision costs less.
 
 use core::mem::MaybeUninit;
 
 use super::{last_error, HostError};
 
-/// One of the system's monotonic clocks.
+/// Names one of the system's monotonic clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Clock {
-    /// Slewed towards true time by NTP; stops while the system sleeps. Everywhere.
+    /// Slewed towards true time by NTP; stops while the system sleeps. All systems.
     Monotonic,
     /// The bare oscillator, never slewed; stops while the system sleeps. Linux, Android, Apple.
     Raw,
-    /// Monotonic as of the last timer tick, 1 to 10 ms old; cheapest to read. Linux, Android.
+    /// Monotonic as of the last timer tick, which is 1 to 10 ms old; cheapest to read. Linux, Android.
     Coarse,
-    /// Monotonic and running while the system sleeps: debts drain during a suspend. Linux, Android.
+    /// Monotonic, and runs while the system sleeps, so debts drain during a suspend. Linux, Android.
     Boottime,
 }
 
@@ -37,7 +37,7 @@ impl Clock {
     }
 }
 
-/// Nanoseconds of a timespec that is not negative.
+/// Returns the nanoseconds of a timespec that is not negative.
 fn nanoseconds(t: libc::timespec) -> u64 {
     (t.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(t.tv_nsec as u64)
 }
@@ -45,7 +45,7 @@ fn nanoseconds(t: libc::timespec) -> u64 {
 /// Reads a clock, in nanoseconds since a moment that is fixed until the next boot.
 ///
 /// # Errors
-/// [`HostError::Unsupported`] where the system lacks the clock, [`HostError::System`] where it refuses.
+/// [`HostError::Unsupported`] if the system lacks the clock, [`HostError::System`] if it refuses the call.
 #[inline]
 pub fn now_ns(clock: Clock) -> Result<u64, HostError> {
     let id = clock.id()?;
@@ -58,10 +58,10 @@ pub fn now_ns(clock: Clock) -> Result<u64, HostError> {
     Ok(nanoseconds(unsafe { t.assume_init() }))
 }
 
-/// Tells how fine a clock is: the nanoseconds between two of its values, as the system says.
+/// Returns the resolution of a clock: the nanoseconds between two of its values, as the system reports it.
 ///
 /// # Errors
-/// As [`now_ns`].
+/// The same as those of [`now_ns`].
 pub fn resolution_ns(clock: Clock) -> Result<u64, HostError> {
     let id = clock.id()?;
     let mut t = MaybeUninit::<libc::timespec>::uninit();

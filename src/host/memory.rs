@@ -6,12 +6,12 @@
 //!  huge           1. mmap with 2 MiB pages from the reserved pool     Huge      all of it, or the call fails
 //!                 2. mmap aligned to 2 MiB, madvise(MADV_HUGEPAGE)    Advised   as many as the kernel finds
 //!                 3. neither                                          Normal
-//!  named          create: open exclusively, allocate, mmap            Normal    (Huge by a path in hugetlbfs)
+//!  named          create: open exclusively, allocate, mmap            Normal    (a path in hugetlbfs: huge pages)
 //!                 attach: open, compare sizes, mmap
 //! ```
 //!
-//! `Advised` is a wish: [`Memory::huge_bytes`] asks the kernel what has come of it once the memory has been written
-//! (initialising a table writes all of it).
+//! `Advised` is a request. [`Memory::huge_bytes`] asks the kernel how many huge pages there are, once the memory has
+//! been written (initialising a table writes all of it).
 
 use core::ffi::{c_int, c_void, CStr};
 use core::ptr::NonNull;
@@ -20,22 +20,22 @@ use super::names::{self, File};
 use super::{last_error, smaps, HostError};
 use crate::table::Line;
 
-/// Huge pages of this size are asked for.
+/// The size of the huge pages that are asked for.
 pub(super) const HUGE: usize = 2 << 20;
 
-/// Which pages the system gave.
+/// Says which pages the system gave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Pages {
     /// Pages of the usual size.
     Normal = 0,
-    /// The kernel was asked to use huge pages where it can.
+    /// The kernel was asked to use huge pages where possible.
     Advised = 1,
-    /// All of it lies on huge pages from the reserved pool.
+    /// All of the memory lies on huge pages from the reserved pool.
     Huge = 2,
 }
 
-/// A mapping of its own: zeroed when fresh, aligned to a page, unmapped when dropped.
+/// Owns a mapping: zeroed when fresh, aligned to a page, unmapped when dropped.
 ///
 /// ```
 /// use tatcell::{host::Memory, lines_for, LimitSpec, Table, TableOptions};
@@ -53,12 +53,12 @@ pub struct Memory {
     shared: bool,
 }
 
-// SAFETY: it owns its mapping, and all it hands out is lines of atomics, or `&mut` by `&mut`.
+// SAFETY: it owns its mapping, and hands out only lines of atomics, or `&mut` from `&mut`.
 unsafe impl Send for Memory {}
 // SAFETY: as above.
 unsafe impl Sync for Memory {}
 
-/// One mmap.
+/// Calls mmap once.
 fn map(bytes: usize, flags: c_int, fd: c_int) -> Result<NonNull<u8>, HostError> {
     // SAFETY: no address is given, so nothing that exists is touched.
     let p =
@@ -69,7 +69,7 @@ fn map(bytes: usize, flags: c_int, fd: c_int) -> Result<NonNull<u8>, HostError> 
     NonNull::new(p.cast()).ok_or(HostError::Unsupported)
 }
 
-/// One munmap; of nothing, nothing.
+/// Calls munmap once, but not for 0 bytes.
 ///
 /// # Safety
 /// The range must be (part of) a mapping that nobody uses any more, or no mapping at all.
@@ -91,33 +91,33 @@ fn whole(bytes: usize, unit: usize) -> Result<usize, HostError> {
 }
 
 impl Memory {
-    /// Most bytes of a name ("/limits"), its slash counted, the 0 at its end not. Some systems take less, Apple's 31.
+    /// The most bytes of a name ("/limits"), with its slash, without its final 0. Some systems take less: Apple's 31.
     pub const MAX_NAME: usize = names::MAX_NAME;
 
-    /// Most bytes of a path ("/run/app/limits"), the 0 at its end not counted. File systems take at most 255 of each
-    /// part.
+    /// The most bytes of a path ("/run/app/limits"), without the 0 at its end. File systems take at most 255 bytes for
+    /// each part.
     pub const MAX_PATH: usize = names::MAX_PATH;
 
     /// Maps zeroed memory of this process, at least `bytes`.
     ///
     /// # Errors
-    /// [`HostError::BadSize`]; [`HostError::System`] with what mmap said (12, ENOMEM: none left).
+    /// [`HostError::BadSize`]; [`HostError::System`] with the error of mmap (12, ENOMEM: none left).
     pub fn anonymous(bytes: usize) -> Result<Memory, HostError> {
         Memory::new(bytes, false, false)
     }
 
-    /// Maps zeroed memory, rounded up to whole huge pages; [`pages`](Self::pages) tells which pages it got.
+    /// Maps zeroed memory, rounded up to whole huge pages; [`pages`](Self::pages) says which pages it got.
     ///
     /// # Errors
-    /// As [`anonymous`](Self::anonymous): never for want of huge pages.
+    /// The same as those of [`anonymous`](Self::anonymous); a lack of huge pages is no error.
     pub fn huge(bytes: usize) -> Result<Memory, HostError> {
         Memory::new(bytes, true, false)
     }
 
-    /// Maps zeroed memory, on huge pages or not, that processes forked later share with this one or copy.
+    /// Maps zeroed memory, on huge pages or not. Processes that are forked later share it (`fork_shared`) or copy it.
     ///
     /// # Errors
-    /// As [`anonymous`](Self::anonymous).
+    /// The same as those of [`anonymous`](Self::anonymous).
     pub fn new(bytes: usize, huge: bool, fork_shared: bool) -> Result<Memory, HostError> {
         let sharing = if fork_shared { libc::MAP_SHARED } else { libc::MAP_PRIVATE };
         let flags = sharing | libc::MAP_ANON;
@@ -133,8 +133,8 @@ impl Memory {
         let bytes = whole(bytes, HUGE)?;
         #[cfg(tatcell_linux)]
         {
-            // 21 is log2 of 2 MiB, in the bits that mmap reads it from. The pages are reserved now, so that using them
-            // cannot fail later.
+            // 21 is log2 of 2 MiB, at the position from which mmap reads it. The pages are reserved now, so their later
+            // use cannot fail.
             let pool = libc::MAP_HUGETLB | 21 << 26;
             if let Ok(start) = map(bytes, flags | pool, -1) {
                 return Ok(Memory { start, bytes, pages: Pages::Huge, shared: fork_shared });
@@ -144,28 +144,28 @@ impl Memory {
         Ok(Memory { start, bytes, pages: advise(start, bytes), shared: fork_shared })
     }
 
-    /// Creates memory that other processes can attach to by name, exclusively: there is one creator.
+    /// Creates memory to which other processes can attach by name. It is exclusive: there is one creator.
     ///
-    /// `name` is one of two forms, told apart by the number of slashes:
+    /// `name` has one of two forms, which differ in the number of slashes:
     ///
-    /// - a name, "/limits": shared memory that vanishes with the system. One slash, the first; at most
+    /// - a name, "/limits": shared memory that vanishes with the system. Its only slash comes first; at most
     ///   [`MAX_NAME`](Self::MAX_NAME) bytes.
-    /// - an absolute path, "/run/app/limits": memory that is a file; in a hugetlbfs, memory on huge pages, if `bytes`
-    ///   are whole ones. Its folder must exist. At most [`MAX_PATH`](Self::MAX_PATH) bytes; not "//" first.
+    /// - an absolute path, "/run/app/limits": memory that is a file. In a hugetlbfs it lies on huge pages, and `bytes`
+    ///   must be whole ones. Its folder must exist. At most [`MAX_PATH`](Self::MAX_PATH) bytes; not "//" at the start.
     ///
-    /// In both, what follows the last slash is not empty, "." or "..". All else is [`HostError::BadName`].
+    /// In both, the part after the last slash is not empty, "." or "..". Everything else is [`HostError::BadName`].
     ///
-    /// `mode` are permission bits, less the umask: 0o600 is this user alone. All of the memory is allocated here, so
-    /// that a full file system is an error now and not a SIGBUS later.
+    /// `mode` are permission bits, less the umask: 0o600 is for this user only. All of the memory is allocated here, so
+    /// a full file system is an error now and not a SIGBUS later.
     ///
-    /// The creator then makes the table in it; the others [`attach`](Self::attach), and ask again while the table says
-    /// that it is not ready. A creator that dies before that leaves the name behind: [`unlink`](super::unlink) it.
+    /// The creator then makes the table in the memory. The others [`attach`](Self::attach), and retry while the table
+    /// is not ready. If the creator dies before that, the name stays: [`unlink`](super::unlink) it.
     ///
     /// # Errors
     /// [`HostError::Exists`]: attach instead. [`HostError::NoFolder`]: make the folder of the path first.
-    /// [`HostError::Unsupported`]: this system has no shared memory with names (Android; a root folder without
-    /// /dev/shm): use a path. [`HostError::BadName`], [`HostError::BadSize`], [`HostError::System`] (28, ENOSPC: no
-    /// room). On error nothing is left behind.
+    /// [`HostError::Unsupported`]: this system has no named shared memory (Android; a root folder without /dev/shm):
+    /// use a path. [`HostError::BadName`], [`HostError::BadSize`], [`HostError::System`] (28, ENOSPC: no room). On
+    /// error nothing is left behind.
     pub fn create(name: &CStr, bytes: usize, mode: u32) -> Result<Memory, HostError> {
         let bytes = whole(bytes, size_of::<Line>())?;
         let file = names::create(name, mode)?;
@@ -176,11 +176,11 @@ impl Memory {
         made
     }
 
-    /// Attaches to memory that another process has [created](Self::create) by this name; `bytes` as it said, or 0 for
-    /// whatever it is.
+    /// Attaches to memory that another process has [created](Self::create) under this name. `bytes` is the size that
+    /// the creator gave, or 0 for any size.
     ///
-    /// Nothing that the memory holds is trusted by a table. But whoever may write the file may also cut it short, and
-    /// touching what is gone ends a process (SIGBUS): use names in places where only trusted users can write.
+    /// A table does not trust the contents of the memory. But a process that may write the file can also truncate it,
+    /// and touching the missing part ends a process (SIGBUS): use names that only trusted users can write.
     ///
     /// # Errors
     /// [`HostError::Absent`] (no such name, or no such folder), [`HostError::NotReady`] (created but not sized yet):
@@ -204,44 +204,44 @@ impl Memory {
         Ok(Memory { start, bytes, pages: Pages::Normal, shared: true })
     }
 
-    /// Bytes that are mapped: at least what was asked for.
+    /// Returns how many bytes are mapped: at least as many as were asked for.
     pub const fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Which pages the system gave.
+    /// Returns which pages the system gave.
     pub const fn pages(&self) -> Pages {
         self.pages
     }
 
-    /// How many bytes lie on huge pages now, as the kernel tells; untouched memory lies on none. Reads a file of the
-    /// kernel, slowly; not for the hot path.
+    /// Returns how many bytes lie on huge pages now; untouched memory lies on none. Reads a file of the kernel, which
+    /// is slow: not for the hot path.
     ///
     /// # Errors
-    /// [`HostError::Unsupported`] where the kernel does not tell (Linux tells in /proc/self/smaps);
-    /// [`HostError::System`] where it may not be read.
+    /// [`HostError::Unsupported`] if the kernel does not report it (Linux does, in /proc/self/smaps);
+    /// [`HostError::System`] if that file cannot be read.
     pub fn huge_bytes(&self) -> Result<usize, HostError> {
         smaps::huge_bytes(self.start.addr().get(), self.bytes)
     }
 
-    /// Where it starts.
+    /// Returns the address at which it starts.
     pub const fn as_ptr(&self) -> *mut u8 {
         self.start.as_ptr()
     }
 
-    /// The memory as lines for a shared table.
+    /// Returns the memory as lines for a shared table.
     pub fn lines(&self) -> &[Line] {
         // SAFETY: mapped for as long as self, page-aligned, and any bytes are valid atomics.
         unsafe { core::slice::from_raw_parts(self.start.as_ptr().cast(), self.bytes / size_of::<Line>()) }
     }
 
-    /// The memory as lines for an exclusive table; None for memory that other processes may have mapped.
+    /// Returns the memory as lines for an exclusive table; `None` if other processes may have mapped it.
     pub fn lines_mut(&mut self) -> Option<&mut [Line]> {
         if self.shared {
             return None;
         }
         let count = self.bytes / size_of::<Line>();
-        // SAFETY: as in `lines`, and nobody else has it: private to the process and borrowed uniquely.
+        // SAFETY: as in `lines`; private to the process and borrowed uniquely, so nobody else has it.
         Some(unsafe { core::slice::from_raw_parts_mut(self.start.as_ptr().cast(), count) })
     }
 
@@ -258,12 +258,12 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: the mapping is this object's own, and what borrowed from it is gone.
+        // SAFETY: the mapping is this object's own, and no borrow of it is left.
         let _ = unsafe { unmap(self.start.as_ptr(), self.bytes) };
     }
 }
 
-/// Maps memory that starts on a huge-page boundary: maps one huge page more and cuts both ends off.
+/// Maps memory that starts on a huge-page boundary: maps one huge page more, and unmaps both ends.
 fn aligned(bytes: usize, flags: c_int) -> Result<NonNull<u8>, HostError> {
     let all = bytes.checked_add(HUGE).ok_or(HostError::BadSize)?;
     let start = map(all, flags, -1)?;
@@ -273,7 +273,7 @@ fn aligned(bytes: usize, flags: c_int) -> Result<NonNull<u8>, HostError> {
         unsafe { unmap(start.as_ptr(), all)? };
         return Err(HostError::Unsupported);
     }
-    // SAFETY: before < HUGE, so these are the two ends of what was just mapped and nobody uses them.
+    // SAFETY: before < HUGE, so these are the two ends of what was just mapped, and nobody uses them.
     unsafe {
         unmap(start.as_ptr(), before)?;
         let first = start.add(before);

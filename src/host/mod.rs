@@ -1,13 +1,12 @@
-//! What a host with an operating system adds: clocks, memory for tables, memory shared by processes, secret
-//! bytes. Feature `host`.
+//! What an operating system adds: clocks, memory for tables, memory that processes share, secret bytes. Feature `host`.
 //!
-//! The core neither needs nor uses any of it: time and memory are always the caller's, and these are ways for a caller
-//! to get them. Nothing here allocates from a heap, keeps state between calls, or starts anything.
+//! The core does not need or use any of this: time and memory always come from the caller, and a caller can get them
+//! here. Nothing here allocates from a heap, keeps state between calls, or starts anything.
 //!
 //! - [`now_ns`], [`resolution_ns`]: the system's monotonic clocks in nanoseconds.
-//! - [`TickClock`]: the processor's own counter (TSC, CNTVCT) with its frequency, a tenth of the cost of a system call.
-//! - [`Memory`]: anonymous memory on huge pages where the system gives them, and memory with a name that several
-//!   processes map.
+//! - [`TickClock`]: the processor's own counter (TSC, CNTVCT) with its frequency, at a tenth of the cost of a system
+//!   call.
+//! - [`Memory`]: anonymous memory, on huge pages if the system gives them, and named memory that several processes map.
 //! - [`OwnedTable`]: a table with its memory and seed, in one call.
 //! - [`random_seed`]: secret bytes for the seed of a table.
 //!
@@ -48,21 +47,21 @@ compile_error!("feature `host` needs a Unix system");
 pub enum HostError {
     /// A system call failed with this `errno`.
     System(i32),
-    /// This system or processor does not have it.
+    /// This system or processor does not support it.
     Unsupported,
-    /// The name is neither "/name" nor an absolute path to a file, or it is too long; [`Memory::create`] has the rule.
+    /// The name is neither "/name" nor an absolute path to a file, or it is too long; see [`Memory::create`].
     BadName,
     /// The size is 0 or more than half of the address space.
     BadSize,
     /// The calibration interval is outside 1 ms to 1 s.
     BadInterval,
-    /// Something with this name exists already.
+    /// The name exists already.
     Exists,
-    /// Nothing with this name exists.
+    /// The name does not exist.
     Absent,
-    /// The folder that the file would be made in does not exist, or is not a folder; only where creating.
+    /// The folder of a file that is to be created does not exist, or is not a folder.
     NoFolder,
-    /// The creator has not sized the memory yet: ask again.
+    /// The creator has not given the memory its size yet: ask again.
     NotReady,
     /// The memory has another size than the caller expects.
     WrongSize,
@@ -89,7 +88,7 @@ impl core::fmt::Display for HostError {
 
 impl core::error::Error for HostError {}
 
-/// The error of the system call that has just failed.
+/// Returns the error of the system call that has just failed.
 fn last_error() -> HostError {
     #[cfg(any(target_os = "android", target_os = "netbsd", target_os = "openbsd"))]
     use libc::__errno as location;

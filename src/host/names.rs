@@ -4,25 +4,25 @@
 //!  "/limits"            a name: shared memory, on Linux the file /dev/shm/limits, elsewhere shm_open
 //!  "/run/app/limits"    a path: a file
 //!
-//!  name = "/" part              at most MAX_NAME bytes; one slash, the first
-//!  path = "/" .. "/" part       at most MAX_PATH bytes; not "//" first: that may have been meant as a name
-//!  part = bytes without "/"     not none of them, not "." and not "..", which are folders
+//!  name = "/" part              at most MAX_NAME bytes; its only slash comes first
+//!  path = "/" .. "/" part       at most MAX_PATH bytes; not "//" first: that may be meant as a name
+//!  part = bytes without "/"     not empty; not "." and "..", which are folders
 //! ```
 //!
-//! Anything else is [`HostError::BadName`], before the system sees it. What stands between the first and the last slash
-//! of a path is left to the system.
+//! Everything else is [`HostError::BadName`], before the system sees it. The system checks what stands between the
+//! first and the last slash of a path.
 //!
-//! On Linux a name is opened as the file that it is, as shm_open itself does: older C libraries have shm_open in a
-//! library of its own, and one missing symbol would keep a program from starting.
+//! On Linux a name is opened as a file, as shm_open itself does. Older C libraries keep shm_open in a separate library,
+//! and one missing symbol would keep a program from starting.
 
 use core::ffi::{c_int, CStr};
 
 use super::{last_error, HostError};
 
-/// [`Memory::MAX_NAME`](super::Memory::MAX_NAME).
+/// The value of [`Memory::MAX_NAME`](super::Memory::MAX_NAME).
 pub(super) const MAX_NAME: usize = 255;
 
-/// [`Memory::MAX_PATH`](super::Memory::MAX_PATH).
+/// The value of [`Memory::MAX_PATH`](super::Memory::MAX_PATH).
 pub(super) const MAX_PATH: usize = 1023;
 
 #[cfg(tatcell_linux)]
@@ -40,10 +40,10 @@ impl Drop for File {
 }
 
 impl File {
-    /// Opens a file of the system to read from.
+    /// Opens a file of the system for reading.
     #[cfg(not(tatcell_getentropy))]
     pub fn to_read(path: &CStr) -> Result<File, HostError> {
-        // SAFETY: a string that ends.
+        // SAFETY: the path is a string with a terminating 0.
         match unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) } {
             -1 => Err(last_error()),
             fd => Ok(File(fd)),
@@ -54,7 +54,7 @@ impl File {
         self.0
     }
 
-    /// Size in bytes; 0 until the creator has allocated it.
+    /// Returns its size in bytes; 0 until the creator has allocated it.
     pub fn size(&self) -> Result<usize, HostError> {
         // SAFETY: an open descriptor; nobody reads from it, so its position does not matter.
         match unsafe { libc::lseek(self.0, 0, libc::SEEK_END) } {
@@ -63,7 +63,7 @@ impl File {
         }
     }
 
-    /// Gives the file its size, and the pages too where the file system can do that.
+    /// Gives the file its size, and allocates its pages if the file system can.
     pub fn reserve(&self, bytes: usize) -> Result<(), HostError> {
         let size = libc::off_t::try_from(bytes).map_err(|_| HostError::BadSize)?;
         #[cfg(tatcell_linux)]
@@ -87,7 +87,7 @@ impl File {
     }
 }
 
-/// What a name stands for.
+/// The meaning of a name.
 enum Target<'a> {
     Path(&'a CStr),
     Shm(&'a CStr),
@@ -116,10 +116,10 @@ fn with_path(name: &CStr, call: impl FnOnce(&CStr) -> c_int) -> Result<c_int, Ho
     CStr::from_bytes_until_nul(&path).map(call).map_err(|_| HostError::BadName)
 }
 
-/// Opens a name; links are not followed.
+/// Opens a name; does not follow links.
 fn open_with(name: &CStr, flags: c_int, mode: u32) -> Result<File, HostError> {
     let flags = flags | libc::O_RDWR | libc::O_CLOEXEC | libc::O_NOFOLLOW;
-    // SAFETY: a string that ends; the mode is read only with O_CREAT.
+    // SAFETY: the path is a string with a terminating 0; the mode is read only with O_CREAT.
     let open = |path: &CStr| unsafe { libc::open(path.as_ptr(), flags, mode) };
     let fd = match target(name)? {
         Target::Path(path) => open(path),
@@ -138,12 +138,12 @@ fn open_with(name: &CStr, flags: c_int, mode: u32) -> Result<File, HostError> {
     Err(refusal(last_error()))
 }
 
-/// What the system's answer to a good name means.
+/// Returns the meaning of the system's error for a valid name.
 fn refusal(error: HostError) -> HostError {
     match error {
         HostError::System(libc::EEXIST) => HostError::Exists,
         HostError::System(libc::ENOENT) => HostError::Absent,
-        // The file system takes less than MAX_NAME or MAX_PATH.
+        // The file system allows fewer bytes than MAX_NAME or MAX_PATH.
         HostError::System(libc::ENAMETOOLONG) => HostError::BadName,
         e => e,
     }
@@ -151,7 +151,7 @@ fn refusal(error: HostError) -> HostError {
 
 pub(super) fn create(name: &CStr, mode: u32) -> Result<File, HostError> {
     open_with(name, libc::O_CREAT | libc::O_EXCL, mode & 0o777).map_err(|e| match (e, target(name)) {
-        // A file that is to be made is not what is missing.
+        // The file is to be made, so its folder is what is missing.
         (HostError::Absent | HostError::System(libc::ENOTDIR), Ok(Target::Path(_))) => HostError::NoFolder,
         (HostError::Absent, Ok(Target::Shm(_))) => HostError::Unsupported,
         _ => e,
@@ -162,12 +162,12 @@ pub(super) fn open(name: &CStr) -> Result<File, HostError> {
     open_with(name, 0, 0)
 }
 
-/// Removes a name. Processes that have the memory mapped keep it; it is freed when the last of them unmaps it.
+/// Removes a name. Processes that have mapped the memory keep it; the last of them that unmaps it frees it.
 ///
 /// # Errors
 /// [`HostError::Absent`], [`HostError::BadName`], [`HostError::System`] (13, EACCES: not allowed).
 pub fn unlink(name: &CStr) -> Result<(), HostError> {
-    // SAFETY: a string that ends.
+    // SAFETY: the path is a string with a terminating 0.
     let unlink = |path: &CStr| unsafe { libc::unlink(path.as_ptr()) };
     let rc = match target(name)? {
         Target::Path(path) => unlink(path),

@@ -2,14 +2,14 @@
 //!
 //! ```text
 //!  Linux, Android         the system call getrandom; without it (before 3.17, or forbidden) /dev/urandom, once
-//!                         /dev/random says that the system has gathered secrets enough
+//!                         /dev/random says that the system has gathered enough secrets
 //!  Apple, OpenBSD         getentropy
 //!  other systems          /dev/urandom
 //! ```
 //!
-//! On Linux the call is made by its number, for the reason in `names`: a C library without it must not keep a program
-//! from starting. Nothing is weaker than what was asked for: where none of these answers, the result is an error, and
-//! never a clock or an address.
+//! On Linux the call is made by its number, for the reason in `names`: a missing symbol of the C library must not keep
+//! a program from starting. There is no weaker source: if none of these works, the result is an error, never a clock or
+//! an address.
 
 #[cfg(not(tatcell_getentropy))]
 use core::ffi::CStr;
@@ -18,7 +18,7 @@ use core::ffi::CStr;
 use super::names::File;
 use super::{last_error, HostError};
 
-/// Calls that may be interrupted by signals or give less than asked, before this gives up.
+/// The most calls before this gives up; signals may interrupt one, and each may give less than asked.
 const MAX_CALLS: u32 = 100;
 
 /// Takes 16 secret bytes from the system: a seed for [`TableOptions::seed`](crate::TableOptions::seed).
@@ -30,11 +30,11 @@ const MAX_CALLS: u32 = 100;
 /// # Ok::<(), host::HostError>(())
 /// ```
 ///
-/// Processes that share a table need the same bytes: one takes them and gives them to the others, on a way that
-/// strangers cannot read. While a system that has just started has no secrets yet, this waits.
+/// Processes that share a table need the same bytes: one takes them and gives them to the others, by a way that
+/// strangers cannot read. A system that has just started may have no secrets yet; then this waits for them.
 ///
 /// # Errors
-/// [`HostError::System`]: the system call failed and /dev/urandom cannot be read. There is no weaker answer.
+/// [`HostError::System`]: the system call failed, and /dev/urandom cannot be read. There is no weaker source.
 ///
 /// # Cost
 /// One system call: 0.3 us on a 2.5 GHz Xeon.
@@ -44,14 +44,14 @@ pub fn random_seed() -> Result<[u8; 16], HostError> {
     Ok(bytes)
 }
 
-/// Fills a buffer with secret bytes, some hundred at most; on error some of it may have been written.
+/// Fills a buffer of at most some hundred bytes with secret bytes; on error it may have written some of them.
 #[cfg(tatcell_linux)]
 pub(crate) fn fill(bytes: &mut [u8]) -> Result<(), HostError> {
     match gather(bytes, |rest| {
         // SAFETY: room for that many bytes; without flags it waits for the secrets of a fresh system.
         result(unsafe { libc::syscall(libc::SYS_getrandom, rest.as_mut_ptr(), rest.len(), 0) } as isize)
     }) {
-        // An old kernel, or a filter that knows no getrandom.
+        // An old kernel, or a filter that does not know getrandom.
         Err(HostError::System(libc::ENOSYS | libc::EPERM)) => {
             wait_for_secrets()?;
             device(c"/dev/urandom", bytes)
@@ -63,7 +63,7 @@ pub(crate) fn fill(bytes: &mut [u8]) -> Result<(), HostError> {
 #[cfg(tatcell_getentropy)]
 pub(crate) fn fill(bytes: &mut [u8]) -> Result<(), HostError> {
     gather(bytes, |rest| {
-        // Most bytes that one call gives.
+        // One call gives at most this many bytes.
         let part = rest.len().min(256);
         // SAFETY: room for that many bytes.
         result(unsafe { libc::getentropy(rest.as_mut_ptr().cast(), part) } as isize).map(|_| part)
@@ -75,13 +75,13 @@ pub(crate) fn fill(bytes: &mut [u8]) -> Result<(), HostError> {
     device(c"/dev/urandom", bytes)
 }
 
-/// What a call of the system gave: bytes, or an error.
+/// Converts the result of a system call: a number of bytes, or an error.
 fn result(n: isize) -> Result<usize, HostError> {
     usize::try_from(n).map_err(|_| last_error())
 }
 
-/// Fills a buffer by calls that give some bytes each. A call that a signal has interrupted is made again; the bound is
-/// there for signals that never end.
+/// Fills a buffer by calls that give some bytes each. It repeats a call that a signal has interrupted, a bounded number
+/// of times, because signals may never end.
 fn gather(
     mut bytes: &mut [u8],
     mut some: impl FnMut(&mut [u8]) -> Result<usize, HostError>,
@@ -91,7 +91,7 @@ fn gather(
             return Ok(());
         }
         match some(bytes) {
-            // The end of a file that has none: it is not the device.
+            // A device has no end, so this is not the device.
             Ok(0) => return Err(HostError::Unsupported),
             Ok(n) => bytes = bytes.get_mut(n..).ok_or(HostError::Unsupported)?,
             Err(HostError::System(libc::EINTR)) => {}
@@ -115,14 +115,14 @@ fn device(path: &CStr, bytes: &mut [u8]) -> Result<(), HostError> {
     })
 }
 
-/// Waits until the system has gathered secrets enough; /dev/urandom itself does not wait.
+/// Waits until the system has gathered enough secrets; /dev/urandom itself does not wait.
 #[cfg(tatcell_linux)]
 fn wait_for_secrets() -> Result<(), HostError> {
     let file = File::to_read(c"/dev/random")?;
     let mut random = libc::pollfd { fd: file.fd(), events: libc::POLLIN, revents: 0 };
     // One "byte", which is there when poll says so.
     gather(&mut [0], |_| {
-        // SAFETY: one descriptor, open; -1 is no end to the wait.
+        // SAFETY: one open descriptor; with -1 poll waits without a limit.
         result(unsafe { libc::poll(&mut random, 1, -1) } as isize)
     })
 }
@@ -133,7 +133,7 @@ mod tests {
 
     const INTERRUPTED: Result<usize, HostError> = Err(HostError::System(libc::EINTR));
 
-    /// Gathers 16 bytes from calls that answer so, each byte being the number of its call.
+    /// Gathers 16 bytes from calls with these answers; each byte is the number of its call.
     fn gathered(answers: &[Result<usize, HostError>]) -> (Result<(), HostError>, [u8; 16]) {
         let (mut bytes, mut calls) = ([0; 16], 0);
         let done = gather(&mut bytes, |rest| {
@@ -163,7 +163,7 @@ mod tests {
     fn an_error_or_an_end_is_not_taken_for_bytes() {
         assert_eq!(gathered(&[Ok(15), Ok(0)]).0, Err(HostError::Unsupported));
         assert_eq!(gathered(&[Ok(15), Err(HostError::System(5))]).0, Err(HostError::System(5)));
-        // A call that says more than there is room for is not believed.
+        // A call cannot give more bytes than there is room for.
         assert_eq!(gather(&mut [0; 16], |_| Ok(17)), Err(HostError::Unsupported));
     }
 

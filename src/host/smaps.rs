@@ -1,13 +1,13 @@
-//! Asks the kernel which bytes of a mapping lie on huge pages: /proc/self/smaps, read line by line in a small buffer.
+//! Asks the kernel how many bytes of a mapping lie on huge pages: reads /proc/self/smaps by line, with a small buffer.
 
 use super::HostError;
 
-/// Counts the bytes of `start..start + bytes` that lie on huge pages; those of a mapping that reaches beyond the range
-/// count at most up to the part that lies inside.
+/// Counts the bytes of `start..start + bytes` that lie on huge pages. For a mapping that reaches beyond the range it
+/// counts at most the part that lies inside.
 #[cfg(tatcell_linux)]
 pub(crate) fn huge_bytes(start: usize, bytes: usize) -> Result<usize, HostError> {
     let mut sum = Sum { start, end: start.saturating_add(bytes), inside: 0, total: 0 };
-    // SAFETY: a string that ends.
+    // SAFETY: a string with a terminating 0.
     let fd = unsafe { libc::open(c"/proc/self/smaps".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
     if fd < 0 {
         return Err(super::last_error());
@@ -43,19 +43,19 @@ pub(crate) fn huge_bytes(_start: usize, _bytes: usize) -> Result<usize, HostErro
     Err(HostError::Unsupported)
 }
 
-/// What has been read so far.
+/// The sums of the lines read so far.
 #[cfg(tatcell_linux)]
 struct Sum {
     start: usize,
     end: usize,
-    /// Bytes of the mapping being described that lie in the range and have not been counted.
+    /// Bytes of the current mapping that lie in the range and are not counted yet.
     inside: usize,
     total: usize,
 }
 
 #[cfg(tatcell_linux)]
 impl Sum {
-    /// "7f00c0000000-7f00c0200000 rw-p ..." starts a mapping; "AnonHugePages:   2048 kB" is about it.
+    /// "7f00c0000000-7f00c0200000 rw-p ..." starts a mapping; "AnonHugePages:   2048 kB" describes it.
     fn line(&mut self, line: &[u8]) {
         let word = line.split(|&b| b == b' ').next().unwrap_or(&[]);
         match word {
@@ -78,7 +78,7 @@ impl Sum {
     }
 }
 
-/// A hexadecimal number, all of it.
+/// Parses a hexadecimal number, which must be the whole text.
 #[cfg(tatcell_linux)]
 fn hexadecimal(digits: &[u8]) -> Option<usize> {
     if digits.is_empty() {

@@ -2,28 +2,28 @@
 //!
 //! ```text
 //!  x86, x86-64   TSC, if invariant (CPUID 0x8000_0007, EDX bit 8): constant rate in all power states
-//!  aarch64       CNTVCT_EL0, constant by architecture; CNTFRQ_EL0 tells its rate
+//!  aarch64       CNTVCT_EL0, constant by architecture; CNTFRQ_EL0 reports its rate
 //! ```
 //!
-//! The rate of a TSC is measured against CLOCK_MONOTONIC_RAW. Both ends of the interval are read as counter, clock,
-//! counter, several times, and the tightest reading is kept: the clock was read somewhere between the two counts, so
-//! the error of the result is at most half of both gaps over the interval, which is reported with it.
+//! The rate of a TSC is measured against CLOCK_MONOTONIC_RAW. At both ends of the interval, counter, clock, counter are
+//! read several times, and the tightest reading counts. The clock was read between the two counts, so the result is
+//! wrong by at most half of both gaps, divided by the interval; that error is reported with it.
 //!
 //! A limit takes the rate as it is: `Limit::from_rate(units_per_sec, clock.ticks_per_sec(), burst)`, and `now` is
-//! [`counter`]. On machines where the cores' counters differ (the kernel then does not use the TSC either), the
-//! difference is a clock skew like any other: it is within the limit's skew or admits that much more, no worse.
+//! [`counter`]. If the counters of the cores differ (the kernel does not use the TSC then), the difference is a clock
+//! skew like any other: either the limit's skew covers it, or it admits that much more.
 
 use super::clock::{now_ns, Clock};
 use super::HostError;
 
-/// Reads the processor's counter; 0 where there is none.
+/// Reads the processor's counter; returns 0 if there is none.
 ///
-/// Not ordered against the instructions around it, which a rate limiter does not need. Use it after
-/// [`TickClock::calibrate`] has said that it is fit to be a clock.
+/// The read is not ordered against the instructions around it; a rate limiter does not need that. Use it only if
+/// [`TickClock::calibrate`] succeeded, which shows that the counter can be a clock.
 #[inline(always)]
 pub fn counter() -> u64 {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: RDTSC is on every x86-64 processor; a process that has forbidden it to itself (prctl) gets a signal.
+    // SAFETY: every x86-64 processor has RDTSC; a process that has forbidden it to itself (prctl) gets a signal.
     return unsafe { core::arch::x86_64::_rdtsc() };
     #[cfg(all(target_arch = "x86", target_feature = "sse2"))]
     // SAFETY: as above; a processor with SSE2 has it.
@@ -31,7 +31,7 @@ pub fn counter() -> u64 {
     #[cfg(target_arch = "aarch64")]
     {
         let ticks: u64;
-        // SAFETY: reads one register that programs may read on every system with a vDSO.
+        // SAFETY: reads one register, which programs may read on every system with a vDSO.
         unsafe {
             core::arch::asm!("mrs {}, cntvct_el0", out(reg) ticks, options(nomem, nostack, preserves_flags));
         }
@@ -41,7 +41,7 @@ pub fn counter() -> u64 {
     0
 }
 
-/// Says whether the counter runs at one rate whatever the processor does.
+/// Returns whether the counter runs at one rate, whatever the processor does.
 fn invariant() -> bool {
     #[cfg(any(target_arch = "x86_64", all(target_arch = "x86", target_feature = "sse2")))]
     {
@@ -59,12 +59,12 @@ fn invariant() -> bool {
     }
 }
 
-/// The rate that the processor itself tells.
+/// Returns the rate that the processor itself reports.
 fn told() -> Option<u64> {
     #[cfg(target_arch = "aarch64")]
     {
         let hertz: u64;
-        // SAFETY: reads one register that programs may read.
+        // SAFETY: reads one register, which programs may read.
         unsafe {
             core::arch::asm!("mrs {}, cntfrq_el0", out(reg) hertz, options(nomem, nostack, preserves_flags));
         }
@@ -75,7 +75,7 @@ fn told() -> Option<u64> {
     None
 }
 
-/// A counter that is fit to be a clock, and its rate.
+/// Holds the rate of a counter that can be a clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TickClock {
     ticks_per_sec: u64,
@@ -105,16 +105,16 @@ fn pair() -> Result<Pair, HostError> {
 }
 
 impl TickClock {
-    /// Shortest and longest calibration, in nanoseconds.
+    /// The shortest and longest calibration, in nanoseconds.
     pub const INTERVAL_NS: core::ops::RangeInclusive<u64> = 1_000_000..=1_000_000_000;
 
     /// Finds the rate of the processor's counter; spins for `interval_ns`, 1 ms to 1 s.
     ///
-    /// 10 ms give about 10 ppm, 100 ms about 1; [`uncertainty_ppb`](Self::uncertainty_ppb) tells. It takes the interval
-    /// and some microseconds, while the thread keeps its processor. Where the processor tells the rate, no time.
+    /// 10 ms give about 10 ppm, 100 ms about 1; [`uncertainty_ppb`](Self::uncertainty_ppb) reports it. It takes the
+    /// interval and some microseconds, if the thread keeps its processor; no time if the processor reports the rate.
     ///
     /// # Errors
-    /// [`HostError::Unsupported`] without a counter of constant rate, or where it does not keep up with the clock
+    /// [`HostError::Unsupported`] if there is no counter of constant rate, or if it does not keep up with the clock
     /// (some emulators); [`HostError::BadInterval`]; [`HostError::System`] from the clock.
     pub fn calibrate(interval_ns: u64) -> Result<TickClock, HostError> {
         if !Self::INTERVAL_NS.contains(&interval_ns) {
@@ -131,7 +131,7 @@ impl TickClock {
         while last.ns.wrapping_sub(first.ns) < interval_ns {
             core::hint::spin_loop();
             last.ns = now_ns(Clock::Raw)?;
-            // A clock that stands still would never end this; 64 ticks a nanosecond are faster than any processor.
+            // A clock that stands still would never end this loop; no processor makes 64 ticks per nanosecond.
             if counter().wrapping_sub(first.ticks) >> 6 > interval_ns {
                 return Err(HostError::Unsupported);
             }
@@ -141,24 +141,24 @@ impl TickClock {
         TickClock::rate(ticks, ns, first.error.saturating_add(last.error))
     }
 
-    /// The rate of so many ticks in so many nanoseconds, the ticks being wrong by at most `error`.
+    /// Returns the rate of `ticks` in `ns` nanoseconds; the ticks are wrong by at most `error`.
     fn rate(ticks: u64, ns: u64, error: u64) -> Result<TickClock, HostError> {
         let hertz = (ticks as u128 * 1_000_000_000 + ns as u128 / 2).checked_div(ns as u128).unwrap_or(0);
-        // Below a kilohertz or above a terahertz it is no counter.
+        // A counter below a kilohertz or above a terahertz is not one.
         if !(1_000..=1_000_000_000_000).contains(&hertz) {
             return Err(HostError::Unsupported);
         }
-        // One nanosecond more for the clock's own rounding at each end; neither divisor is 0.
+        // One more nanosecond for the clock's own rounding at each end; neither divisor is 0.
         let counted = (error as u128 * 1_000_000_000).checked_div(ticks as u128).unwrap_or(0);
         let ppb = counted + 2_000_000_000u128.checked_div(ns as u128).unwrap_or(0) + 1;
         let uncertainty_ppb = if ppb > u32::MAX as u128 { u32::MAX } else { ppb as u32 };
         Ok(TickClock { ticks_per_sec: hertz as u64, uncertainty_ppb })
     }
 
-    /// Makes a clock from a rate that is known, for instance from another process's calibration.
+    /// Makes a clock from a known rate, for instance from another process's calibration.
     ///
     /// # Errors
-    /// [`HostError::Unsupported`] without a counter of constant rate, or for a rate that no counter has.
+    /// [`HostError::Unsupported`] if there is no counter of constant rate, or if no counter can have this rate.
     pub fn from_rate(ticks_per_sec: u64) -> Result<TickClock, HostError> {
         if invariant() && (1_000..=1_000_000_000_000).contains(&ticks_per_sec) {
             Ok(TickClock { ticks_per_sec, uncertainty_ppb: 0 })
@@ -167,12 +167,12 @@ impl TickClock {
         }
     }
 
-    /// Ticks per second, to make limits from.
+    /// Returns the ticks per second, to make limits from.
     pub const fn ticks_per_sec(&self) -> u64 {
         self.ticks_per_sec
     }
 
-    /// How far the rate may be off, in parts per billion of itself; 0 where the processor told it.
+    /// Returns how far the rate may be off, in parts per billion of itself; 0 if the processor reported it.
     pub const fn uncertainty_ppb(&self) -> u32 {
         self.uncertainty_ppb
     }
@@ -183,18 +183,18 @@ impl TickClock {
         counter()
     }
 
-    /// Ticks to nanoseconds, rounded up, as a retry time should be; saturates. Divides; not for the hot path.
+    /// Converts ticks to nanoseconds, rounded up, as a retry time should be; saturates. Divides; not for the hot path.
     pub const fn to_ns(&self, ticks: u64) -> u64 {
         scale(ticks, 1_000_000_000, self.ticks_per_sec)
     }
 
-    /// Nanoseconds to ticks, rounded up; saturates. Divides; not for the hot path.
+    /// Converts nanoseconds to ticks, rounded up; saturates. Divides; not for the hot path.
     pub const fn from_ns(&self, ns: u64) -> u64 {
         scale(ns, self.ticks_per_sec, 1_000_000_000)
     }
 }
 
-/// `a * b / c`, rounded up; saturates, also where c is 0.
+/// Returns `a * b / c`, rounded up; saturates, also if c is 0.
 pub(crate) const fn scale(a: u64, b: u64, c: u64) -> u64 {
     // (2^64 - 1)^2 + 2^64 fits 128 bits.
     match (a as u128 * b as u128 + (c as u128).saturating_sub(1)).checked_div(c as u128) {

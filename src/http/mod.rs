@@ -1,35 +1,35 @@
-//! HTTP fields of a decision: what a response tells its client about the limits that it met.
+//! HTTP fields of a decision: they tell a client about the limits that its request met.
 //!
 //! ```text
 //!  RateLimit-Policy: "burst";q=10;w=5, "bytes";q=65536;qu="content-bytes";w=60     a quota of q units in w seconds
 //!  RateLimit: "burst";r=3;t=4, "bytes";r=1204;t=51                                 r units are left for t seconds
 //!  Retry-After: 4                                                                  seconds
-//!  X-RateLimit-Limit: 10    X-RateLimit-Remaining: 3    X-RateLimit-Reset: 4       the same of one limit
+//!  X-RateLimit-Limit: 10    X-RateLimit-Remaining: 3    X-RateLimit-Reset: 4       the same for one limit
 //! ```
 //!
-//! The first two are those of draft-ietf-httpapi-ratelimit-headers (10 and 11 agree on all that stands here): lists of
-//! structured fields (RFC 9651), one member a policy. Retry-After is that of RFC 9110, in seconds. The last three have
-//! no standard; their reset is in seconds from now, as the most common servers have it.
+//! The first two are those of draft-ietf-httpapi-ratelimit-headers (10 and 11 agree on everything here): lists of
+//! structured fields (RFC 9651), with one member per policy. Retry-After is that of RFC 9110, in seconds. The last
+//! three have no standard; their reset is in seconds from now, as on the most common servers.
 //!
-//! # What is said
+//! # What the fields say
 //!
 //! | Decision | RateLimit member, X-RateLimit | Retry-After |
 //! |---|---|---|
 //! | conforming | what is left; t until the whole burst is back | none |
-//! | non-conforming | what is left; t as Retry-After | the time to wait, of several the longest |
-//! | never | what is left; t until the whole burst is back | none: no wait helps, so none of the others either |
-//! | contended | none: nothing is known | 1, at least |
+//! | non-conforming | what is left; t as Retry-After | the time to wait; of several, the longest |
+//! | never | what is left; t until the whole burst is back | none, and none for the other policies: no wait helps |
+//! | contended | none: nothing is known | at least 1 |
 //! | shadow flag | none: the client is not held to it | none: it passes |
 //! | unlimited | none | none: it passes |
 //!
-//! Seconds are rounded up, so that a client that comes back when it was told is not refused again, and units down.
-//! Where there is a Retry-After no t is longer, as the draft asks; t is left out where the whole burst is there. A
-//! number of more than 15 digits becomes 999999999999999, the largest that structured fields have. A policy without
+//! Seconds are rounded up, so that a client that comes back when it was told is not refused again; units are rounded
+//! down. If there is a Retry-After, no t is longer, as the draft asks. t is left out if the whole burst is there. A
+//! number of more than 15 digits becomes 999999999999999, the largest number of structured fields. A policy without a
 //! quota, or of an unlimited limit, has no member in RateLimit-Policy. A field without a value is left out.
 //!
-//! X-RateLimit speaks of one limit alone: the one that refused for longest, or else has least left.
+//! X-RateLimit describes one limit only: the one with the longest refusal, or else the one with the least left.
 //!
-//! Nothing is allocated: text goes to any [`core::fmt::Write`], number by number. Cost: one division a number.
+//! Nothing is allocated: text goes to any [`core::fmt::Write`], number by number. Each number costs one division.
 #![forbid(unsafe_code)]
 #![warn(clippy::arithmetic_side_effects)]
 
@@ -46,15 +46,15 @@ pub(crate) use policy::Said;
 pub use policy::{HttpError, Policy};
 pub(crate) use text::Text;
 
-/// Most policies in one response.
+/// The most policies in one response.
 pub const MAX_POLICIES: usize = 8;
 
-/// A field of a response.
+/// Names a field of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field {
     /// `RateLimit`: what is left, and for how long.
     RateLimit,
-    /// `RateLimit-Policy`: the quotas. The same in every response, so it can be made once.
+    /// `RateLimit-Policy`: the quotas. It is the same in every response, so it can be made once.
     RateLimitPolicy,
     /// `Retry-After`: seconds until the same request conforms.
     RetryAfter,
@@ -77,7 +77,7 @@ impl Field {
         Field::XReset,
     ];
 
-    /// Gives the name that stands before the colon.
+    /// Returns the name before the colon.
     pub const fn name(self) -> &'static str {
         match self {
             Field::RateLimit => "RateLimit",
@@ -90,7 +90,7 @@ impl Field {
     }
 }
 
-/// Writes the fields of one response: of one decision, or of all that a request has met.
+/// Writes the fields of one response, for one decision or for all decisions of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Fields<'a> {
     ticks_per_second: u64,
@@ -98,7 +98,7 @@ pub struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Takes the frequency of the caller's clock and the policies, each with what it decided.
+    /// Takes the frequency of the caller's clock, and the policies with their decisions.
     ///
     /// # Errors
     /// [`HttpError::ZeroFrequency`]; [`HttpError::TooManyPolicies`].
@@ -112,7 +112,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Writes the value of one field; nothing where it has none.
+    /// Writes the value of one field; writes nothing if it has none.
     ///
     /// # Errors
     /// Those of `out`, which then holds a part of the value.
@@ -120,8 +120,8 @@ impl<'a> Fields<'a> {
         self.value(field, &mut Text(|text: &str| out.write_str(text)))
     }
 
-    /// Writes these fields, in this order, each as `Name: value`, carriage return, line feed. A field without a value
-    /// is left out.
+    /// Writes these fields in this order, each as `Name: value`, carriage return, line feed. Leaves out fields without
+    /// a value.
     ///
     /// # Errors
     /// Those of `out`, which then holds a part of the lines.
@@ -130,7 +130,7 @@ impl<'a> Fields<'a> {
         fields.iter().try_for_each(|field| self.line(*field, out))
     }
 
-    /// One line, where the field has a value.
+    /// Writes one line, if the field has a value.
     pub(crate) fn line<F: FnMut(&str) -> fmt::Result>(&self, field: Field, out: &mut Text<F>) -> fmt::Result {
         if !self.has(field) {
             return Ok(());
@@ -141,7 +141,7 @@ impl<'a> Fields<'a> {
         out.put("\r\n")
     }
 
-    /// One value.
+    /// Writes one value.
     pub(crate) fn value<F: FnMut(&str) -> fmt::Result>(
         &self,
         field: Field,
@@ -158,7 +158,7 @@ impl<'a> Fields<'a> {
         number.map_or(Ok(()), |number| out.number(number))
     }
 
-    /// Has the field a value?
+    /// Returns whether the field has a value.
     fn has(&self, field: Field) -> bool {
         match field {
             Field::RateLimitPolicy => self.policies.iter().any(Policy::is_bounded),
@@ -203,7 +203,7 @@ impl<'a> Fields<'a> {
         Ok(())
     }
 
-    /// Seconds to wait; None where nothing was refused, or where no wait helps.
+    /// Returns the seconds to wait; `None` if nothing was refused, or if no wait helps.
     fn retry_after(&self) -> Option<u64> {
         let mut longest = None;
         for said in self.policies.iter().filter_map(|policy| policy.said.as_ref()) {
@@ -218,7 +218,7 @@ impl<'a> Fields<'a> {
         longest
     }
 
-    /// Seconds for which the client can use no more than what is left.
+    /// Returns the seconds in which the client can use no more than what is left.
     fn effective_window(&self, said: &Said) -> u64 {
         let seconds = match said.verdict {
             Verdict::NonConforming => self.seconds(said.retry_after),
@@ -227,7 +227,7 @@ impl<'a> Fields<'a> {
         self.retry_after().map_or(seconds, |most| seconds.min(most))
     }
 
-    /// The decision that X-RateLimit speaks of: the first of those that bind most.
+    /// Returns the decision that X-RateLimit describes: the tightest one, or the first of several.
     fn tightest(&self) -> Option<&'a Said> {
         let mut found: Option<&Said> = None;
         for said in self.policies.iter().filter_map(Policy::binding) {
@@ -238,7 +238,7 @@ impl<'a> Fields<'a> {
         found
     }
 
-    /// Rounded up: who comes a moment too early is refused again.
+    /// Rounds up: a client that comes a moment too early would be refused again.
     fn seconds(&self, ticks: u64) -> u64 {
         seconds_up(ticks, self.ticks_per_second)
     }

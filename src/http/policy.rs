@@ -1,4 +1,4 @@
-//! A limit as clients know it: its name, quota and window, and what was decided by it.
+//! A limit as clients see it: its name, quota and window, and its decision.
 #![forbid(unsafe_code)]
 #![warn(clippy::arithmetic_side_effects)]
 
@@ -12,9 +12,9 @@ use crate::limit::{Algorithm, LimitInfo};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HttpError {
-    /// A name or unit has a character that a structured-field string cannot have: only 0x20 to 0x7e are allowed.
+    /// A name or unit has a character outside of 0x20 to 0x7e, which a structured-field string cannot have.
     BadName,
-    /// The clock has 0 ticks a second.
+    /// The clock has 0 ticks per second.
     ZeroFrequency,
     /// There are more than [`MAX_POLICIES`](super::MAX_POLICIES) policies.
     TooManyPolicies,
@@ -32,7 +32,7 @@ impl fmt::Display for HttpError {
 
 impl core::error::Error for HttpError {}
 
-/// What the fields say of a decision.
+/// The parts of a decision that the fields report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Said {
     pub verdict: Verdict,
@@ -44,14 +44,14 @@ pub(crate) struct Said {
 }
 
 impl Said {
-    /// Does it hold the client to anything that is known?
+    /// Returns whether the decision holds the client to anything that is known.
     const fn binds(&self) -> bool {
         self.burst != u64::MAX
             && self.flags & Decision::SHADOW == 0
             && !matches!(self.verdict, Verdict::Contended)
     }
 
-    /// How much this one decides what X-RateLimit says: the longest refusal, else the least left.
+    /// Orders decisions for X-RateLimit: the longest refusal first, then the least left.
     pub(super) const fn weight(&self) -> (u64, u64) {
         let refusal = match self.verdict {
             Verdict::Conforming | Verdict::Contended => 0,
@@ -62,7 +62,7 @@ impl Said {
     }
 }
 
-/// Names a limit for clients, and holds what was decided by it.
+/// Names a limit for clients, and holds its decision.
 ///
 /// ```
 /// use tatcell::http::{Field, Fields, Policy};
@@ -91,20 +91,20 @@ pub struct Policy<'a> {
     pub(super) name: &'a str,
     pub(super) unit: Option<&'a str>,
     pub(super) partition: Option<&'a [u8]>,
-    /// Units; 0 = not said.
+    /// In units; 0 = not given.
     pub(super) quota: u64,
-    /// Ticks; 0 = not said.
+    /// In ticks; 0 = not given.
     pub(super) window: u64,
     pub(super) said: Option<Said>,
 }
 
 impl<'a> Policy<'a> {
-    /// Nothing.
+    /// The empty policy.
     #[allow(dead_code)] // the C layer fills an array of them
     pub(crate) const EMPTY: Policy<'static> =
         Policy { name: "", unit: None, partition: None, quota: 0, window: 0, said: None };
 
-    /// Makes a policy of this name, by which clients tell it from others: a String of structured fields.
+    /// Makes a policy with a name, by which clients tell it from others: a String of structured fields.
     ///
     /// # Errors
     /// [`HttpError::BadName`]: a character outside of 0x20 to 0x7e. Quotes and backslashes are escaped.
@@ -115,10 +115,10 @@ impl<'a> Policy<'a> {
         Ok(Policy { name, ..Policy::EMPTY })
     }
 
-    /// Takes quota and window of a limit: its burst, and the time in which a whole burst drains. More than that is not
-    /// promised: a client that sends so much in each window keeps to the limit, also all at once.
+    /// Takes quota and window from a limit: its burst, and the time in which a whole burst drains. That promises no
+    /// more than the limit: a client that sends the quota in each window keeps to the limit, even all at once.
     ///
-    /// Of a limit that counts in windows it is their length; a decaying level has none.
+    /// For limits that count in windows it takes their length. A decaying level has no window.
     pub const fn limit(self, info: &LimitInfo) -> Policy<'a> {
         match info.algorithm {
             Algorithm::FixedWindow | Algorithm::SlidingCounter | Algorithm::QuotaLinear => {
@@ -127,7 +127,7 @@ impl<'a> Policy<'a> {
             Algorithm::Decay => return self.quota(info.burst),
             Algorithm::Gcra | Algorithm::Overrides => {}
         }
-        // Below 2^62 as checked by the limit, and not for one that is unlimited.
+        // Below 2^62, which the limit has checked; 0 if it is unlimited.
         let drained = (info.burst as u128).wrapping_mul(info.emission_q as u128);
         let ticks = if info.resolution < 0 {
             drained.wrapping_shl(info.resolution.unsigned_abs())
@@ -139,22 +139,22 @@ impl<'a> Policy<'a> {
         self.quota(info.burst).window(window)
     }
 
-    /// Says how many units a window has; 0 = not said, and `u64::MAX` = unlimited.
+    /// Sets how many units a window has; 0 = not given, `u64::MAX` = unlimited.
     pub const fn quota(mut self, units: u64) -> Policy<'a> {
         self.quota = units;
         self
     }
 
-    /// Says how long the window is, in ticks; 0 = not said.
+    /// Sets how long the window is, in ticks; 0 = not given.
     pub const fn window(mut self, ticks: u64) -> Policy<'a> {
         self.window = ticks;
         self
     }
 
-    /// Says what a unit is, where it is no request: `content-bytes`, `concurrent-requests`, or one of the registry.
+    /// Names the unit if it is not a request: `content-bytes`, `concurrent-requests`, or another one of the registry.
     ///
     /// # Errors
-    /// [`HttpError::BadName`], as [`new`](Policy::new).
+    /// [`HttpError::BadName`]: a character outside of 0x20 to 0x7e.
     pub const fn unit(mut self, unit: &'a str) -> Result<Policy<'a>, HttpError> {
         if !is_string(unit) {
             return Err(HttpError::BadName);
@@ -163,14 +163,14 @@ impl<'a> Policy<'a> {
         Ok(self)
     }
 
-    /// Says which part of the clients, users or resources the quota is for: any bytes, shown in Base64. They go to the
-    /// client, so they must hold nothing secret.
+    /// Says which part of the clients, users or resources the quota is for: any bytes, shown in Base64. The client sees
+    /// them, so they must hold nothing secret.
     pub const fn partition(mut self, key: &'a [u8]) -> Policy<'a> {
         self.partition = Some(key);
         self
     }
 
-    /// Adds what was decided. Without a decision a policy stands in `RateLimit-Policy` alone.
+    /// Adds the decision. A policy without a decision appears only in `RateLimit-Policy`.
     pub const fn decision(self, decision: &Decision) -> Policy<'a> {
         self.say(Said {
             verdict: decision.verdict,
@@ -182,12 +182,12 @@ impl<'a> Policy<'a> {
         })
     }
 
-    /// Has it a member in `RateLimit-Policy`?
+    /// Returns whether it has a member in `RateLimit-Policy`.
     pub(super) const fn is_bounded(&self) -> bool {
         self.quota != 0 && self.quota != u64::MAX
     }
 
-    /// What it holds the client to, if anything.
+    /// Returns the decision, if it holds the client to anything.
     pub(super) const fn binding(&self) -> Option<&Said> {
         match &self.said {
             Some(said) if said.binds() => Some(said),

@@ -1,4 +1,4 @@
-//! How fields are spelled: integers, strings and byte sequences of structured fields (RFC 9651), into any sink.
+//! The spelling of fields: integers, strings and byte sequences of structured fields (RFC 9651), into any sink.
 #![forbid(unsafe_code)]
 #![warn(clippy::arithmetic_side_effects)]
 
@@ -7,7 +7,7 @@ use core::fmt;
 /// The largest integer of structured fields: 15 digits.
 const MOST: u64 = 999_999_999_999_999;
 
-/// What the digits of such an integer are worth.
+/// The value of each digit of such an integer.
 const POWERS: [u64; 15] = {
     let mut powers = [1u64; 15];
     let mut i = powers.len().wrapping_sub(1);
@@ -21,7 +21,7 @@ const POWERS: [u64; 15] = {
 const DIGITS: [&str; 10] = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"];
 const BASE64: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// Is this a String of structured fields?
+/// Returns whether this is a String of structured fields.
 pub(super) const fn is_string(text: &str) -> bool {
     let mut rest = text.as_bytes();
     while let [byte, more @ ..] = rest {
@@ -33,7 +33,7 @@ pub(super) const fn is_string(text: &str) -> bool {
     true
 }
 
-/// Where text goes, piece by piece.
+/// The sink of text, piece by piece.
 pub(crate) struct Text<F>(pub F);
 
 impl<F: FnMut(&str) -> fmt::Result> Text<F> {
@@ -41,7 +41,7 @@ impl<F: FnMut(&str) -> fmt::Result> Text<F> {
         (self.0)(text)
     }
 
-    /// An integer of structured fields.
+    /// Writes an integer of structured fields.
     pub(super) fn number(&mut self, number: u64) -> fmt::Result {
         let (mut rest, mut started) = (number.min(MOST), false);
         for power in POWERS {
@@ -64,7 +64,7 @@ impl<F: FnMut(&str) -> fmt::Result> Text<F> {
         self.number(number)
     }
 
-    /// A String of structured fields: in quotes, with a backslash before quotes and backslashes.
+    /// Writes a String of structured fields: in quotes, with a backslash before quotes and backslashes.
     pub(super) fn string(&mut self, text: &str) -> fmt::Result {
         self.put("\"")?;
         let mut from = 0;
@@ -77,12 +77,12 @@ impl<F: FnMut(&str) -> fmt::Result> Text<F> {
         self.put("\"")
     }
 
-    /// A Byte Sequence of structured fields: Base64 with padding, between colons.
+    /// Writes a Byte Sequence of structured fields: Base64 with padding, between colons.
     pub(super) fn partition(&mut self, key: Option<&[u8]>) -> fmt::Result {
         let Some(key) = key else { return Ok(()) };
         self.put(";pk=:")?;
         for bytes in key.chunks(3) {
-            // 24 bits, the first byte on top; 4 digits, of which those without a bit are padding.
+            // 24 bits, the first byte on top, make 4 digits; digits without a bit are padding.
             let bits = [16u32, 8, 0].into_iter().zip(bytes);
             let bits = bits.fold(0, |bits, (shift, byte)| bits | u32::from(*byte).wrapping_shl(shift));
             for (i, shift) in [18, 12, 6, 0].into_iter().enumerate() {

@@ -1,13 +1,13 @@
 //! Addresses in one form, and the keys of their prefixes.
 //!
 //! ```text
-//!  key of a prefix   [ family: 4 or 6 ][ length in bits ][ the bytes of the prefix, bits behind it 0 ]
+//!  key of a prefix   [ family: 4 or 6 ][ length in bits ][ the bytes of the prefix, its last bits 0 ]
 //!  192.0.2.1/24      [       4        ][       24       ][ 192, 0, 2 ]
 //!  2001:db8::1/56    [       6        ][       56       ][ 0x20, 0x01, 0x0d, 0xb8, 0, 0, 0 ]
 //! ```
 //!
-//! Family and length stand first, so no two prefixes have the same bytes. One host must not have two keys because its
-//! IPv4 address can also be written in IPv6:
+//! Family and length come first, so no two prefixes have the same bytes. An IPv4 address can also be written in IPv6;
+//! one host must not get two keys that way:
 //!
 //! | written as | becomes | source |
 //! |---|---|---|
@@ -15,14 +15,14 @@
 //! | `64:ff9b::a.b.c.d`, NAT64 well-known prefix | a.b.c.d | RFC 6052, 2.1 |
 //! | `2002:aabb:ccdd::/48`, 6to4 | the router, a.b.c.d: one key for all hosts behind it | RFC 3056, 2 |
 //!
-//! Everything else stays as it is: Teredo (2001::/32, RFC 4380), whose IPv4 address is that of a client behind a NAT of
-//! its choice; NAT64 prefixes of a network's own, which only that network knows; and the unspecified, loopback and
+//! Everything else stays as it is: Teredo (2001::/32, RFC 4380), in which the client chooses the NAT whose IPv4 address
+//! is used; a network's own NAT64 prefixes, which only that network knows; and the unspecified, loopback and
 //! IPv4-compatible addresses of ::/96.
 #![forbid(unsafe_code)]
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// An IPv4 or IPv6 address in its canonical form: an IPv4 address inside an IPv6 one is that IPv4 address.
+/// Holds an IPv4 or IPv6 address in its canonical form: an IPv4 address inside an IPv6 one becomes that IPv4 address.
 ///
 /// ```
 /// use tatcell::Address;
@@ -33,13 +33,13 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Address {
     v4: bool,
-    /// The first 4, or all.
+    /// 4 bytes if it is IPv4, else all 16.
     bytes: [u8; 16],
 }
 
 impl Address {
-    /// Takes the 4 bytes of an IPv4 or the 16 of an IPv6 address, in network order (`in_addr`, `in6_addr`); None for
-    /// any other length.
+    /// Takes the 4 bytes of an IPv4 address or the 16 of an IPv6 address, in network order (`in_addr`, `in6_addr`).
+    /// Returns `None` for any other length.
     pub fn new(bytes: &[u8]) -> Option<Address> {
         match bytes.len() {
             4 => bytes.first_chunk::<4>().map(|bytes| Address::from(*bytes)),
@@ -48,18 +48,18 @@ impl Address {
         }
     }
 
-    /// Is it an IPv4 address, perhaps one that came inside an IPv6 address?
+    /// Returns whether it is an IPv4 address, which may have come inside an IPv6 address.
     pub const fn is_v4(&self) -> bool {
         self.v4
     }
 
-    /// Its bytes in network order: 4 or 16.
+    /// Returns its bytes in network order: 4 or 16.
     pub fn bytes(&self) -> &[u8] {
         let length = if self.v4 { 4 } else { 16 };
         self.bytes.get(..length).unwrap_or_else(|| impossible!(&[]))
     }
 
-    /// The key of its prefix of so many bits; more than the address has are all of them.
+    /// Returns the key of its prefix of `bits` bits. More bits than the address has count as all of them.
     pub fn prefix(&self, bits: u8) -> PrefixKey {
         let (family, most) = if self.v4 { (4, 32) } else { (6, 128) };
         let bits = bits.min(most);
@@ -70,7 +70,7 @@ impl Address {
         for (i, (to, from)) in prefix.iter_mut().zip(self.bytes).enumerate() {
             *to = match i.cmp(&whole) {
                 core::cmp::Ordering::Less => from,
-                // The upper bits % 8 of it; 0 of them where the length is a whole number of bytes.
+                // Keeps the upper bits % 8 of this byte: none if the length is a whole number of bytes.
                 core::cmp::Ordering::Equal => from & !(0xff_u8.wrapping_shr(bits as u32 % 8)),
                 core::cmp::Ordering::Greater => 0,
             };
@@ -79,7 +79,7 @@ impl Address {
     }
 }
 
-/// The bytes that stand for one prefix: family, length, and the prefix itself. Made by [`Address::prefix`].
+/// Holds the bytes that identify a prefix: family, length, and the prefix itself. Made by [`Address::prefix`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PrefixKey {
     bytes: [u8; 18],

@@ -1,4 +1,4 @@
-//! The keyed AES hash: four AES rounds per 16 bytes of key, where the processor has them.
+//! The keyed AES hash: four AES rounds per 16 bytes of key, on processors that have AES.
 //!
 //! ```text
 //!  state = K0 ^ length
@@ -9,20 +9,21 @@
 //!
 //! K0..K5 come from the table's 16 secret bytes through SipHash-1-3, so all of them are secret and unrelated.
 //!
-//! Why it is enough here: an attacker chooses keys but never sees a hash, only (through refusals) whether two keys
-//! share a slot. To aim at a slot without knowing the round keys they need a difference that survives four rounds: any
-//! such trail has at least 25 active S-boxes, each with probability at most 2^-6 (Daemen and Rijmen), 2^-150 together,
-//! far below the 2^-52 of guessing line and tag of a table of 2^32 lines. The length is mixed in first, so padding
-//! makes no two keys equal. It is not a pseudo-random function for published outputs: do not show hashes to strangers.
+//! Why this is enough: an attacker chooses keys but never sees a hash, only (through refusals) whether two keys share a
+//! slot. To aim at a slot without the round keys, the attacker needs a difference that survives four rounds. Any such
+//! trail has at least 25 active S-boxes, each with a probability of at most 2^-6 (Daemen and Rijmen). Together that is
+//! 2^-150, far below the 2^-52 of guessing line and tag of a table of 2^32 lines. The length is mixed in first, so
+//! zeros at the end of a key count ([`HashKind::Aes`](super::HashKind::Aes) warns of keys of several lengths). It is
+//! not a pseudo-random function for published outputs: do not show hashes to strangers.
 //!
-//! The result is the same on x86-64 and aarch64. A table says in its header which hash it uses, and a process that
-//! cannot compute it is refused.
+//! The result is the same on x86-64 and aarch64. A table's header says which hash it uses, and refuses a process that
+//! cannot compute it.
 
 /// Round keys K0..K5, as little-endian halves.
 #[derive(Clone, Copy)]
 pub(crate) struct AesKeys {
     keys: [[u64; 2]; 6],
-    /// `K0 ^ 16`: where a key of 16 bytes starts; the same for one of 4 bytes.
+    /// `K0 ^ 16`, the start of a key of 16 bytes; `start4` is the same for 4 bytes.
     start16: [u64; 2],
     start4: [u64; 2],
 }
@@ -34,13 +35,13 @@ impl AesKeys {
     }
 }
 
-/// Can this processor compute the hash?
+/// Returns whether this processor can compute the hash.
 #[inline]
 pub(crate) fn available() -> bool {
     crate::cpu::aes()
 }
 
-/// Hashes a key. Must only be called where [`available`] says so; elsewhere it answers 0.
+/// Hashes a key. Call it only if [`available`] is true; elsewhere it returns 0.
 #[inline(always)]
 pub(crate) fn hash(keys: &AesKeys, key: &[u8]) -> u64 {
     // The usual lengths as values: no loop, and a key that the caller has in registers stays there.
@@ -56,22 +57,22 @@ pub(crate) fn hash(keys: &AesKeys, key: &[u8]) -> u64 {
     }
 }
 
-/// [`hash`] out of line, of a key by value.
+/// Does the same as [`hash`], out of line, for a key by value.
 #[inline(never)]
 pub(crate) fn hash_value<const N: usize>(keys: &AesKeys, key: [u8; N]) -> u64 {
     hash(keys, &key)
 }
 
-/// May [`hash_short`], [`hash16`] and [`hash4`] be asked? On aarch64 wherever there is AES; on x86-64 where the
-/// processor has AVX besides, whose instructions take a round key from memory wherever it lies.
+/// Returns whether [`hash_short`], [`hash16`] and [`hash4`] work. On aarch64 they need AES. On x86-64 they also need
+/// AVX, whose instructions can take a round key from unaligned memory.
 #[inline]
 pub(crate) fn is_short() -> bool {
     available() && (cfg!(tatcell_aes_arm) || crate::cpu::avx())
 }
 
-/// As [`hash`] for one key alone, whose round keys are in no register yet, where [`is_short`] says so: ten instructions
-/// less. None: of another length than 4 or 16. In a loop that hashes and decides nothing, round keys stay in registers
-/// with that one, and bursts hashed by this one took 9 % longer.
+/// Hashes one key whose round keys are in no register yet, in ten instructions less than [`hash`]; [`is_short`] must be
+/// true. Returns `None` for lengths other than 4 and 16. In a loop that only hashes, [`hash`] keeps the round keys in
+/// registers: bursts that were hashed by this function took 9 % longer.
 #[cfg(tatcell_sse2)]
 #[inline(always)]
 pub(crate) fn hash_short(keys: &AesKeys, key: &[u8]) -> Option<u64> {
@@ -85,7 +86,7 @@ pub(crate) fn hash_short(keys: &AesKeys, key: &[u8]) -> Option<u64> {
     }
 }
 
-/// As [`hash_short`] of 16 bytes that lie in memory.
+/// Does the same as [`hash_short`] for 16 bytes in memory.
 #[cfg(tatcell_sse2)]
 #[allow(dead_code)] // the C layer asks
 #[inline(always)]
@@ -93,7 +94,7 @@ pub(crate) fn hash16(keys: &AesKeys, key: &[u8; 16]) -> u64 {
     x86::stored16(keys, key)
 }
 
-/// As [`hash16`] of 4 bytes.
+/// Does the same as [`hash_short`] for 4 bytes.
 #[cfg(tatcell_sse2)]
 #[allow(dead_code)] // as above
 #[inline(always)]
@@ -101,14 +102,14 @@ pub(crate) fn hash4(keys: &AesKeys, key: &[u8; 4]) -> u64 {
     x86::block4(keys, u32::from_le_bytes(*key))
 }
 
-/// As [`hash`], of these lengths; on aarch64. Elsewhere never asked.
+/// Does the same as [`hash`] for 4 or 16 bytes, on aarch64. Nobody calls it elsewhere.
 #[cfg(not(tatcell_sse2))]
 #[inline(always)]
 pub(crate) fn hash_short(keys: &AesKeys, key: &[u8]) -> Option<u64> {
     (cfg!(tatcell_aes_arm) && matches!(key.len(), 4 | 16)).then(|| hash(keys, key))
 }
 
-/// As above.
+/// Does the same as [`hash`] for 16 bytes.
 #[cfg(not(tatcell_sse2))]
 #[allow(dead_code)] // the C layer asks
 #[inline(always)]
@@ -116,7 +117,7 @@ pub(crate) fn hash16(keys: &AesKeys, key: &[u8; 16]) -> u64 {
     hash(keys, key)
 }
 
-/// As above.
+/// Does the same as [`hash`] for 4 bytes.
 #[cfg(not(tatcell_sse2))]
 #[allow(dead_code)] // as above
 #[inline(always)]
@@ -124,7 +125,7 @@ pub(crate) fn hash4(keys: &AesKeys, key: &[u8; 4]) -> u64 {
     hash(keys, key)
 }
 
-/// A key of a length that `start` is for, padded with zeros, as little-endian halves.
+/// Hashes a key of the length that belongs to `start`; the key is little-endian halves, padded with zeros.
 #[inline(always)]
 fn one_block(keys: &AesKeys, start: &[u64; 2], [low, high]: [u64; 2]) -> u64 {
     let [_, k1, k2, k3, k4, k5] = &keys.keys;
@@ -132,7 +133,7 @@ fn one_block(keys: &AesKeys, start: &[u64; 2], [low, high]: [u64; 2]) -> u64 {
     state.round(k1).round(k2).round(k3).round(k4).round(k5).low()
 }
 
-/// A key of any length.
+/// Hashes a key of any length.
 #[inline(never)]
 fn any(keys: &AesKeys, key: &[u8]) -> u64 {
     let [k0, k1, k2, k3, k4, k5] = &keys.keys;
@@ -148,7 +149,7 @@ fn any(keys: &AesKeys, key: &[u8]) -> u64 {
     }
 }
 
-/// The first block of a key, padded with zeros, and what follows it.
+/// Returns the first block of a key, padded with zeros, and the rest of the key.
 #[inline(always)]
 fn block(key: &[u8]) -> ([u64; 2], &[u8]) {
     let mut block = [0u8; 16];
@@ -166,13 +167,13 @@ use x86::State;
 mod x86 {
     use core::arch::x86_64::*;
 
-    /// A hash by AVX instructions, where `is_short` says so: those that load the key, the state that it starts from,
-    /// their operands.
+    /// Makes a hash of AVX instructions; `is_short` must be true. Arguments: the start state, the instructions that
+    /// load the key, their operands.
     macro_rules! short {
         ($keys:ident, $start:ident, [$($load:literal),+], $($operand:tt)+) => {{
             let hash: u64;
-            // SAFETY: `is_short` says that the processor has AES and AVX; what is loaded are the round keys and the
-            // key. 128-bit instructions: the upper halves of the registers become 0, so no SSE code waits for them.
+            // SAFETY: `is_short` is true, so the processor has AES and AVX. It loads only the round keys and the key.
+            // 128-bit instructions set the upper halves of the registers to 0, so no SSE code waits for them.
             unsafe {
                 core::arch::asm!(
                     $($load,)+
@@ -196,7 +197,7 @@ mod x86 {
         }};
     }
 
-    /// The hash of 16 bytes, as little-endian halves, where `is_short` says so. The halves come by themselves: see
+    /// Hashes 16 bytes, as little-endian halves; `is_short` must be true. Each half is loaded by itself: see
     /// [`State::alone`].
     #[inline(always)]
     pub fn block16(keys: &super::AesKeys, [low, high]: [u64; 2]) -> u64 {
@@ -204,14 +205,14 @@ mod x86 {
             low = in(reg) low, high = in(reg) high)
     }
 
-    /// The same of 16 bytes in memory.
+    /// Hashes 16 bytes in memory; `is_short` must be true.
     #[inline(always)]
     pub fn stored16(keys: &super::AesKeys, key: &[u8; 16]) -> u64 {
         short!(keys, start16, ["vmovq {s}, qword ptr [{p}]", "vpinsrq {s}, {s}, qword ptr [{p} + 8], 1"],
             p = in(reg) key.as_ptr())
     }
 
-    /// The same of 4 bytes.
+    /// Hashes 4 bytes; `is_short` must be true.
     #[inline(always)]
     pub fn block4(keys: &super::AesKeys, key: u32) -> u64 {
         short!(keys, start4, ["vmovd {s}, {p:e}"], p = in(reg) key)
@@ -228,18 +229,18 @@ mod x86 {
             State(unsafe { _mm_set_epi64x(words[1] as i64, words[0] as i64) })
         }
 
-        /// The same of words in memory.
+        /// Makes the same from words in memory.
         #[inline(always)]
         pub fn at(words: &[u64; 2]) -> State {
             State::of(*words)
         }
 
-        /// The same word, but read from memory by itself: a caller often has just written a key as two words, and a
-        /// load of 16 bytes that spans two recent stores waits for both to reach the cache.
+        /// Returns the same word, loaded by itself: a caller often has just written its key as two words, and a load of
+        /// 16 bytes across two recent stores waits until both have reached the cache.
         #[inline(always)]
         pub fn alone(word: u64) -> u64 {
             let mut word = word;
-            // SAFETY: no instruction; the compiler cannot join two loads across it.
+            // SAFETY: no instruction; it only keeps the compiler from joining two loads.
             unsafe {
                 core::arch::asm!("/* {0} */", inout(reg) word, options(pure, nomem, nostack, preserves_flags));
             }
@@ -279,8 +280,8 @@ use arm::State;
 mod arm {
     use core::arch::aarch64::*;
 
-    /// The 16 bytes between two rounds: these two, one `^` the other. A round of this processor begins with the key,
-    /// one of the hash ends with it, so the `^` of one waits for the next.
+    /// The 16 bytes between two rounds: the xor of these two. A round of this processor begins with the xor of the key,
+    /// a round of the hash ends with it. So each xor waits for the next round.
     #[derive(Clone, Copy)]
     pub struct State(uint8x16_t, uint8x16_t);
 
@@ -293,14 +294,14 @@ mod arm {
             }
         }
 
-        /// The same of words in memory.
+        /// Makes the same from words in memory.
         #[inline(always)]
         pub fn at(words: &[u64; 2]) -> State {
             // SAFETY: as above; a load of 16 valid bytes.
             unsafe { State(vreinterpretq_u8_u64(vld1q_u64(words.as_ptr())), vdupq_n_u8(0)) }
         }
 
-        /// The same word: see the other one.
+        /// Returns the same word; the x86 form explains the name.
         #[inline(always)]
         pub fn alone(word: u64) -> u64 {
             word
@@ -331,7 +332,7 @@ mod arm {
 #[cfg(not(any(tatcell_sse2, tatcell_aes_arm)))]
 use plain::State;
 
-/// Where no processor can be asked for a round.
+/// For processors without AES.
 #[cfg(not(any(tatcell_sse2, tatcell_aes_arm)))]
 mod plain {
     #[derive(Clone, Copy)]
@@ -374,7 +375,7 @@ mod plain {
 mod tests {
     use super::*;
 
-    /// Keys of every length about a block, and of every alignment.
+    /// Keys of every length around a block, at every alignment.
     #[test]
     fn one_key_alone_hashes_as_among_others() {
         if !is_short() {

@@ -1,4 +1,4 @@
-//! From a key to a 64-bit hash, and from a hash to line and tag.
+//! Maps a key to a 64-bit hash, and a hash to line and tag.
 //!
 //! ```text
 //!  hash   63                32 31            t t-1        0
@@ -9,10 +9,10 @@
 //!  tag       = low t bits, 0 becoming 1
 //! ```
 //!
-//! This mapping is ABI: caller-supplied hashes, shared and saved images depend on it.
+//! This mapping is ABI: caller-supplied hashes, shared images and saved images depend on it.
 //!
-//! A fixed table is a collision oracle, so the hash must be keyed with a secret: with a known hash an attacker fills
-//! the set of a victim. The hash of a network card (Toeplitz RSS) is linear and does not do.
+//! A table shows which keys collide, so the hash must be keyed with a secret: if an attacker knows the hash, he can
+//! fill the set of a victim. The hash of a network card (Toeplitz RSS) is linear, so it is not enough.
 #![forbid(unsafe_code)]
 
 use core::hash::Hasher as _;
@@ -21,20 +21,20 @@ use siphasher::sip::SipHasher13;
 
 use super::aes::{self, AesKeys};
 
-/// How the keys of a table are hashed. The number is stored in the image.
+/// Says how the keys of a table are hashed. The image stores the number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum HashKind {
     /// SipHash-1-3 of the key's bytes under the table's secret seed.
     #[default]
     SipHash13 = 0,
-    /// The caller hashes: only the `_hash` calls work, no seed is needed. Use a keyed hash.
+    /// The caller hashes: only the `_hash` calls work, and no seed is needed. Use a keyed hash.
     Caller = 1,
-    /// Four rounds of AES under keys made from the table's secret seed: a tenth of the time of SipHash where the
-    /// processor has AES, refused elsewhere.
+    /// Four rounds of AES under keys made from the table's secret seed. It takes a tenth of the time of SipHash, and is
+    /// refused if the processor has no AES.
     ///
-    /// For keys of one length, as addresses are. Keys of several lengths that strangers choose may collide without the
-    /// seed where the longer ends in zero bytes, as the empty key and that of one byte 1: use SipHash for them.
+    /// For keys of one length, such as addresses. If strangers choose keys of several lengths, use SipHash: some keys
+    /// of different lengths collide under every seed, such as the empty key and the key of one byte 1.
     Aes = 2,
 }
 
@@ -48,7 +48,7 @@ impl HashKind {
         }
     }
 
-    /// Can this processor compute it? The caller's own hash always can.
+    /// Returns whether this processor can compute the hash. The caller's own hash is always available.
     pub fn is_available(self) -> bool {
         !matches!(self, HashKind::Aes) || aes::available()
     }
@@ -70,7 +70,7 @@ impl Seed {
         }
     }
 
-    /// SipHash-1-3 of `key`.
+    /// Returns SipHash-1-3 of `key`.
     #[inline]
     pub fn hash(&self, key: &[u8]) -> u64 {
         let mut hasher = SipHasher13::new_with_keys(self.k0, self.k1);
@@ -78,7 +78,7 @@ impl Seed {
         hasher.finish()
     }
 
-    /// [`hash`](Seed::hash) of a key by value: a key that is in registers stays there until then.
+    /// Does the same as [`hash`](Seed::hash), for a key by value: a key in registers stays there until the call.
     #[inline(never)]
     fn hash_value<const N: usize>(&self, key: [u8; N]) -> u64 {
         self.hash(&key)
@@ -89,14 +89,14 @@ impl Seed {
         self.hash(key)
     }
 
-    /// Six round keys, each half its own hash.
+    /// Makes six round keys; each half is a hash of its own.
     fn aes_keys(&self) -> AesKeys {
         let half = |i: usize, j: usize| self.hash(&[b'a', b'e', b's', i as u8, j as u8]);
         AesKeys::new(core::array::from_fn(|i| [half(i, 0), half(i, 1)]))
     }
 
-    /// What the image stores so that another process can tell that it has the same seed. One hash of a fixed
-    /// string reveals nothing about the hash of other strings.
+    /// Returns a value that the image stores, so that another process can check that it has the same seed. One hash of
+    /// a fixed string reveals nothing about the hashes of other strings.
     pub fn check_value(&self) -> u64 {
         self.hash(b"tatcell seed check")
     }
@@ -105,7 +105,7 @@ impl Seed {
 /// Why there is no hasher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoHasher {
-    /// This processor cannot compute it.
+    /// This processor cannot compute the hash.
     Unavailable,
     /// A keyed hash needs a seed.
     MissingSeed,
@@ -115,23 +115,23 @@ pub(crate) enum NoHasher {
 #[derive(Clone, Copy)]
 pub(crate) enum Hasher {
     // First, so that one test finds it.
-    /// AES where [`aes::hash16`] and its like may be asked.
+    /// AES on a processor for which [`aes::is_short`] is true.
     Short(AesKeys),
     Aes(AesKeys),
     Sip(Seed, #[allow(dead_code)] Zeros<{ AES_WORDS - 2 }>),
     Caller(#[allow(dead_code)] Zeros<AES_WORDS>),
 }
 
-/// Words of round keys.
+/// The size of the round keys in words.
 const AES_WORDS: usize = size_of::<AesKeys>() / size_of::<u64>();
 
-/// Zeros where another kind has keys. A handle of C is memory of the caller's, who may compare or store all of it: what
-/// has lain on the stack before is not to be in it.
+/// Fills the bytes in which another kind has keys. A handle of C is the caller's memory, and the caller may compare or
+/// store all of it: it must not contain old bytes of the stack.
 #[derive(Clone, Copy)]
 pub(crate) struct Zeros<const N: usize>(#[allow(dead_code)] [u64; N]); // copied, not read
 
 impl Hasher {
-    /// The hasher of a kind, and what the image stores to recognise its seed.
+    /// Makes the hasher of a kind, and the value by which an image recognises its seed.
     pub fn new(kind: HashKind, seed: Option<&[u8; 16]>) -> Result<(Hasher, u64), NoHasher> {
         if !kind.is_available() {
             return Err(NoHasher::Unavailable);
@@ -149,8 +149,8 @@ impl Hasher {
         })
     }
 
-    /// As [`hash`](Hasher::hash) of 4 or 16 bytes, out of line but for the choice: a call more took SipHash 16
-    /// instructions, and saved AES two.
+    /// Does the same as [`hash`](Hasher::hash) for 4 or 16 bytes. Only the hash is out of line: with a further call for
+    /// the choice SipHash took 16 instructions more, and AES two less.
     #[inline(always)]
     pub fn hash_whole<const N: usize>(&self, key: [u8; N]) -> Option<u64> {
         match self {
@@ -160,13 +160,13 @@ impl Hasher {
         }
     }
 
-    /// Hashes a key; None where the caller hashes.
+    /// Hashes a key; returns `None` if the caller hashes.
     #[inline(always)]
     pub fn hash(&self, key: &[u8]) -> Option<u64> {
         match self {
             Hasher::Short(keys) | Hasher::Aes(keys) => Some(aes::hash(keys, key)),
             Hasher::Caller(_) => None,
-            // The usual lengths by value, so that nobody needs the address of the caller's key.
+            // The usual lengths go by value, so that the caller's key need not have an address.
             Hasher::Sip(seed, _) => Some(match (key.first_chunk::<16>(), key.first_chunk::<4>()) {
                 (Some(whole), _) if key.len() == 16 => seed.hash_value(*whole),
                 (_, Some(whole)) if key.len() == 4 => seed.hash_value(*whole),
@@ -176,22 +176,22 @@ impl Hasher {
     }
 }
 
-/// The home line of a hash; below `lines`.
+/// Returns the home line of a hash; below `lines`.
 #[inline(always)]
 pub(crate) const fn home_line(hash: u64, lines: u32) -> usize {
     home_of(hash, lines as u64)
 }
 
-/// As [`home_line`] where the number of lines, below 2^32, is at hand in 64 bits.
+/// Does the same as [`home_line`] for a number of lines that is 64 bits wide; it is below 2^32.
 #[inline(always)]
 pub(crate) const fn home_of(hash: u64, lines: u64) -> usize {
     (((hash >> 32) * lines) >> 32) as usize
 }
 
-/// The hash of a key's second debt in a table, from that of its first. For single calls on the second debt: looks,
-/// charges, resets.
+/// Returns the hash of a key's second debt in a table, from the hash of its first. For single calls on the second debt:
+/// checks, charges, resets.
 ///
-/// Part of the ABI as the hash itself is: the finaliser of SplitMix64, one to one.
+/// This is part of the ABI, as the hash itself is: the finaliser of SplitMix64, which is one to one.
 pub const fn second_hash(hash: u64) -> u64 {
     let z = hash.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);

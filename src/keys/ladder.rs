@@ -1,4 +1,4 @@
-//! Ladders of prefixes: which prefixes of an address have a limit, and how many times that of one address.
+//! Ladders of prefixes: which prefixes of an address have a limit, and how many times the limit of one address that is.
 //!
 //! ```text
 //!           longest first                                                        multiplier
@@ -6,20 +6,20 @@
 //!  IPv6     /128 ----> /64 -----> /56 -----> /48 -----> /32                      1   2    3    4  64
 //! ```
 //!
-//! Lengths and multipliers of the defaults are those of Knot DNS's rate limiting module: a network is more than one
-//! host and less than all of its addresses. An IPv6 host has a /64 of addresses to send from, so the steps there are
+//! The default lengths and multipliers are those of Knot DNS's rate limiting module: a network gets more than one host
+//! and less than all of its addresses. An IPv6 host can send from a /64 of addresses, so the IPv6 multipliers are
 //! small.
 #![forbid(unsafe_code)]
 
-/// Most rungs of a family: as many as links of a chain.
+/// The most rungs of a family: as many as a chain has links.
 pub(crate) const MAX_RUNGS: usize = 8;
 
-/// One prefix length of a ladder.
+/// Describes one prefix length of a ladder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rung {
-    /// Bits of the prefix: 0 (all addresses of the family) to 32 or 128.
+    /// The length of the prefix: 0 (all addresses of the family) to 32 or 128 bits.
     pub bits: u8,
-    /// How many times the limit of one address all addresses of such a prefix have together.
+    /// The limit of all addresses of such a prefix together, as a multiple of the limit of one address.
     pub multiplier: u32,
 }
 
@@ -27,13 +27,13 @@ pub struct Rung {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LadderError {
-    /// A family has no rung, so that its addresses would have no limit, or more than 8.
+    /// A family has more than 8 rungs, or none: then its addresses would have no limit.
     BadCount,
     /// A prefix is longer than an address.
     BadLength,
     /// A multiplier is 0.
     BadMultiplier,
-    /// Lengths do not fall from rung to rung, or a multiplier does: then the longer prefix would never decide.
+    /// A length does not fall from rung to rung, or a multiplier falls: then the longer prefix would never decide.
     BadOrder,
 }
 
@@ -50,7 +50,7 @@ impl core::fmt::Display for LadderError {
 
 impl core::error::Error for LadderError {}
 
-/// The prefix lengths that have limits, for both families, the longest first.
+/// Lists the prefix lengths that have limits, for both families, the longest first.
 ///
 /// ```
 /// use tatcell::{Ladder, LadderError, Rung};
@@ -80,7 +80,7 @@ const fn rung(bits: u8, multiplier: u32) -> Rung {
 const NONE: Rung = rung(0, 0);
 
 impl Ladder {
-    /// IPv4 /32 x1, /24 x32, /20 x256, /18 x768; IPv6 /128 x1, /64 x2, /56 x3, /48 x4, /32 x64.
+    /// The default ladder: IPv4 /32 x1, /24 x32, /20 x256, /18 x768; IPv6 /128 x1, /64 x2, /56 x3, /48 x4, /32 x64.
     pub const DEFAULT: Ladder = Ladder {
         v4: Rungs {
             each: [rung(32, 1), rung(24, 32), rung(20, 256), rung(18, 768), NONE, NONE, NONE, NONE],
@@ -95,18 +95,18 @@ impl Ladder {
     /// Makes a ladder of 1 to 8 rungs for each family.
     ///
     /// # Errors
-    /// [`LadderError`].
+    /// Any [`LadderError`].
     pub fn new(v4: &[Rung], v6: &[Rung]) -> Result<Ladder, LadderError> {
         Ok(Ladder { v4: Rungs::new(v4, 32)?, v6: Rungs::new(v6, 128)? })
     }
 
-    /// The rungs of IPv4, or of IPv6, the longest prefix first.
+    /// Returns the rungs of IPv4 or of IPv6, the longest prefix first.
     pub fn rungs(&self, v4: bool) -> &[Rung] {
         let rungs = if v4 { &self.v4 } else { &self.v6 };
         rungs.each.get(..rungs.count as usize).unwrap_or_else(|| impossible!(&[]))
     }
 
-    /// The largest multiplier of both families.
+    /// Returns the largest multiplier of both families.
     pub(crate) fn widest(&self) -> u32 {
         let both = self.rungs(true).iter().chain(self.rungs(false));
         both.map(|rung| rung.multiplier).max().unwrap_or(1)

@@ -1,4 +1,4 @@
-//! From a key to what a table needs of it: its hash. And from an address to its prefixes, which are keys.
+//! The hash of a key, which a table needs; and the prefixes of an address, which are keys.
 
 pub(crate) mod aes;
 

@@ -1,12 +1,12 @@
-//! The algorithms that a limit can ask for, and what each needs of a word.
+//! The algorithms that a limit can have, and how many bits and how much time each needs in a word.
 #![forbid(unsafe_code)]
 #![warn(clippy::arithmetic_side_effects)]
 
-/// Says by which rule a limit decides.
+/// Names the rule by which a limit decides.
 ///
-/// The calls are the same for all; a limit carries its algorithm, made by one of the constructors of
-/// [`LimitSpec`](crate::LimitSpec). A cell and a table serve one algorithm for life. What an algorithm does not have is
-/// said at the call: a window cannot [reserve](crate::Cell::reserve), for instance.
+/// Every algorithm has the same calls. The constructors of [`LimitSpec`](crate::LimitSpec) choose the algorithm, and
+/// the limit carries it. A cell or a table serves one algorithm for life. If an algorithm lacks an operation, the call
+/// says so: a window cannot [reserve](crate::Cell::reserve), for instance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 #[repr(u8)]
@@ -14,30 +14,30 @@ pub enum Algorithm {
     /// The generic cell rate algorithm: token bucket and leaky bucket in one number. Exact.
     #[default]
     Gcra = 0,
-    /// So many units in a window of time, which starts with its first request, or at fixed times. Exact by its own
-    /// definition; up to twice as many units in a window's length across a border.
+    /// At most so many units in a window of time, which starts with its first request or at fixed times. Exact by its
+    /// own definition; across a border, up to twice as many units within a window's length.
     FixedWindow = 1,
-    /// Two fixed windows, the previous one weighted by how much of it still lies in a window's length. An approximation
-    /// of the sliding log; up to twice as many units in a window's length.
+    /// Two fixed windows; the previous one counts by the share of it that is still in sight. Approximates the sliding
+    /// log; admits fewer than twice as many units within a window's length.
     SlidingCounter = 2,
-    /// A quota at any speed, then one unit after the other at the quota's rate until the client pauses (Finch).
+    /// A quota at any speed, then single units at the quota's rate until the client pauses (Finch).
     QuotaLinear = 3,
     /// A level that halves in every half-life: an exponentially decaying count.
     Decay = 4,
-    /// No limit's: that of tables which hold [overrides](crate::Override) instead of debts.
+    /// Not for limits: the algorithm of tables that hold [overrides](crate::Override) instead of debts.
     Overrides = 5,
 }
 
-/// Bits of what an override is, beside its time.
+/// The bits that an override keeps next to its time.
 pub(crate) const OVERRIDE_BITS: u32 = 2;
 
-/// Bits of a count.
+/// Returns the length of a count in bits.
 pub(crate) const fn bits_of(count: u64) -> u32 {
     u64::BITS.wrapping_sub(count.leading_zeros())
 }
 
 impl Algorithm {
-    /// The algorithm of a number, as `algorithm as u32` gives it.
+    /// Returns the algorithm with this number (`algorithm as u32`).
     pub(crate) const fn of(number: u32) -> Option<Algorithm> {
         match number {
             0 => Some(Algorithm::Gcra),
@@ -50,7 +50,7 @@ impl Algorithm {
         }
     }
 
-    /// Bits that a word holds beside the time, where a key may count up to `most` units.
+    /// Returns the bits that a word keeps next to its time, if a key may count up to `most` units.
     pub(super) const fn aux_bits(self, most: u64) -> u32 {
         let count = bits_of(most);
         match self {
@@ -63,14 +63,14 @@ impl Algorithm {
         }
     }
 
-    /// How far ahead a time may be stored, in units of time, for windows of `window` of them; saturates.
+    /// Returns how far ahead a time may be stored, for windows of `window` units of time; saturates.
     pub(super) const fn horizon(self, window: u64, most: u64) -> u64 {
         match self {
             Algorithm::Gcra => 0,
             Algorithm::FixedWindow | Algorithm::Overrides => window.saturating_add(1),
             Algorithm::SlidingCounter => window.saturating_mul(2).saturating_add(1),
             Algorithm::QuotaLinear => window.saturating_mul(2).saturating_add(2),
-            // From 2^-10 units up to all of them.
+            // A level decays from `most` units to 2^-10 units.
             Algorithm::Decay => window.saturating_mul((bits_of(most) as u64).wrapping_add(11)),
         }
     }

@@ -1,4 +1,4 @@
-//! Which numbers a limit gets at the borders of each rule: the last that fits, and the first that does not.
+//! The numbers of a limit at the borders of each rule: the last that fits, and the first that does not.
 
 #![allow(clippy::arithmetic_side_effects)]
 
@@ -7,7 +7,7 @@ use super::spec::LimitSpec;
 use super::LimitError::{BadHeal, BadResolution, BadSoft, HorizonTooLong, NotRepresentable, TooManyUnits};
 use super::{window, Limit, LimitError};
 
-/// Of a limit that counts: a unit of time is 2^this ticks.
+/// The z of a limit that counts: its unit of time is 2^z ticks.
 fn coarseness(spec: LimitSpec) -> i32 {
     let p = spec.build().unwrap_or_else(|error| panic!("{spec:?}: {error}")).0;
     i32::from(p.shr)
@@ -28,7 +28,7 @@ fn the_debt_of_a_burst_is_below_2_to_the_62() {
     assert_eq!([error(room((1 << 31) - 1)), error(room(1 << 31))], [None, Some(HorizonTooLong)]);
 }
 
-/// A resolution that the caller fixes may use the word up; one that is chosen keeps seven eighths free.
+/// A fixed resolution may use up the word; a chosen one keeps seven eighths of it free.
 #[test]
 fn a_fixed_resolution_spares_one_bit() {
     let spec = LimitSpec::new(1, 1 << 20, 1 << 10).skew(0);
@@ -43,12 +43,12 @@ fn a_fixed_resolution_spares_one_bit() {
 
 #[test]
 fn resolutions_from_minus_63_to_63_are_tried() {
-    // The finest: 2^16 q-units a unit need all 63.
+    // The finest: 2^16 q-units per unit take all 63.
     let fast = LimitSpec::new(1 << 47, 1, 1);
     assert_eq!(fast.build().map(|limit| limit.info().resolution), Ok(63));
     assert_eq!(error(LimitSpec::new(1 << 48, 1, 1)), Some(NotRepresentable));
     assert_eq!([error(fast.resolution(63)), error(fast.resolution(64))], [None, Some(BadResolution)]);
-    // The coarsest is one, in which no horizon fits.
+    // The coarsest is allowed, but no horizon fits it.
     let slow = LimitSpec::new(1, u64::MAX, 1);
     assert_eq!(
         [error(slow.resolution(-63)), error(slow.resolution(-64))],
@@ -91,7 +91,7 @@ fn a_span_of_more_ticks_than_there_are_is_all_of_them() {
 /// Above every lead of a word that lies ahead of its clock, and below those of words that lie behind it.
 #[test]
 fn an_unlimited_limit_reads_half_the_span_as_ahead() {
-    // Made as the program runs, too.
+    // Made at run time too.
     let p = Params::unlimited(core::hint::black_box(Width::CELL64));
     assert_eq!(p, Limit::UNLIMITED.0);
     assert_eq!([p.window_q, p.horizon_q, p.burst_q, p.debt_q], [(1 << 63) - 1; 4]);
@@ -99,7 +99,7 @@ fn an_unlimited_limit_reads_half_the_span_as_ahead() {
 
 // ---- windows --------------------------------------------------------------------------------------------------------
 
-/// The clock of a word that counts enters behind every count of its moment.
+/// The clock of a word that counts lies past every count of its moment.
 #[test]
 fn no_count_of_this_moment_lies_ahead_of_its_clock() {
     let p = LimitSpec::fixed_window(5, 100).resolution(0).build().expect("a limit").0;
@@ -125,7 +125,7 @@ fn a_border_is_exact_where_the_word_lasts_for_1024_windows_or_a_year_of_nanoseco
 
 #[test]
 fn a_window_that_is_too_long_for_its_word_gets_a_coarser_unit() {
-    // Horizon and skew are two windows and a unit, and 2^51 is too much: 2^49 units of 2^11 ticks.
+    // Horizon and skew are two windows and a unit, and 2^51 units are too many: so 2^49 units of 2^11 ticks.
     assert_eq!(coarseness(LimitSpec::fixed_window(4095, 1 << 60)), 11);
     assert_eq!(error(LimitSpec::fixed_window(4095, u64::MAX)), Some(HorizonTooLong));
 }
@@ -134,7 +134,7 @@ fn a_window_that_is_too_long_for_its_word_gets_a_coarser_unit() {
 fn a_half_life_keeps_2_to_the_27_units_or_as_many_as_its_units_ask_for() {
     let z = |units, bits: u32| coarseness(LimitSpec::decay(units, 1 << bits));
     assert_eq!([z(1, 40), z(1, 28), z(1, 27)], [13, 1, 0]);
-    // 2^10 for each unit and each of them.
+    // 2^10 times the square of the units.
     assert_eq!([z(1 << 9, 40), z(1 << 10, 40), z(1 << 15, 40)], [12, 10, 0]);
 }
 
@@ -144,14 +144,14 @@ fn a_decaying_level_has_31_bits() {
     assert_eq!([error(spec((1 << 31) - 1)), error(spec(1 << 31))], [None, Some(TooManyUnits)]);
 }
 
-/// In tables, which keep seven eighths free for rates, windows have three quarters; alone they have half.
+/// In tables a chosen resolution keeps seven eighths free for rates, but three quarters for windows; in cells half.
 #[test]
 fn a_window_spares_two_bits_at_most() {
     let fits = |width, window| {
         let spec = LimitSpec::fixed_window(3, window).skew(0);
         window::at(&spec, width, 0).map(|p| p.horizon_q >> p.shl)
     };
-    // 64 bits of which 2 count: below 2^61 or, with three to spare, below 2^60.
+    // 2 of the 64 bits count: below 2^61 units of time, or 2^60 with more to spare.
     let wide = Width { spare: 3, ..Width::CELL64 };
     let two = Width { spare: 2, ..wide };
     for (width, bits) in [(Width::CELL64, 61), (two, 60), (wide, 60)] {
@@ -160,7 +160,7 @@ fn a_window_spares_two_bits_at_most() {
     }
 }
 
-/// An eighth of the span where that is a year of nanoseconds; else 2^30 ticks.
+/// An eighth of the span if that is a year of nanoseconds; else 2^30 ticks.
 #[test]
 fn the_skew_of_a_window_is_long_where_its_span_is() {
     let skew = |window| LimitSpec::fixed_window(4095, window).build().map(|limit| limit.info().skew);

@@ -1,4 +1,4 @@
-//! What a limit refuses or answers at the ends of its numbers, and what only a forged one asks.
+//! What a limit refuses or answers at the ends of its numbers, and what only a forged one meets.
 
 use std::string::ToString;
 
@@ -89,7 +89,7 @@ fn the_same_numbers_under_another_algorithm_are_that_ones_limit() {
     assert_eq!((other.info().burst, other.info().period), (5, 100));
 }
 
-/// A unit of time of 2^61 ticks for a window of one: too long by more than billionths can say.
+/// A unit of time of 2^61 ticks for a window of one: the error is too large to count in billionths.
 #[test]
 fn a_rounding_beyond_all_numbers_is_the_largest() {
     let limit = LimitSpec::fixed_window(1, 1).skew(0).resolution(-61).build().expect("a limit");

@@ -1,38 +1,38 @@
-//! Why a limit cannot be made.
+//! The reasons why a limit cannot be made.
 
 /// Says why a limit cannot be made.
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LimitError {
-    /// `units` is 0: nothing would ever conform. For no limit use `Limit::UNLIMITED`.
+    /// `units` is 0, so nothing would ever conform. Use `Limit::UNLIMITED` if there is no limit.
     ZeroRate,
     /// `period` is 0 ticks.
     ZeroPeriod,
-    /// `burst` is 0: no request could ever conform.
+    /// `burst` is 0, so no request could ever conform.
     ZeroBurst,
-    /// The rate is too fast for the resolution (less than one q-unit a unit), or burst times emission interval
-    /// does not fit: choose another resolution, a slower clock or a smaller burst.
+    /// The rate is too fast for the resolution (a unit takes less than one q-unit), or the burst times the emission
+    /// interval does not fit: choose another resolution, a slower clock or a smaller burst.
     NotRepresentable,
-    /// Burst, room, delay, debt, penalty and skew together do not fit the word: choose a coarser resolution, a
-    /// slower clock, a smaller allowance or a wider word.
+    /// Burst, room, delay, debt, penalty and skew together do not fit the word: choose a coarser resolution, a slower
+    /// clock, a smaller allowance or a wider word.
     HorizonTooLong,
     /// The resolution is outside -63..=63.
     BadResolution,
     /// The soft threshold is above the burst.
     BadSoft,
-    /// `heal` is for 64-bit cells whose span exceeds a year: in shorter ones it would turn idle keys into debtors.
+    /// `heal` needs a 64-bit cell with a span above a year: in shorter spans it would turn idle keys into debtors.
     BadHeal,
-    /// [`SmallLimit`](crate::SmallLimit) and [`SmallLimit32`](crate::SmallLimit32) have no option but a delay.
+    /// [`SmallLimit`](crate::SmallLimit) and [`SmallLimit32`](crate::SmallLimit32) have no option except a delay.
     NotSmall,
     /// The algorithm does not have this option, or this word does not have the algorithm.
     BadAlgorithm,
     /// The phase of aligned windows is not below the window.
     BadPhase,
-    /// The limit counts more units than the word has bits for beside the time: count in larger units (kilobytes instead
-    /// of bytes), or use fewer tag bits.
+    /// The limit counts more units than the word has bits for next to the time: count in larger units (kilobytes
+    /// instead of bytes), or use fewer tag bits.
     TooManyUnits,
-    /// A duty cycle whose longest transmission is not shorter than the time on, or whose time on is longer than the
+    /// In a duty cycle, the longest transmission is not shorter than the time on, or the time on is longer than the
     /// window.
     BadDuty,
 }

@@ -1,4 +1,4 @@
-//! What a limit came out as: its numbers in ticks and units, and how far its rate is from the one asked for.
+//! The numbers of a validated limit in ticks and units, and how far its rate is from the one asked for.
 #![forbid(unsafe_code)]
 #![warn(clippy::arithmetic_side_effects)]
 
@@ -6,21 +6,21 @@ use super::algorithm::Algorithm;
 use super::params::Params;
 use super::window::window_units;
 
-/// The numbers of a validated limit.
+/// Reports the numbers of a validated limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LimitInfo {
-    /// The rule by which it decides.
+    /// The rule by which the limit decides.
     pub algorithm: Algorithm,
-    /// Bits of the word that count units beside the time; 0 for GCRA and decay.
+    /// The bits of the word that count units next to the time; 0 for GCRA and decay.
     pub count_bits: u32,
-    /// Units per period, as asked for; 0 when unlimited.
+    /// Units per period, as asked for; 0 if unlimited.
     pub units: u64,
-    /// Ticks, as asked for; 0 when unlimited.
+    /// The period in ticks, as asked for; 0 if unlimited.
     pub period: u64,
-    /// Most units at one instant after idle; `u64::MAX` when unlimited.
+    /// The most units that conform at one instant after idle; `u64::MAX` if unlimited.
     pub burst: u64,
-    /// T, the emission interval, in q-units; what counts units in windows has 1 here, but for quota-linear.
+    /// T, the emission interval, in q-units; 1 for limits that count units in windows, except quota-linear.
     pub emission_q: u64,
     /// One q-unit of T is 2^-resolution ticks.
     pub resolution: i32,
@@ -30,8 +30,8 @@ pub struct LimitInfo {
     pub skew: u64,
     /// Ticks after which an untouched word may read as a debt again.
     pub span: u64,
-    /// How much slower the rate is than the one asked for, or how much longer the window, in billionths, rounded up;
-    /// never faster or shorter.
+    /// How much slower the rate is than asked for, or how much longer the window is, in billionths, rounded up. The
+    /// rate is never faster, and the window never shorter.
     pub rate_error_ppb: u64,
     /// Most ticks by which the end of a window comes later than specified, never earlier: one less than the unit of
     /// time. 0 where that is a tick, and for GCRA.
@@ -58,7 +58,7 @@ impl LimitInfo {
     }
 }
 
-/// (T_q - T) / T in billionths, T = period * 2^s / units before it was rounded up.
+/// Returns (T_q - T) / T in billionths, where T = period * 2^s / units before it was rounded up.
 const fn rate_error_ppb(p: &Params) -> u64 {
     let (exact, made) = if p.is_gcra() {
         // period < 2^64 and shl <= 63, so this is below 2^127; T_q * units exceeds it by less than units << shr, which
@@ -70,7 +70,7 @@ const fn rate_error_ppb(p: &Params) -> u64 {
     let over = made.saturating_sub(exact).saturating_mul(1_000_000_000);
     let up = over.saturating_add(exact.saturating_sub(1));
     match up.checked_div(exact) {
-        // A unit of time far longer than the window.
+        // This happens if a unit of time is far longer than the window.
         Some(ppb) if ppb > u64::MAX as u128 => u64::MAX,
         Some(ppb) => ppb as u64,
         None => 0,

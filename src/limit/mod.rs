@@ -1,14 +1,14 @@
 //! Rate limits: units per period of ticks, and a burst, validated once into fixed point.
 //!
-//! All division of the library happens here; a decision only multiplies, adds and compares. Every constructor is
-//! a `const fn`, so a limit can be a `static` and a bad one fails to compile (see [`limit!`](crate::limit!)).
+//! GCRA divides only here and in full answers: its other decisions multiply, add and compare. Every constructor is a
+//! `const fn`, so a limit can be a `static`, and a bad one fails to compile (see [`limit!`](crate::limit!)).
 //!
-//! `burst` is the most units that conform at one instant after idle: with `burst` 5, five requests pass at once.
-//! It is 1 + tau / T in the words of ITU-T I.371. Peers differ by one here: the "burst" knobs of throttled,
-//! redis-cell, Redis and nginx admit one more than they say.
+//! `burst` is the most units that conform at one instant after idle: with `burst` 5, five requests pass at once. In the
+//! words of ITU-T I.371 it is 1 + tau / T. Other limiters count differently: throttled, redis-cell, Redis and nginx
+//! admit one more than their "burst" says.
 //!
-//! The rate is never exceeded: the emission interval is rounded up to a q-unit, so the error is at most 1 / T_q, 15
-//! ppm for 64-bit cells. What cannot be represented is refused, never rounded into something else.
+//! The rate is never exceeded, because the emission interval is rounded up to a q-unit. The error is at most 1 / T_q:
+//! 15 ppm for 64-bit cells. A limit that cannot be represented is refused, never rounded into another one.
 #![forbid(unsafe_code)]
 #![warn(clippy::arithmetic_side_effects)]
 
@@ -47,13 +47,13 @@ macro_rules! limit_type {
         pub struct $name(pub(crate) Params);
 
         impl $name {
-            /// A limit that everything conforms to; nothing is ever charged.
+            /// The limit that every request conforms to; nothing is ever charged.
             pub const UNLIMITED: $name = $name(Params::unlimited($width));
 
-            /// Makes a limit of `units` per `period` ticks and at most `burst` units at one instant after idle.
+            /// Makes a limit of `units` per `period` ticks, and at most `burst` units at one instant after idle.
             ///
             /// # Errors
-            /// [`LimitError`]: zero rate, period or burst, or values the word cannot represent.
+            /// [`LimitError`]: zero rate, period or burst, or values that the word cannot represent.
             pub const fn new(units: u64, period: u64, burst: u64) -> Result<$name, LimitError> {
                 LimitSpec::new(units, period, burst).$build()
             }
@@ -61,7 +61,7 @@ macro_rules! limit_type {
             /// Makes a limit from a rate in units per second and the frequency of the caller's clock.
             ///
             /// # Errors
-            /// As [`new`](Self::new).
+            /// The same as those of [`new`](Self::new).
             pub const fn from_rate(
                 units_per_sec: u64,
                 ticks_per_sec: u64,
@@ -70,36 +70,36 @@ macro_rules! limit_type {
                 $name::new(units_per_sec, ticks_per_sec, burst)
             }
 
-            /// Most units at one instant after idle (`u64::MAX` when unlimited).
+            /// Returns the most units that conform at one instant after idle (`u64::MAX` if unlimited).
             pub const fn burst(&self) -> u64 {
                 self.0.burst
             }
 
-            /// The longest delay of a reservation, in ticks; None under another algorithm than GCRA.
+            /// Returns the longest delay of a reservation, in ticks; `None` for algorithms other than GCRA.
             pub const fn max_delay(&self) -> Option<u64> {
                 self.0.max_delay()
             }
 
-            /// The emission interval as (q-units, resolution): T = q-units * 2^-resolution ticks.
+            /// Returns the emission interval as (q-units, resolution): T = q-units * 2^-resolution ticks.
             pub const fn emission_interval(&self) -> (u64, i32) {
                 self.0.resolution()
             }
 
-            /// Ticks after which an untouched word reads as a debt again for at most H + S ticks: sweep or reset
-            /// idle words at least this often where false denials of returning keys matter. Saturates.
+            /// Returns the ticks after which an untouched word reads as a debt again, for at most H + S ticks;
+            /// saturates. If returning keys must not be refused falsely, sweep or reset idle words at least this often.
             pub const fn span(&self) -> u64 {
                 self.0.span()
             }
 
-            /// Everything about this limit, for reports. Divides.
+            /// Returns everything about this limit, for reports. Divides.
             pub const fn info(&self) -> LimitInfo {
                 LimitInfo::of(&self.0)
             }
 
-            /// The numbers that decide a request, for a program that decides by itself.
+            /// Returns the numbers that decide a request, for a program that decides by itself.
             ///
             /// # Errors
-            /// [`LimitError::BadAlgorithm`]: the limit is not of GCRA, and these numbers are.
+            /// [`LimitError::BadAlgorithm`]: the limit is not of GCRA, to which these numbers belong.
             pub const fn numbers(&self) -> Result<LimitNumbers, LimitError> {
                 LimitNumbers::of(&self.0)
             }
@@ -108,79 +108,79 @@ macro_rules! limit_type {
 }
 
 limit_type! {
-    /// A validated limit for a 64-bit [`Cell`](crate::Cell) or [`ExclusiveCell`](crate::ExclusiveCell).
+    /// Holds a validated limit for a 64-bit [`Cell`](crate::Cell) or [`ExclusiveCell`](crate::ExclusiveCell).
     Limit, Width::CELL64, build
 }
 limit_type! {
-    /// A validated limit for a 32-bit [`Cell32`](crate::Cell32).
+    /// Holds a validated limit for a 32-bit [`Cell32`](crate::Cell32).
     Limit32, Width::CELL32, build32
 }
 
 impl Limit {
-    /// Makes a limit of at most `units` in a window of `window` ticks: see [`LimitSpec::fixed_window`].
+    /// Makes a limit of at most `units` in a window of `window` ticks; see [`LimitSpec::fixed_window`].
     ///
     /// # Errors
-    /// [`LimitError`]: zero units or window, or values the word cannot represent.
+    /// [`LimitError`]: zero units or window, or values that the word cannot represent.
     pub const fn fixed_window(units: u64, window: u64) -> Result<Limit, LimitError> {
         LimitSpec::fixed_window(units, window).build()
     }
 
-    /// Makes a limit of about `units` in any `window` ticks: see [`LimitSpec::sliding_counter`].
+    /// Makes a limit of about `units` in any `window` ticks; see [`LimitSpec::sliding_counter`].
     ///
     /// # Errors
-    /// [`LimitError`]: zero units or window, or values the word cannot represent.
+    /// [`LimitError`]: zero units or window, or values that the word cannot represent.
     pub const fn sliding_counter(units: u64, window: u64) -> Result<Limit, LimitError> {
         LimitSpec::sliding_counter(units, window).build()
     }
 
-    /// Makes a limit of a `quota` in `window` ticks, and of `quota / window` for who uses it up: see
+    /// Makes a limit of `quota` in `window` ticks, and of the rate `quota / window` for keys that use it up; see
     /// [`LimitSpec::quota_linear`].
     ///
     /// # Errors
-    /// [`LimitError`]: zero quota or window, or values the word cannot represent.
+    /// [`LimitError`]: zero quota or window, or values that the word cannot represent.
     pub const fn quota_linear(quota: u64, window: u64) -> Result<Limit, LimitError> {
         LimitSpec::quota_linear(quota, window).build()
     }
 
-    /// Makes a limit of a level that halves in every `half_life` ticks: see [`LimitSpec::decay`].
+    /// Makes a limit on a level that halves in every `half_life` ticks; see [`LimitSpec::decay`].
     ///
     /// # Errors
-    /// [`LimitError`]: zero units or half-life, less than 100 ticks of half-life a unit, or 2^31 units or more.
+    /// [`LimitError`]: zero units or half-life, less than 100 ticks of half-life per unit, or 2^31 units or more.
     pub const fn decay(units: u64, half_life: u64) -> Result<Limit, LimitError> {
         LimitSpec::decay(units, half_life).build()
     }
 }
 
-/// A validated limit in the q-unit of one keyed table; made by [`Table::limit`](crate::Table::limit).
+/// Holds a validated limit in the q-unit of one keyed table; made by [`Table::limit`](crate::Table::limit).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct TableLimit(pub(crate) Params);
 
 impl TableLimit {
-    /// Most units at one instant after idle (`u64::MAX` when unlimited).
+    /// Returns the most units that conform at one instant after idle (`u64::MAX` if unlimited).
     pub const fn burst(&self) -> u64 {
         self.0.burst
     }
 
-    /// The longest delay of a reservation, in ticks; None under another algorithm than GCRA.
+    /// Returns the longest delay of a reservation, in ticks; `None` for algorithms other than GCRA.
     pub const fn max_delay(&self) -> Option<u64> {
         self.0.max_delay()
     }
 
-    /// The emission interval as (q-units, resolution): T = q-units * 2^-resolution ticks.
+    /// Returns the emission interval as (q-units, resolution): T = q-units * 2^-resolution ticks.
     pub const fn emission_interval(&self) -> (u64, i32) {
         self.0.resolution()
     }
 
-    /// Everything about this limit, for reports; skew and span are the table's. Divides.
+    /// Returns everything about this limit, for reports; skew and span are those of the table. Divides.
     pub const fn info(&self) -> LimitInfo {
         LimitInfo::of(&self.0)
     }
 
-    /// The numbers that decide a request, for a program that decides by itself.
+    /// Returns the numbers that decide a request, for a program that decides by itself.
     ///
     /// # Errors
-    /// [`LimitError::BadAlgorithm`]: the limit is not of GCRA, and these numbers are.
+    /// [`LimitError::BadAlgorithm`]: the limit is not of GCRA, to which these numbers belong.
     pub const fn numbers(&self) -> Result<LimitNumbers, LimitError> {
         LimitNumbers::of(&self.0)
     }
@@ -190,7 +190,7 @@ impl LimitSpec {
     /// Validates the limit for a 64-bit cell.
     ///
     /// # Errors
-    /// Every [`LimitError`]; nothing is rounded into a limit that was not asked for.
+    /// Any [`LimitError`]; a limit is never rounded into another one.
     pub const fn build(&self) -> Result<Limit, LimitError> {
         match validate::build(self, Width::CELL64, self.shift) {
             Ok(p) => Ok(Limit(p)),
@@ -201,7 +201,7 @@ impl LimitSpec {
     /// Validates the limit for a 32-bit cell.
     ///
     /// # Errors
-    /// Every [`LimitError`]; horizon and skew together must stay below an eighth of the 32-bit span.
+    /// Any [`LimitError`]; horizon and skew together must stay below an eighth of the 32-bit span.
     pub const fn build32(&self) -> Result<Limit32, LimitError> {
         match validate::build(self, Width::CELL32, self.shift) {
             Ok(p) => Ok(Limit32(p)),

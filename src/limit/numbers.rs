@@ -4,23 +4,23 @@
 use super::error::LimitError;
 use super::params::{Params, FLAG_HEAL, FLAG_SHADOW, FLAG_STRICT};
 
-/// The numbers that decide a request under GCRA, in q-units, for a program that decides by itself (BPF, an FPGA, a
-/// script): a request of a key conforms iff `cost <= burst` and `lead + cost * emission_q <= burst_q`.
+/// Lists the numbers that decide a request under GCRA, in q-units, for a program that decides by itself (BPF, an FPGA,
+/// a script). A request conforms iff `cost <= burst` and `lead + cost * emission_q <= burst_q`.
 ///
-/// The lead is how far the key's TAT lies ahead of `now >> shift_right << shift_left`, and 0 unless that is in
-/// `1..=window_q`. They mean the same in every later version.
+/// The lead is how far the key's TAT lies ahead of `now >> shift_right << shift_left` if that is in `1..=window_q`,
+/// and 0 otherwise. The numbers keep their meaning in every later version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LimitNumbers {
-    /// Bits of the word that hold the TAT.
+    /// The bits of the word that hold the TAT.
     pub bits: u32,
     /// A tick is 2^shift_left q-units.
     pub shift_left: u32,
-    /// A q-unit is 2^shift_right ticks; one of both shifts is 0.
+    /// A q-unit is 2^shift_right ticks; one of the two shifts is 0.
     pub shift_right: u32,
-    /// Permits carry it.
+    /// The epoch, which permits carry.
     pub epoch: u32,
-    /// T, the emission interval; 0 when unlimited: then everything conforms.
+    /// T, the emission interval; 0 if unlimited, and then everything conforms.
     pub emission_q: u64,
     /// The debt of a whole burst.
     pub burst_q: u64,
@@ -28,23 +28,23 @@ pub struct LimitNumbers {
     pub horizon_q: u64,
     /// H + S: a word is live iff 1 <= TAT - now <= this.
     pub window_q: u64,
-    /// A pass above this lead is soft; `u64::MAX` = off.
+    /// A request that passes above this lead is soft; `u64::MAX` = off.
     pub soft_q: u64,
-    /// Most lead that a reservation may build beyond the burst.
+    /// The most lead that a reservation may build beyond the burst.
     pub delay_q: u64,
-    /// Most lead that a charge may build, burst included.
+    /// The most lead that a charge may build, burst included.
     pub debt_q: u64,
-    /// Most lead that a denied request may build, burst included; 0 = denied requests cost nothing.
+    /// The most lead that a denied request may build, burst included; 0 = denied requests cost nothing.
     pub penalty_q: u64,
-    /// Units: the largest cost that can ever conform.
+    /// The largest cost that can ever conform, in units.
     pub burst: u64,
-    /// Units: most elastic room of a call.
+    /// The most elastic room of a call, in units.
     pub room: u64,
-    /// A word that is ahead by more than the window is a full debt of one burst.
+    /// Whether a word that is ahead by more than the window counts as a full debt of one burst.
     pub heal: bool,
-    /// What would have been denied passes, and stores nothing.
+    /// Whether a request that would be denied passes, and stores nothing.
     pub shadow: bool,
-    /// A permit drains from the moment of its charge on.
+    /// Whether a permit drains from the moment of its charge on.
     pub strict_refunds: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The fixed-point form of a limit: what a decision needs, with every division already done.
+//! The fixed-point form of a limit: the numbers that a decision needs, with every division already done.
 //!
 //! ```text
 //! q-unit                  2^-s ticks. s >= 0: finer than the caller's clock; s < 0: coarser, `now` is floored
@@ -9,27 +9,27 @@
 //! window_q                H + S: a word is live iff 1 <= TAT - now <= H + S (mod 2^W)
 //! ```
 //!
-//! Invariants, checked once where they are made (`rate`, `window`): `T_q >= 1`, `D < 2^62`, `H + S < 2^(W-1)`, and
-//! `(H + S)` in ticks fits 64 bits. They are why no sum or product of a decision can overflow.
+//! `rate` and `window` make the parameters and check these invariants once: `T_q >= 1`, `D < 2^62`, `H + S < 2^(W-1)`,
+//! and `(H + S)` in ticks fits 64 bits. So no sum or product of a decision can overflow.
 #![forbid(unsafe_code)]
 #![warn(clippy::arithmetic_side_effects)]
 
 use super::algorithm::Algorithm;
 use crate::time;
 
-/// Says that parameters have this layout of [`Params`], and for what sort of word they are: neither stack garbage nor
-/// the parameters of another library version have it.
+/// Identifies this layout of [`Params`] and the kind of word that they are for. Stack garbage and the parameters of
+/// another library version do not have it.
 ///
 /// ```text
 ///  63           48 47                                   0
-/// [ kind, layout  |  ties of a table, mixed; 0 for cells ]
+/// [ kind, layout  |  mix of four ties; cells: of zeros  ]
 /// ```
 pub(crate) const FINGERPRINT_CELL64: u64 = fingerprint(Kind::Cell64, [0; 4]);
 pub(crate) const FINGERPRINT_CELL32: u64 = fingerprint(Kind::Cell32, [0; 4]);
 /// Counts up whenever [`Params`] changes.
 const PARAMS_LAYOUT: u64 = 3;
 
-/// A sort of word.
+/// The kinds of words.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Cell64 = 1,
@@ -37,20 +37,20 @@ pub(crate) enum Kind {
     Table = 3,
 }
 
-/// The fingerprint of a kind, and for a table of what its limits are tied to.
+/// Returns the fingerprint of a kind; the limits of a table are also tied to four numbers of the table.
 pub(crate) const fn fingerprint(kind: Kind, ties: [u64; 4]) -> u64 {
     let [a, b, c, d] = ties;
     let mixed = mix(mix(mix(mix(0, a), b), c), d);
     (0x7c00 | (kind as u64) << 4 | PARAMS_LAYOUT) << 48 | mixed >> 16
 }
 
-/// Is this a fingerprint of that kind, whatever it is tied to?
+/// Returns whether a fingerprint is of this kind, whatever its ties.
 #[allow(dead_code)] // the C layer asks
 pub(crate) const fn is_of(fingerprint: u64, kind: Kind) -> bool {
     fingerprint >> 48 == self::fingerprint(kind, [0; 4]) >> 48
 }
 
-/// One round: the finaliser of SplitMix64.
+/// One round of mixing: the finaliser of SplitMix64.
 const fn mix(state: u64, word: u64) -> u64 {
     let z = (state ^ word).wrapping_add(0x9e37_79b9_7f4a_7c15);
     let z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -58,78 +58,78 @@ const fn mix(state: u64, word: u64) -> u64 {
     z ^ z >> 31
 }
 
-/// Treat a word that is ahead of `now` by more than H + S as a full debt of one burst.
+/// Treats a word that is ahead of `now` by more than H + S as a full debt of one burst.
 pub(crate) const FLAG_HEAL: u8 = 1;
-/// Pass what would have been denied, and store nothing for it.
+/// Passes a request that would be denied, and stores nothing for it.
 pub(crate) const FLAG_SHADOW: u8 = 2;
-/// Denied requests are charged too.
+/// Charges denied requests too.
 pub(crate) const FLAG_PENALTY: u8 = 4;
-/// A permit drains from the moment of its charge on, whatever debt lay before it.
+/// Lets a permit drain from the moment of its charge on, whatever debt lay before it.
 pub(crate) const FLAG_STRICT: u8 = 8;
-/// Windows start at fixed times.
+/// Starts windows at fixed times.
 pub(crate) const FLAG_ALIGNED: u8 = 16;
-/// Another algorithm than GCRA.
+/// The algorithm is not GCRA.
 pub(crate) const FLAG_COUNTED: u8 = 32;
-/// Any of these keeps a limit off the plain path of a check.
+/// A limit with any of these flags is not for the plain path of a check.
 pub(crate) const FLAGS_NOT_PLAIN: u8 = FLAG_HEAL | FLAG_SHADOW | FLAG_PENALTY;
 
-/// A limit in q-units; for other algorithms than GCRA see also `window`. `repr(C)`: it is stored as it is inside the C
-/// ABI's opaque limit. What a plain decision reads stands in the first 64 bytes.
+/// A limit in q-units; for algorithms other than GCRA see also `window`. `repr(C)`: the C ABI's opaque limit holds this
+/// structure as it is. The fields that a plain decision reads are in the first 64 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub(crate) struct Params {
     /// [`FINGERPRINT_CELL64`], [`FINGERPRINT_CELL32`] or the fingerprint of a table; zeroed memory has none of them.
     pub fingerprint: u64,
-    /// T_q; 0 only when unlimited. Limits that count units in windows have 1, and quota-linear w: its T, in
-    /// parts of a unit of time, as many as the quota.
+    /// T_q; 0 only if unlimited. 1 for limits that count units in windows; quota-linear: w, which is T in parts of a
+    /// unit of time, `quota` of them.
     pub t_q: u64,
-    /// D = burst * T_q: the debt of a whole burst; what a window may count.
+    /// D = burst * T_q: the debt of a whole burst, or the most that a window may count.
     pub burst_q: u64,
-    /// Largest cost that [`plain`](crate::algorithms::gcra::plain) decides: B, or 0 where an option needs more than
-    /// that.
+    /// The largest cost that [`plain`](crate::algorithms::gcra::plain) decides: B, or 0 if the limit has an option that
+    /// `plain` does not know.
     pub plain: u64,
     /// H + S.
     pub window_q: u64,
     /// H.
     pub horizon_q: u64,
-    /// Conforming above this lead is soft; `u64::MAX` = off.
+    /// A request that conforms above this lead is soft; `u64::MAX` = off.
     pub soft_q: u64,
-    /// Given by the caller; permits carry it.
+    /// The caller's number, which permits carry.
     pub epoch: u32,
-    /// s when positive.
+    /// s if positive, else 0.
     pub shl: u8,
-    /// -s when positive.
+    /// -s if positive, else 0.
     pub shr: u8,
     pub flags: u8,
-    /// W: bits of the word that hold the TAT.
+    /// W: the bits of the word that hold the TAT.
     pub bits: u8,
     /// B, in units.
     pub burst: u64,
-    /// What one algorithm alone has: see [`delay_q`](Params::delay_q), [`penalty_q`](Params::penalty_q),
+    /// Numbers of one algorithm only: see [`delay_q`](Params::delay_q), [`penalty_q`](Params::penalty_q),
     /// [`phase`](Params::phase), [`half_life`](Params::half_life), [`reciprocal`](Params::reciprocal).
     pub extra: [u64; 2],
-    /// Most lead that `charge` may build, burst included.
+    /// The most lead that `charge` may build, burst included.
     pub debt_q: u64,
-    /// Most elastic room of a call, in units.
+    /// The most elastic room of a call, in units.
     pub room: u64,
-    /// What the limit was made from: units per period ticks.
+    /// The rate that the limit was made from: `units` per `period` ticks.
     pub units: u64,
     pub period: u64,
     /// An [`Algorithm`]; a limit from C may hold any byte.
     pub algorithm: u8,
     pub reserved: [u8; 3],
-    /// Aligned windows in a table: by so many units of time clocks may differ.
+    /// Aligned windows in a table: the units of time by which clocks may differ.
     pub guard: u32,
 }
 
-/// How the resolution is chosen when the caller does not give one.
+/// How to choose a resolution if the caller gives none.
 #[derive(Clone, Copy)]
 pub(crate) struct Width {
-    /// W: bits of the word that hold the TAT.
+    /// W: the bits of the word that hold the TAT.
     pub bits: u32,
     /// T_q is at least 2^this.
     pub precision: u32,
-    /// H + S < 2^(bits - this) for a resolution chosen here; 3 keeps seven eighths of the span free of phantoms.
+    /// H + S < 2^(bits - this) for a resolution chosen here; 3 keeps seven eighths of the span free of false debts.
     pub spare: u32,
     pub fingerprint: u64,
 }
@@ -137,14 +137,14 @@ pub(crate) struct Width {
 impl Width {
     /// A whole 64-bit word: 15.3 ppm.
     pub const CELL64: Width = Width { bits: 64, precision: 16, spare: 1, fingerprint: FINGERPRINT_CELL64 };
-    /// A whole 32-bit word: 0.1 %, or no error at all where the emission interval is a whole number of ticks.
+    /// A whole 32-bit word: 0.1 %, or no error at all if the emission interval is a whole number of ticks.
     pub const CELL32: Width = Width { bits: 32, precision: 10, spare: 3, fingerprint: FINGERPRINT_CELL32 };
 }
 
 impl Params {
-    /// A limit that everything conforms to.
+    /// Makes a limit that everything conforms to.
     pub const fn unlimited(width: Width) -> Params {
-        // Above every lead that any word can show, so that whatever is in the word conforms.
+        // Above every lead that a word can show, so that every word conforms.
         let far = u64::MAX >> 1;
         Params {
             t_q: 0,
@@ -171,7 +171,7 @@ impl Params {
         }
     }
 
-    /// Which algorithm; what no limit of ours says is read as GCRA.
+    /// Returns the algorithm. A byte that no valid limit has reads as GCRA.
     pub const fn algorithm(&self) -> Algorithm {
         match Algorithm::of(self.algorithm as u32) {
             Some(algorithm) => algorithm,
@@ -179,20 +179,20 @@ impl Params {
         }
     }
 
-    /// Does it decide by GCRA?
+    /// Returns whether the limit decides by GCRA.
     #[inline(always)]
     pub const fn is_gcra(&self) -> bool {
         !self.has(FLAG_COUNTED)
     }
 
-    /// GCRA: most lead that `reserve` may build beyond the burst.
+    /// GCRA: returns the most lead that `reserve` may build beyond the burst.
     #[inline(always)]
     pub const fn delay_q(&self) -> u64 {
         let [delay, _] = self.extra;
         delay
     }
 
-    /// The longest delay of a reservation, in ticks rounded up; None where there are none.
+    /// Returns the longest delay of a reservation, in ticks, rounded up; `None` if there are no reservations.
     pub const fn max_delay(&self) -> Option<u64> {
         if self.is_gcra() {
             Some(self.ticks_up(self.delay_q(), 0))
@@ -201,36 +201,36 @@ impl Params {
         }
     }
 
-    /// GCRA: most lead that a denied request may build, burst included; 0 = denied requests cost nothing.
+    /// GCRA: returns the most lead that a denied request may build, burst included; 0 = denied requests cost nothing.
     #[inline(always)]
     pub const fn penalty_q(&self) -> u64 {
         let [_, penalty] = self.extra;
         penalty
     }
 
-    /// Aligned windows: the tick at which one of them starts, below the period.
+    /// Aligned windows: returns the tick at which the first of them starts, below the period.
     #[inline(always)]
     pub const fn phase(&self) -> u64 {
         let [phase, _] = self.extra;
         phase
     }
 
-    /// Decay: the half-life, in units of time.
+    /// Decay: returns the half-life, in units of time.
     #[inline(always)]
     pub const fn half_life(&self) -> u64 {
         let [half_life, _] = self.extra;
         half_life
     }
 
-    /// The largest number r with r * period < 2^64 (quota-linear: r * quota), for remainders without a division. Decay:
-    /// 2^(62 + bits of the half-life) / half-life, rounded up.
+    /// Returns the largest number r with r * period < 2^64 (quota-linear: r * quota), for remainders without a division.
+    /// Decay: 2^(62 + bits of the half-life) / half-life, rounded up.
     #[inline(always)]
     pub const fn reciprocal(&self) -> u64 {
         let [_, reciprocal] = self.extra;
         reciprocal
     }
 
-    /// What a word counts beside its time: all its bits set. 0 for GCRA, whatever its resolution.
+    /// Returns the mask of the count that a word keeps below its time; 0 for GCRA at any resolution.
     #[inline(always)]
     pub const fn aux_mask(&self) -> u64 {
         if self.is_gcra() {
@@ -240,50 +240,50 @@ impl Params {
         }
     }
 
-    /// As [`now_q`](Params::now_q) for words of any algorithm: after every count that a word of this moment can hold.
+    /// Converts the clock like [`now_q`](Params::now_q), but past every count that a word of this moment can hold.
     #[inline(always)]
     pub const fn clock_q(&self, now: u64) -> u64 {
         self.now_q(now) | self.aux_mask()
     }
 
-    /// Is a q-unit a tick? GCRA only.
+    /// Returns whether a q-unit is one tick. GCRA only.
     #[inline(always)]
     #[allow(dead_code)] // the C layer asks
     pub const fn is_whole(&self) -> bool {
         time::is_whole(self.shl, self.shr)
     }
 
-    /// The caller's clock in q-units, mod 2^64.
+    /// Converts the caller's clock to q-units, mod 2^64.
     #[inline(always)]
     pub const fn now_q(&self, now: u64) -> u64 {
         time::now_q(now, self.shl, self.shr)
     }
 
-    /// The q-units from `now` until tick `from`, rounded up; 0 where that has passed.
+    /// Returns the q-units from `now` until tick `from`, rounded up; 0 if that has passed.
     #[inline(always)]
     pub const fn q_until(&self, now: u64, from: u64) -> u64 {
         if from <= now {
             return 0;
         }
-        // Of a coarse q-unit, the part that has passed at now counts again.
+        // The wait counts from the start of a coarse q-unit, so add the part of it that has passed.
         let passed = now & 1u64.wrapping_shl(self.shr as u32).wrapping_sub(1);
         let ticks = from.wrapping_sub(now).saturating_add(passed);
         time::ticks_to_q_up(ticks, self.shl as u32, self.shr as u32)
     }
 
-    /// Ticks after `now` until `q` more q-units have passed: rounded up, exact against the caller's own tick.
+    /// Returns the ticks after `now` until `q` more q-units have passed, rounded up to the caller's own tick.
     #[inline(always)]
     pub const fn ticks_up(&self, q: u64, now: u64) -> u64 {
         time::ticks_up(q, now, self.shl, self.shr)
     }
 
-    /// Says whether the given option flag is set.
+    /// Returns whether the given option flag is set.
     #[inline(always)]
     pub const fn has(&self, flag: u8) -> bool {
         self.flags & flag != 0
     }
 
-    /// 2^bits - H - S q-units, in ticks, rounded down.
+    /// Returns 2^bits - H - S q-units, in ticks, rounded down.
     pub const fn span(&self) -> u64 {
         let q = (1u128 << self.bits).wrapping_sub(self.window_q as u128);
         let ticks = (q >> self.shl) << self.shr;
@@ -294,11 +294,11 @@ impl Params {
         }
     }
 
-    /// The emission interval, rounded up, and the resolution, for reports: (q-units, s).
+    /// Returns the emission interval, rounded up, and the resolution, for reports: (q-units, s).
     pub const fn resolution(&self) -> (u64, i32) {
         let (t_q, shl) = match self.algorithm() {
             Algorithm::Gcra => (self.t_q, self.shl as i32),
-            // As many bits behind the point as the word has for the fraction of a time; the mode takes the other.
+            // All aux bits but one, the mode, are a fraction of time.
             Algorithm::QuotaLinear => {
                 let bits = (self.shl as u32).wrapping_sub(1);
                 let fine = (self.t_q as u128).wrapping_shl(bits);

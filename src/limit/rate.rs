@@ -1,6 +1,6 @@
 //! The fixed-point form of limits with a rate and a burst: GCRA.
 //!
-//! All that `params` draws is chosen here: the resolution s, T_q, H and S, in this order.
+//! This file chooses the numbers that `params` draws, in this order: the resolution s, T_q, H and S.
 #![forbid(unsafe_code)]
 #![warn(clippy::arithmetic_side_effects)]
 
@@ -10,18 +10,18 @@ use super::params::{Params, Width, FLAGS_NOT_PLAIN, FLAG_HEAL, FLAG_PENALTY, FLA
 use super::spec::LimitSpec;
 use crate::time::{ceil_div, max, ticks_to_q_down, ticks_to_q_up};
 
-/// Up to this resolution the span of a 64-bit word exceeds a year of nanoseconds: 2^55 ns are 417 days.
+/// Up to this resolution a 64-bit word spans more than a year of nanoseconds: 2^55 ns are 417 days.
 const LONG_SPAN_SHL: u32 = 9;
 
-/// T_q for a resolution, or 0 where it is below one q-unit or does not fit 64 bits.
+/// Returns T_q for a resolution, or 0 if it is below one q-unit or does not fit 62 bits.
 const fn emission_q(units: u64, period: u64, shift: i32) -> u64 {
-    // Both shifts stay below 2^127: a u64 moved by at most 63.
+    // Both stay below 2^127: a u64 shifted by at most 63.
     let (num, den) = if shift >= 0 {
         ((period as u128) << (shift as u32), units as u128)
     } else {
         (period as u128, (units as u128) << shift.unsigned_abs())
     };
-    // T_q < 1 is a rate that this resolution cannot tell from "one unit a q-unit": refuse it, do not round it up.
+    // T_q < 1 is a rate that this resolution cannot tell from "one unit per q-unit": refuse it, do not round it up.
     if num < den {
         return 0;
     }
@@ -33,7 +33,7 @@ const fn emission_q(units: u64, period: u64, shift: i32) -> u64 {
     }
 }
 
-/// `amount * t_q`, or `u64::MAX` where it does not fit 62 bits.
+/// Returns `amount * t_q`, or `u64::MAX` if it does not fit 62 bits.
 const fn times(amount: u64, t_q: u64) -> u64 {
     match amount.checked_mul(t_q) {
         Some(v) if v < 1 << 62 => v,
@@ -41,13 +41,13 @@ const fn times(amount: u64, t_q: u64) -> u64 {
     }
 }
 
-/// Validates a specification for a word of `width`; `shift` None = chosen here.
+/// Validates a specification for a word of `width`. If `shift` is `None`, chooses the resolution.
 pub(crate) const fn build(spec: &LimitSpec, width: Width, shift: Option<i8>) -> Result<Params, LimitError> {
     if let Some(s) = shift {
-        // The caller knows the idle times: only what decoding itself needs is refused.
+        // A caller who fixes the resolution knows how long keys are idle: refuse only what decoding cannot handle.
         return at(spec, Width { spare: 1, ..width }, s as i32);
     }
-    // The coarsest resolution that is precise enough, and no coarser than the caller's clock if that fits.
+    // The coarsest resolution that is precise enough; for 64 bits none coarser than the caller's clock.
     let mut low = if width.bits == 64 { 0i32 } else { -63 };
     while low <= 63 && emission_q(spec.units, spec.period, low) < 1 << width.precision {
         low = low.wrapping_add(1);
@@ -61,7 +61,7 @@ pub(crate) const fn build(spec: &LimitSpec, width: Width, shift: Option<i8>) -> 
     if low >= 0 {
         return at(spec, width, low);
     }
-    // Precise enough with a coarser clock: come as close to the caller's tick as the word allows.
+    // A coarser clock would be precise enough: choose the resolution nearest to the caller's tick that the word allows.
     let mut s = 0i32;
     let mut result = at(spec, width, s);
     while result.is_err() && s > low {
@@ -106,7 +106,7 @@ pub(crate) const fn at(spec: &LimitSpec, width: Width, shift: i32) -> Result<Par
     if window >= 1 << (width.bits.wrapping_sub(width.spare)) || window << shr >= 1 << 63 {
         return Err(LimitError::HorizonTooLong);
     }
-    // A tick must not go beyond the span: a word whose clock stands still, mod 2^W, would never drain.
+    // One tick must fit into the span next to H + S: a clock that stands still mod 2^W would never drain a word.
     if window.wrapping_add(1 << shl) > 1 << width.bits {
         return Err(LimitError::HorizonTooLong);
     }
@@ -151,14 +151,14 @@ pub(crate) const fn at(spec: &LimitSpec, width: Width, shift: i32) -> Result<Par
     })
 }
 
-/// Default S: an eighth of the span where that exceeds a year of nanosecond ticks; otherwise a 64th of it, at most
-/// 2^30 ticks (about a second of nanoseconds), and at least H.
+/// Returns the default S: an eighth of the span if that exceeds a year of nanosecond ticks; otherwise a 64th of it, at
+/// most 2^30 ticks (about a second of nanoseconds), and at least H.
 ///
-/// A reading older than S finds a word expired and mints a burst. A thread that is stopped between its clock and the
-/// call, a cached and a coarse clock are the normal case, so S does not follow the burst of a fast limit down to
-/// microseconds. Nor is it longer than it needs to be: sweeps wait for it, and H + S is how long a false debt can last.
+/// A clock reading older than S finds a word expired and grants a new burst. Threads stop between their clock and the
+/// call, and clocks are cached or coarse: that is the normal case. So S does not shrink with the burst of a fast limit
+/// to microseconds. Nor is it longer than needed: sweeps wait for S, and a false debt can last H + S.
 pub(crate) const fn default_skew(bits: u32, shl: u32, shr: u32, horizon_q: u64) -> u64 {
-    // Coarser than a tick: an eighth of the span of the caller's clock.
+    // If a q-unit is coarser than a tick, this is an eighth of the span of the caller's clock.
     if bits == 64 && shl <= LONG_SPAN_SHL {
         return (1u64 << 61).wrapping_shr(shr);
     }

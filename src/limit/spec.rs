@@ -9,8 +9,8 @@ use super::error::LimitError;
 
 /// Describes a limit with all its options, before it is validated for a word.
 ///
-/// The plain limit is [`Limit::new`](crate::Limit::new); this is for the rest. Each option that needs room above the
-/// burst (elastic room, delay, debt, penalty) lengthens the horizon H of the limit by the largest of them.
+/// For a limit without options [`Limit::new`](crate::Limit::new) is shorter. Elastic room, delay, debt and penalty need
+/// space above the burst: the largest of them lengthens the horizon H of the limit.
 ///
 /// ```
 /// use tatcell::LimitSpec;
@@ -39,7 +39,7 @@ pub struct LimitSpec {
 }
 
 impl LimitSpec {
-    /// Starts a specification: `units` per `period` ticks, at most `burst` units at one instant after idle.
+    /// Starts a specification: `units` per `period` ticks, and at most `burst` units at one instant after idle.
     pub const fn new(units: u64, period: u64, burst: u64) -> LimitSpec {
         LimitSpec {
             units,
@@ -91,47 +91,47 @@ impl LimitSpec {
         self
     }
 
-    /// Starts a token bucket: `tokens` flow in per `period` ticks, and it holds `capacity` of them. It starts full.
+    /// Starts a token bucket: it holds `capacity` tokens, and `tokens` flow in per `period` ticks. It starts full.
     ///
-    /// The same limit as [`new`](Self::new) under its other name: GCRA, a token bucket and a leaky bucket as a meter
-    /// give equal answers to every request ([`Decision::tokens`](crate::Decision::tokens)).
+    /// This is the same limit as [`new`](Self::new): GCRA, a token bucket and a leaky bucket as a meter give the same
+    /// answer to every request ([`Decision::tokens`](crate::Decision::tokens)).
     pub const fn token_bucket(tokens: u64, period: u64, capacity: u64) -> LimitSpec {
         LimitSpec::new(tokens, period, capacity)
     }
 
-    /// Starts a leaky bucket as a meter: `units` leak out per `period` ticks, and it is `depth` units deep. It starts
+    /// Starts a leaky bucket as a meter: it is `depth` units deep, and `units` leak out per `period` ticks. It starts
     /// empty.
     ///
-    /// The same limit as [`new`](Self::new) under its other name: see [`token_bucket`](Self::token_bucket) and
+    /// This is the same limit as [`new`](Self::new): see [`token_bucket`](Self::token_bucket) and
     /// [`Decision::level`](crate::Decision::level). The leaky bucket as a queue is
     /// [`Cell::reserve`](crate::Cell::reserve).
     pub const fn leaky_bucket(units: u64, period: u64, depth: u64) -> LimitSpec {
         LimitSpec::new(units, period, depth)
     }
 
-    /// Starts a fixed window: at most `units` in `window` ticks, which start with the first request after the last
-    /// window ended ([`aligned`](Self::aligned): at fixed times).
+    /// Starts a fixed window: at most `units` in `window` ticks. The first request after the last window has ended
+    /// starts the next ([`aligned`](Self::aligned) windows start at fixed times).
     ///
-    /// Up to `2 * units` may pass in a window's length: all of one window at its end, all of the next at its start.
+    /// Up to `2 * units` may pass within a window's length: all of one window at its end, all of the next at its start.
     /// GCRA with the same units, period and burst has the same bound and no borders.
     ///
-    /// The window ends on a whole unit of time of the resolution, so it is longer than asked for by less than one. For
-    /// 64-bit cells and tables. Has soft, room and debt; no delay, penalty or heal.
+    /// The window ends on a whole unit of time of the resolution, so it may be longer than asked for by less than one
+    /// unit. For 64-bit cells and tables. Options: soft, room and debt; no delay, penalty or heal.
     pub const fn fixed_window(units: u64, window: u64) -> LimitSpec {
         LimitSpec { algorithm: Algorithm::FixedWindow, ..LimitSpec::new(units, window, units) }
     }
 
-    /// Starts a sliding window counter: about `units` in any `window` ticks, from the counts of two windows, of which
-    /// the previous one weighs as much as is still in sight.
+    /// Starts a sliding window counter: about `units` in any `window` ticks. It counts two windows; the previous one
+    /// weighs as much as the share of it that is still in sight.
     ///
-    /// An approximation: up to `2 * units - 1` may pass in a window's length where they come in bursts, and a request
-    /// may be refused that a log of all stamps would pass. The windows follow each other from a key's first request on.
-    /// GCRA with the same units, period and burst has the same bound, is exact by its own definition and has more bits
-    /// for its time.
+    /// This is an approximation. If requests come in bursts, up to `2 * units - 1` may pass within a window's length;
+    /// and a request may be refused that a log of all stamps would pass. Windows follow each other from a key's first
+    /// request on. GCRA with the same units, period and burst has the same bound, is exact by its own definition and
+    /// has more bits for its time.
     ///
-    /// The window is rounded up to a whole unit of time of the resolution. A refund gives back to the current window
-    /// alone. For 64-bit cells and tables; the bits of the window in units of time and of the largest count are at
-    /// most 62 together. Has soft, room and debt (which lasts two windows at most); no delay, penalty or heal.
+    /// The window is rounded up to a whole unit of time of the resolution. A refund gives back only to the current
+    /// window. For 64-bit cells and tables; the window in units of time and the largest count have at most 62 bits
+    /// together. Options: soft, room and debt (which lasts two windows at most); no delay, penalty or heal.
     ///
     /// ```
     /// use tatcell::{Cell, LimitSpec};
@@ -145,18 +145,18 @@ impl LimitSpec {
         LimitSpec { algorithm: Algorithm::SlidingCounter, ..LimitSpec::new(units, window, units) }
     }
 
-    /// Starts a quota-linear limit: a `quota` at any speed in `window` ticks, which start with the first request; a key
-    /// that uses it up before their end gets one unit after the other at `quota / window` from their end on, until it
-    /// has paused for long enough to have the whole quota again.
+    /// Starts a quota-linear limit: a key may use `quota` at any speed in `window` ticks from its first request on. A
+    /// key that uses it up earlier then gets single units at the rate `quota / window`, from the end of the window on.
+    /// Once the key has paused for long enough, it has the whole quota again.
     ///
     /// So a greedy key gets exactly the quota in its first window, where a bucket of that size gives it up to twice as
-    /// much, and does not come in bursts afterwards. Up to `2 * quota` may pass in a window's length all the same, by
-    /// a key that stops just short of its quota. A request of the whole quota that starts a window does not count as
-    /// using it up: such a key gets the next one at its end. With a quota of 1 every request is of this sort.
+    /// much, and it sends no bursts afterwards. A key that stops just short of its quota may still get up to
+    /// `2 * quota` within a window's length. A single request of the whole quota that starts a window does not count as
+    /// using it up: such a key gets the next quota at its end. With a quota of 1 every request is of this sort.
     ///
-    /// Time is counted in units of the resolution, the window is rounded up to whole ones, and 1 / rate to a 2^-b part
-    /// of one, b being the bits of the quota: never faster than asked for. A refund gives back to a window whose quota
-    /// is not used up. For 64-bit cells and tables. Has soft; no room, delay, debt, penalty or heal.
+    /// The window is rounded up to whole units of time of the resolution, and 1 / rate to a 2^-b part of one, where b
+    /// is the bits of the quota: never faster than asked for. A refund gives back only to a window whose quota is not
+    /// used up. For 64-bit cells and tables. Option: soft; no room, delay, debt, penalty or heal.
     ///
     /// ```
     /// use tatcell::{Cell, LimitSpec};
@@ -171,19 +171,19 @@ impl LimitSpec {
         LimitSpec { algorithm: Algorithm::QuotaLinear, ..LimitSpec::new(quota, window, quota) }
     }
 
-    /// Starts a decaying level: every request adds its cost to a level that halves in every `half_life` ticks, and
-    /// conforms iff the level is then at most `units`.
+    /// Starts a decaying level, which halves in every `half_life` ticks. A request conforms iff the level plus its cost
+    /// is at most `units`, and then adds its cost to the level.
     ///
-    /// The exponentially weighted count: recent requests weigh fully, those of a half-life ago half. After idle `units`
-    /// pass at one instant; a client that takes what it is given then gets `units * ln 2 / half_life`, so for a rate r
-    /// and a burst b take `units = b` and `half_life = 0.69 * b / r`. From empty to nearly full again is a matter of a
-    /// few half-lives, and full to the last unit it is when the level has fallen below 2^-10 units: 10 half-lives after
-    /// a single unit. Take at least 10 units; a limit of 1 passes one request in 10 half-lives.
+    /// This is an exponentially weighted count: a request of a half-life ago counts half. After idle `units` pass at
+    /// one instant; a client that never pauses then gets `units * ln 2 / half_life`. So for a rate r and a burst b
+    /// choose `units = b` and `half_life = 0.69 * b / r`. A client that has used all gets most of it back in a few
+    /// half-lives, and the last unit when the level has fallen below 2^-10 units: 10 half-lives after a single unit.
+    /// Choose at least 10 units; a limit of 1 passes one request in 10 half-lives.
     ///
-    /// Never above the exact level (but for 2^-10 units that are forgotten); at worst a client that never pauses gets
-    /// `units / half_life` too little, the half-life in units of time: of those it must have 100 for each unit, so
-    /// that is below 1 %. For 64-bit cells and tables, up to 2^31 - 1 units, debt and room included. Has soft, room and
-    /// debt; no delay, penalty or heal. A refund gives back what has not decayed of the charge.
+    /// The limit never admits more than the exact level would, except for the 2^-10 units that are forgotten. A client
+    /// that never pauses gets at most a share of `units / half_life` too little. A half-life must have at least 100
+    /// units of time per unit, so that is below 1 %. For 64-bit cells and tables, up to 2^31 - 1 units, debt and room
+    /// included. Options: soft, room and debt; no delay, penalty or heal. A refund gives back what has not decayed.
     ///
     /// ```
     /// use tatcell::{Cell, LimitSpec};
@@ -199,21 +199,21 @@ impl LimitSpec {
         LimitSpec { algorithm: Algorithm::Decay, ..LimitSpec::new(units, half_life, units) }
     }
 
-    /// The same numbers under another algorithm; the constructors above say what they mean there.
+    /// Returns the same numbers for another algorithm; the constructors above say what they mean there.
     #[allow(dead_code)] // the C layer asks
     pub(crate) const fn algorithm(mut self, algorithm: Algorithm) -> Self {
         self.algorithm = algorithm;
         self
     }
 
-    /// Lets fixed windows start at `phase`, `phase + window`, `phase + 2 * window` ticks and so on, for all keys alike:
-    /// with a clock that counts from midnight and a phase of 0, on the hour. `phase` is below the window.
+    /// Makes fixed windows start at `phase`, `phase + window`, `phase + 2 * window` ticks and so on, for all keys: with
+    /// a clock from midnight and a phase of 0, on the hour. `phase` is below the window.
     pub const fn aligned(mut self, phase: u64) -> Self {
         self.phase = Some(phase);
         self
     }
 
-    /// Flags conforming decisions whose debt is above this many units ([`Decision::SOFT`](crate::Decision::SOFT)).
+    /// Flags requests that conform with a debt above this many units ([`Decision::SOFT`](crate::Decision::SOFT)).
     pub const fn soft(mut self, units: u64) -> Self {
         self.soft = units;
         self
@@ -225,7 +225,7 @@ impl LimitSpec {
         self
     }
 
-    /// Lets `reserve` promise departures up to this many ticks away.
+    /// Lets `reserve` promise departures up to this many ticks ahead.
     pub const fn max_delay(mut self, ticks: u64) -> Self {
         self.max_delay = ticks;
         self
@@ -239,8 +239,8 @@ impl LimitSpec {
 
     /// Charges denied requests too, until the debt is this many units above the burst.
     ///
-    /// The floor keeps one client from locking itself out for ever. With 1 and unit costs this is the penalty of
-    /// Finch's linear limiter: at most one cost beyond full.
+    /// That cap keeps a client from locking itself out for ever. With 1 and unit costs this is the penalty of Finch's
+    /// linear limiter: at most one cost beyond full.
     pub const fn penalty(mut self, units: u64) -> Self {
         self.penalty = units;
         self
@@ -248,60 +248,60 @@ impl LimitSpec {
 
     /// Tolerates a clock that steps back by up to this many ticks. A longer step forgives the debt of the word.
     ///
-    /// A thread that is stopped between reading its clock and calling counts as such a step, and so does a coarse or
-    /// cached clock beside a fine one. Default: an eighth of the span where that exceeds a year of nanoseconds;
-    /// otherwise a 64th of the span, at most 2^30 ticks, and at least the horizon.
+    /// A thread that stops between reading its clock and the call counts as such a step, and so does a coarse or cached
+    /// clock next to a fine one. Default: an eighth of the span if that exceeds a year of nanoseconds; otherwise a 64th
+    /// of the span, at most 2^30 ticks, and at least the horizon.
     pub const fn skew(mut self, ticks: u64) -> Self {
         self.skew = Some(ticks);
         self
     }
 
-    /// Fixes the resolution: one q-unit is `2^-shift` ticks; negative is coarser than the clock.
+    /// Fixes the resolution: one q-unit is `2^-shift` ticks, so a negative `shift` is coarser than the clock.
     ///
-    /// Limits that are exchanged for one another under traffic must have the same resolution. With a negative one the
-    /// caller's clock itself must not wrap: 64 bits of nanoseconds last 584 years.
+    /// Limits that replace one another under traffic must have the same resolution. With a negative one the caller's
+    /// clock itself must not wrap: 64 bits of nanoseconds last 584 years.
     pub const fn resolution(mut self, shift: i8) -> Self {
         self.shift = Some(shift);
         self
     }
 
-    /// Marks permits with this number; a refund of another epoch credits nothing.
+    /// Marks permits with this number; a permit of another epoch credits nothing.
     pub const fn epoch(mut self, epoch: u32) -> Self {
         self.epoch = epoch;
         self
     }
 
-    /// Treats a word that is impossibly far ahead of `now` (the clock was stepped back by more than the skew) as a
-    /// full debt of one burst instead of forgiving it.
+    /// Treats a word that is impossibly far ahead of `now` (the clock stepped back by more than the skew) as a full
+    /// debt of one burst instead of forgiving it.
     ///
-    /// 64-bit cells with a resolution of at most 9 only, whose span exceeds a year of nanoseconds. The resolution
-    /// chosen for a fast limit is finer (22 for 50e9 a second in nanoseconds), and then this is
-    /// [`BadHeal`](crate::LimitError::BadHeal): fix a coarser one with [`resolution`](Self::resolution), at the price
-    /// of precision.
+    /// This is for 64-bit cells with a resolution of at most 9, whose span exceeds a year of nanoseconds. The
+    /// resolution that is chosen for a fast limit is finer (22 for 50e9 a second in nanoseconds), which gives
+    /// [`BadHeal`](crate::LimitError::BadHeal). To use `heal` there, fix a coarser [`resolution`](Self::resolution),
+    /// which is less precise.
     pub const fn heal(mut self) -> Self {
         self.heal = true;
         self
     }
 
-    /// Passes what would have been denied, flagged ([`Decision::SHADOW`](crate::Decision::SHADOW)) and uncharged.
+    /// Passes requests that would be denied, flagged ([`Decision::SHADOW`](crate::Decision::SHADOW)) and uncharged.
     pub const fn shadow(mut self) -> Self {
         self.shadow = true;
         self
     }
 
     /// Makes several refunds of one key safe in any order: what a permit can give back drains from the moment of its
-    /// charge on, as if no debt had lain before it.
+    /// charge on, as if there had been no debt before it.
     ///
-    /// Without this a refund gives back all that has not drained, which is exact for one charge, and for several as
-    /// long as the newest is refunded first. Refunded oldest first, the older refund moves the newer charge forward
-    /// without its permit knowing, and the newer refund can then give back what has drained already: at most one cost
-    /// a refund. Choose this where a key can have several permits outstanding and their order is not yours.
+    /// Without this option a refund gives back all that has not drained. That is exact for one charge, and for several
+    /// if the newest is refunded first. If an older charge is refunded first, the newer one drains earlier, and its
+    /// permit does not know that: its refund can give back what has drained already, at most one cost per refund.
+    /// Choose this option if a key can have several permits outstanding and you do not control their order.
     pub const fn strict_refunds(mut self) -> Self {
         self.strict_refunds = true;
         self
     }
 
-    /// The checks that do not depend on a word.
+    /// Makes the checks that do not depend on a word.
     pub(crate) const fn validate(&self) -> Result<(), LimitError> {
         if self.units == 0 {
             Err(LimitError::ZeroRate)

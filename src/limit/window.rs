@@ -2,18 +2,18 @@
 //!
 //! ```text
 //! u    2^z ticks       the unit of time; `now` enters as t = floor(now / u)
-//! w_u  ceil(w / u)     the window in units (decay: the half-life)
-//! a    aux bits        what the word holds beside the time; F = W - a bits are left for that
-//! H    horizon         how far ahead of t the time may be stored; S, the skew, comes on top
+//! w_u  ceil(w / u)     the window in units of time (decay: the half-life)
+//! a    aux bits        what the word holds next to the time; that has the other F = W - a bits
+//! H    horizon         how far ahead of t the time may be stored; S, the skew, is added to it
 //!
 //!      [            time : F            ][    aux : a    ]     a word; one q-unit is u / 2^a
 //! ```
 //!
-//! So a later time is a larger word, whatever it counts, and all that knows words only by how far they lie ahead reads
-//! these as it reads a TAT: `shl` is a, `shr` is z, and the clock enters with all aux bits set (`Params::clock_q`).
+//! So a later time is a larger word, whatever it counts. Code that only asks how far a word lies ahead reads it as it
+//! reads a TAT: `shl` is a, `shr` is z, and the clock has all aux bits set (`Params::clock_q`).
 //!
-//! Invariants, checked once here: `1 <= a + 3 <= W`, `H + S < 2^(F-1)`, `(H + S) * u < 2^63`, and what an algorithm
-//! multiplies fits 62 bits.
+//! Invariants, checked once here: `1 <= a + 3 <= W`, `H + S < 2^(F-1)`, `(H + S) * u < 2^63`, and every product that an
+//! algorithm computes fits 62 bits.
 #![forbid(unsafe_code)]
 #![warn(clippy::arithmetic_side_effects)]
 
@@ -23,30 +23,30 @@ use super::params::{Params, Width, FLAG_ALIGNED, FLAG_COUNTED, FLAG_SHADOW};
 use super::spec::LimitSpec;
 use crate::time::{ceil_div, max, ticks_to_q_up};
 
-/// From this many bits of ticks on, a span is long: a year of nanoseconds, 2^55 = 417 days.
+/// log2 of the ticks of a long span: a year of nanoseconds, 2^55 ns = 417 days.
 const LONG_SPAN: u32 = 55;
-/// Seconds of a year.
+/// The seconds of a year.
 const YEAR: u64 = 31_557_600;
-/// A period that is a multiple of this many ticks is read as whole seconds of nanoseconds if no clock is named.
+/// If the frequency is unknown, a period that is a multiple of this many ticks counts as seconds of nanoseconds.
 const NANOS: u64 = 1_000_000_000;
 /// No clock needs a span longer than this many ticks: 18 years of nanoseconds.
 const LONGEST: u64 = 1 << 59;
-/// Units of time in a half-life for each unit of the limit: an always greedy client then gets at most 1 % too little.
+/// Units of time that a half-life needs per unit of the limit: a client that never pauses gets at most 1 % too little.
 const FINE_DECAY: u64 = 100;
-/// Units of time in a half-life that a resolution chosen here keeps, where the clock has as many: 2^-27 of it is below
-/// what the level's fixed point can tell, and with so many for each unit and each of them what is rounded up in `units`
-/// charges at one instant does not keep the last of them out.
+/// Units of time that a resolution chosen here keeps in a half-life, if the clock has as many. The level's fixed point
+/// cannot show 2^-27 of a half-life. A large limit keeps `units^2 * FINE_UNITS` instead: so `units` charges at one
+/// instant, each rounded up, still leave room for the last one.
 const FINE_HALF_LIFE: u64 = 1 << 27;
 const FINE_UNITS: u64 = 1 << 10;
-/// Largest limit of a decaying level: its fixed point has 32 bits behind the unit.
+/// The largest limit of a decaying level: its fixed point has 32 fractional bits.
 const MOST_DECAY: u64 = (1 << 31) - 1;
 
-/// The window in units of 2^z ticks, rounded up. A window of 0 ticks is refused before.
+/// Returns the window in units of 2^z ticks, rounded up. A window of 0 ticks has been refused before.
 pub(crate) const fn window_units(window: u64, z: u32) -> u64 {
     (window.wrapping_sub(1) >> z).wrapping_add(1)
 }
 
-/// Refuses what the algorithm does not have.
+/// Refuses options that the algorithm does not have.
 const fn has_options(spec: &LimitSpec) -> Result<(), LimitError> {
     if spec.burst != spec.units || spec.max_delay != 0 || spec.penalty != 0 {
         return Err(LimitError::BadAlgorithm);
@@ -70,12 +70,12 @@ const fn has_options(spec: &LimitSpec) -> Result<(), LimitError> {
     Ok(())
 }
 
-/// Most units that a key may ever count.
+/// Returns the most units that a key may ever count.
 pub(crate) const fn most(spec: &LimitSpec) -> u64 {
     spec.units.saturating_add(max(spec.max_room, spec.max_debt))
 }
 
-/// Validates a specification for a word of `width`; `shift` None = chosen here.
+/// Validates a specification for a word of `width`. If `shift` is `None`, chooses the resolution.
 pub(super) const fn build(spec: &LimitSpec, width: Width, shift: Option<i8>) -> Result<Params, LimitError> {
     if let Some(s) = shift {
         return at(spec, Width { spare: 1, ..width }, s as i32);
@@ -101,16 +101,17 @@ pub(super) const fn build(spec: &LimitSpec, width: Width, shift: Option<i8>) -> 
     Err(LimitError::HorizonTooLong)
 }
 
-/// What a unit of time has to give: the span of the word, in ticks, and the units in the shortest window.
+/// The least that a unit of time must reach: a span of the word, in ticks, and units in the shortest window.
 #[derive(Clone, Copy)]
 pub(crate) struct Goal {
     pub span: u64,
     pub units: u64,
 }
 
-/// The goals of a chosen unit, best first; the finest unit that reaches one is taken. First 1024 of the longest window
-/// and a year with a border within 0.1 %, then 64 windows, then whatever fits in `coarsest` units a window. Without
-/// `tick_hz` a year is that of nanoseconds if the periods look like them, else nothing is known of it.
+/// Returns the goals for a unit of time, best first: the finest unit that reaches the first possible goal is chosen. The
+/// first goal is a span of 1024 of the longest windows and of a year, with at least 1024 units in the shortest window;
+/// the second is 64 windows; the third is that the limits fit, with at least `coarsest` units. `tick_hz` tells how long
+/// a year is. If it is 0, the year counts only if both periods are whole seconds of nanoseconds.
 pub(crate) const fn goals(shortest: u64, longest: u64, tick_hz: u64, coarsest: u64) -> [Goal; 3] {
     let year = match tick_hz {
         0 if shortest % NANOS == 0 && longest % NANOS == 0 => NANOS.saturating_mul(YEAR),
@@ -125,8 +126,8 @@ pub(crate) const fn goals(shortest: u64, longest: u64, tick_hz: u64, coarsest: u
     ]
 }
 
-/// The finest unit of time that is worth having, as its z: a tick, but for a decaying level, whose fixed point does
-/// not tell finer ones apart.
+/// Returns z of the finest useful unit of time. That is a tick, except for a decaying level: its fixed point cannot show
+/// finer units.
 pub(crate) const fn finest(spec: &LimitSpec) -> u32 {
     let mut z = 0u32;
     if let Algorithm::Decay = spec.algorithm {
@@ -143,23 +144,23 @@ pub(super) const fn at(spec: &LimitSpec, width: Width, shift: i32) -> Result<Par
     within(spec, width, shift, Frame::of(spec))
 }
 
-/// What limits that share words have in common.
+/// The numbers that all limits of the same words share.
 #[derive(Clone, Copy)]
 pub(crate) struct Frame {
-    /// Aux bits, at least those that the limit needs.
+    /// The aux bits; at least as many as the limit needs.
     pub aux: u32,
-    /// Aligned windows: units of time by which the clocks of several keys' callers may differ.
+    /// Aligned windows: the units of time by which the clocks of the callers may differ.
     pub guard: u32,
 }
 
 impl Frame {
-    /// What a limit needs alone.
+    /// Returns what a limit needs alone.
     pub const fn of(spec: &LimitSpec) -> Frame {
         Frame { aux: spec.algorithm.aux_bits(most(spec)), guard: 0 }
     }
 }
 
-/// Validates a specification at one resolution, for words that other limits use, too.
+/// Validates a specification at one resolution, for words that other limits use too.
 pub(crate) const fn within(
     spec: &LimitSpec,
     width: Width,
@@ -172,7 +173,7 @@ pub(crate) const fn within(
     if let Err(e) = has_options(spec) {
         return Err(e);
     }
-    // Nothing is finer than the caller's clock: a time is a whole tick.
+    // A time is a whole tick, so a finer resolution than the caller's clock is refused.
     if shift > 0 || shift < -62 {
         return Err(LimitError::BadResolution);
     }
@@ -191,7 +192,7 @@ pub(crate) const fn within(
         None => default_skew(width.bits, field, z, horizon),
     };
     let both = (horizon as u128).wrapping_add(skew as u128);
-    // Horizons are whole windows here, twice what they are elsewhere: one bit less to spare.
+    // A horizon here is made of whole windows, twice as long as elsewhere, so one spare bit less is kept.
     let spare = if width.spare > 2 { 2 } else { width.spare };
     if both >= 1 << field.wrapping_sub(spare) || both << z >= 1 << 63 {
         return Err(LimitError::HorizonTooLong);
@@ -206,7 +207,7 @@ pub(crate) const fn within(
         Algorithm::Decay if window < most.saturating_mul(FINE_DECAY) => {
             return Err(LimitError::NotRepresentable);
         }
-        // 2^(62 + bits of the half-life) / half-life, in 63 bits: 2^-62 of itself too large at most.
+        // 2^(62 + bits of the half-life) / half-life has 63 bits: too large by at most 2^-62 of itself.
         Algorithm::Decay => (1, ceil_div(1 << bits_of(window).wrapping_add(62), window as u128)),
         _ => (1, ceil_div(1 << 64, spec.period as u128).wrapping_sub(1)),
     };
@@ -244,10 +245,10 @@ pub(crate) const fn within(
     })
 }
 
-/// As `rate::default_skew`, in units of time.
+/// Returns the default skew by the rule of `rate::default_skew`, in units of time.
 pub(crate) const fn default_skew(bits: u32, field: u32, z: u32, horizon: u64) -> u64 {
     if bits == 64 && field.wrapping_add(z) >= LONG_SPAN {
-        // An eighth of the span, but of that of the caller's clock where that is shorter.
+        // An eighth of the word's span, or of the span of the caller's clock if that is shorter.
         let (eighth, whole) = (field.wrapping_sub(3), 61u32.saturating_sub(z));
         return max(horizon, 1 << if eighth < whole { eighth } else { whole });
     }

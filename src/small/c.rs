@@ -1,7 +1,7 @@
 //! The C ABI of `include/tatcell_small.h`, for firmware: `tatcell_small_*` and `tatcell_small32_*`.
 //!
-//! Unlike the functions of `tatcell.h` these check no pointer and no limit: cell and limit are static objects of the
-//! firmware, typed in C, and each check would cost bytes on every call path. The answer is one number (0 passes), so
+//! Unlike the functions of `tatcell.h`, these check no pointer and no limit. Cell and limit are static objects of the
+//! firmware, with C types, and each check would cost bytes on every call path. The answer is one number (0 passes), so
 //! there is no pointer for a result either.
 
 use super::cell::{Small, Small32};
@@ -10,14 +10,14 @@ use super::{section_works, SmallLimit, SmallLimit32, SmallLog};
 use crate::cell::{Cell, Cell32, ExclusiveCell};
 use crate::limit::LimitError;
 
-/// What a limit that cannot be made is to a caller in C: the codes of `tatcell.h`, which a test compares.
+/// Returns the code of `tatcell.h` for a limit that cannot be made; a test compares the codes.
 const fn code(e: LimitError) -> i32 {
     match e {
         LimitError::ZeroRate => -4,
         LimitError::ZeroPeriod => -5,
         LimitError::ZeroBurst => -6,
         LimitError::NotRepresentable => -7,
-        // The only other one that the small constructors make is that it is too long.
+        // The only other error of the small constructors is `HorizonTooLong`.
         _ => -8,
     }
 }
@@ -25,7 +25,7 @@ const fn code(e: LimitError) -> i32 {
 /// `TATCELL_ERR_UNSUPPORTED`.
 const UNSUPPORTED: i32 = -26;
 
-/// Wraps the functions, so that the generator of `tatcell.h` (which expands no macro) leaves them alone.
+/// Wraps the functions, so that the generator of `tatcell.h`, which expands no macro, ignores them.
 macro_rules! exports {
     ($($item:item)+) => { $(#[no_mangle] $item)+ };
 }
@@ -273,8 +273,8 @@ exports! {
     }
 }
 
-/// A library without std needs a panic handler to link, though nothing here can panic: a test asserts that this
-/// one is not in the archive.
+/// A library without std needs a panic handler to link, though nothing here can panic: a test checks that this handler
+/// is not in the archive.
 #[cfg(not(any(feature = "std", feature = "capi")))]
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo<'_>) -> ! {

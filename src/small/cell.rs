@@ -1,4 +1,4 @@
-//! The small checks: the decision of a plain limit in the width of the cell, on one state word.
+//! The small checks: they decide under a plain limit, on one state word, in the width of the cell.
 //!
 //! ```text
 //!  answer   0                passes
@@ -8,11 +8,11 @@
 //!           MAX - 2          refused: a reservation that would wait longer than the limit's delay
 //! ```
 //!
-//! Words and answers are those of [`Cell`] and [`Cell32`] under the same limit: big and small calls may be mixed on
-//! one cell. See `gcra.rs` for the drawing. H + S is below a half of the word, so the three codes are free.
+//! Words and answers are those of [`Cell`] and [`Cell32`] under the same limit, so one cell can take both big and small
+//! calls. See `gcra.rs` for the drawing. H + S is below half of the word, so the three codes are free.
 //!
-//! Where the word is changed in a masked section, multiplication and clock conversion are done before it and the
-//! rounding after it: the section holds the decode, the comparison and the store.
+//! If a masked section changes the word, the multiplication and the clock's conversion come before it, and the rounding
+//! after it: the section contains the decode, the comparison and the store.
 #![forbid(unsafe_code)]
 
 use super::limit::{fresh, read, SmallLimit, SmallLimit32};
@@ -23,7 +23,7 @@ use crate::sync::{step32, step64};
 
 macro_rules! small {
     ($small:ident, $word:ty, $signed:ty, $limit:ident) => {
-        /// A small answer; see the module.
+        /// A small answer; the module doc lists its values.
         #[derive(Clone, Copy, PartialEq, Eq)]
         #[repr(transparent)]
         pub(crate) struct $small(pub $word);
@@ -45,17 +45,17 @@ macro_rules! small {
         }
 
         impl $limit {
-            /// Lead of a word: how far it lies ahead of now, 0 when empty or outside the window.
+            /// Returns the lead of a word: how far it lies ahead of now, 0 if it is empty or outside the window.
             ///
-            /// A copy of `gcra::lead_of`. With that one, in the best of five forms tried, a 64-bit check on a Cortex-M0
-            /// takes 256 bytes instead of 238 and 111 instructions instead of 100, and a denied 32-bit one of cost 1
-            /// on a Cortex-M3 22 instructions instead of 20, above their budgets (`firmware/budget/test`).
+            /// This is a copy of `gcra::lead_of`. In the best of five forms tried, `lead_of` makes a 64-bit check on a
+            /// Cortex-M0 256 bytes instead of 238, and 111 instructions instead of 100. A denied 32-bit check of cost 1
+            /// on a Cortex-M3 takes 22 instructions instead of 20. Both exceed `firmware/budget/test`.
             #[inline(always)]
             pub(crate) fn lead(&self, word: $word, now_q: $word) -> $word {
                 self.lead_as::<false>(word, now_q)
             }
 
-            /// As [`lead`](Self::lead), for a limit that the compiler knows where `FOLD`.
+            /// Returns the lead of a word; with `FOLD` for a limit that is a constant of the program.
             #[inline(always)]
             fn lead_as<const FOLD: bool>(&self, word: $word, now_q: $word) -> $word {
                 let lead = word.wrapping_sub(now_q);
@@ -66,14 +66,14 @@ macro_rules! small {
                 }
             }
 
-            /// A request of `charge` q-units: the answer, and the word to store if it conforms.
+            /// Decides a request of `charge` q-units: returns the answer, and the word to store if it conforms.
             ///
-            /// A copy of `gcra::fits`, as one subtraction that gives verdict and wait. With that one a 64-bit check on
-            /// a Cortex-M0 takes 248 bytes instead of 238, and a denied one of cost 1 56 instructions instead of 49,
-            /// above their budgets.
+            /// This is a copy of `gcra::fits`: one subtraction gives both verdict and wait. `fits` makes a 64-bit check
+            /// on a Cortex-M0 248 bytes instead of 238, and a denied check of cost 1 takes 56 instructions instead of
+            /// 49, above their budgets.
             ///
-            /// No overflow: lead <= H + S < half of the word and charge <= D, so that `limit - next` lies between
-            /// -(H + S) and D: its sign tells the verdict, and its size the wait.
+            /// No overflow: lead <= H + S < half of the word and charge <= D, so `limit - next` lies between -(H + S)
+            /// and D. Its sign is the verdict, and its size the wait.
             #[inline(always)]
             pub(crate) fn take(
                 &self,
@@ -84,7 +84,7 @@ macro_rules! small {
                 self.take_as::<false>(word, now_q, charge, |room| self.ticks_up(room))
             }
 
-            /// As [`take`](Self::take), for a limit that the compiler knows where `FOLD`.
+            /// Decides a request like [`take`](Self::take); with `FOLD` for a limit that is a constant of the program.
             #[inline(always)]
             fn take_as<const FOLD: bool>(
                 &self,
@@ -102,7 +102,7 @@ macro_rules! small {
                 }
             }
 
-            /// A reservation of `charge` q-units: the ticks until departure, and the word to store.
+            /// Reserves `charge` q-units: returns the ticks until departure, and the word to store.
             #[inline(always)]
             pub(crate) fn reserve(
                 &self,
@@ -122,8 +122,8 @@ macro_rules! small {
                 ($small(wait), Some(encode(now_q as u64, next as u64, <$word>::MAX as u64) as $word))
             }
 
-            /// May a word be emptied? Only when it has expired by more than H + S, so that no caller whose clock is
-            /// within the skew still counts it.
+            /// Returns whether a word may be emptied: it must have expired by more than H + S, so that it does not
+            /// count for any caller whose clock is within the skew.
             #[inline(always)]
             pub(crate) const fn is_idle(&self, word: $word, now_q: $word) -> bool {
                 let age = now_q.wrapping_sub(word);
@@ -145,7 +145,7 @@ macro_rules! operations {
                     return $small::NEVER;
                 }
                 let (now_q, charge) = (limit.now_q(now), limit.charge(cost));
-                // Cost 0 looks and never writes.
+                // Cost 0 only peeks: it never writes.
                 let look = charge == 0;
                 $step($me, |word| match limit.take(word, now_q, || charge) {
                     (answer, _) if look => (answer, None),
@@ -177,22 +177,22 @@ macro_rules! operations {
             #[inline(always)]
             pub(crate) fn small_idle($($recv)+, limit: &$limit, now: $word) {
                 let now_q = limit.now_q(now);
-                // Contended: the cell is in use, so not idle.
+                // If it is contended, the cell is in use and so not idle.
                 let _ = $step($me, |word| ((), if limit.is_idle(word, now_q) { Some(0) } else { None }));
             }
 
-            /// Decides one request under a plain limit, as `check` does, with native arithmetic of this width.
+            /// Decides one request under a plain limit: the answer of `check`, with native arithmetic of this width.
             ///
             /// # Concurrency
-            /// As `check`; where the core has no atomics of this width, one short masked section.
+            /// That of `check`. If the core has no atomics of this width, the call is one short masked section.
             #[inline]
             pub fn check_small($($recv)+, limit: &$limit, now: $word, cost: u32) -> Outcome {
                 $me.small_check(limit, now, cost).outcome()
             }
 
-            /// As [`check_small`](Self::check_small) for a limit that is a constant of the program: the compiler folds
-            /// its numbers, and a constant cost, into the code, which is then smaller than a call with a limit in
-            /// memory. Of a limit that it does not know it makes more code.
+            /// Decides one request under a limit that is a constant of the program. The compiler folds the limit's
+            /// numbers, and a constant cost, into the code, which makes it smaller than a call with a limit in memory.
+            /// For a limit that is not a constant, [`check_small`](Self::check_small) makes less code.
             #[inline(always)]
             pub fn check_const($($recv)+, limit: $limit, now: $word, cost: u32) -> Outcome {
                 if cost > limit.burst {
@@ -200,9 +200,9 @@ macro_rules! operations {
                 }
                 // shift <= 31.
                 let now_q = now.wrapping_shl(limit.shift as u32);
-                // It fits: cost <= burst.
+                // It fits, because cost <= burst.
                 let charge = (cost as $word).wrapping_mul(limit.t);
-                // As in `ticks_up`.
+                // The same as `ticks_up`.
                 let ticks_up =
                     |room: $word| ((room as $signed).wrapping_shr(limit.shift as u32) as $word).wrapping_neg();
                 $step($me, |word| match limit.take_as::<true>(word, now_q, || charge, ticks_up) {
@@ -213,21 +213,21 @@ macro_rules! operations {
                 .outcome()
             }
 
-            /// Decides one request of cost 1: no multiplication.
+            /// Decides one request of cost 1, without a multiplication.
             #[inline]
             pub fn check_unit($($recv)+, limit: &$limit, now: $word) -> Outcome {
                 $me.small_check1(limit, now).outcome()
             }
 
-            /// Reserves `cost` units for the earliest conforming instant, for shaping: `Ok` is the ticks until
-            /// departure, 0 at once.
+            /// Reserves `cost` units for the earliest conforming instant, for shaping. `Ok` is the ticks until
+            /// departure; 0 means at once.
             ///
-            /// Whoever checks the same cell meanwhile starves: reservations take every unit before it is there, and a
-            /// check passes only where none waits. One cell is either polled or reserved from.
+            /// A caller that checks the same cell meanwhile starves: reservations take every unit in advance, and a
+            /// check passes only when none waits. Use each cell either for checks or for reservations.
             ///
             /// # Errors
-            /// Nothing was charged: `Never`, `Contended`, or `NonConforming` where it would wait longer than the
-            /// limit's delay. Its retry time is not computed here and reads 0.
+            /// Nothing was charged: `Never`, `Contended`, or `NonConforming` if the request would wait longer than the
+            /// limit's delay. Its retry time is not computed and is 0.
             #[inline]
             pub fn reserve_small($($recv)+, limit: &$limit, now: $word, cost: u32) -> Result<$word, Outcome> {
                 match $me.small_reserve(limit, now, cost) {
@@ -238,10 +238,10 @@ macro_rules! operations {
                 }
             }
 
-            /// Empties the cell if it has long been idle, so that a wrapped clock cannot read it as a debt.
+            /// Empties a cell that has long been idle, so that a wrapped clock cannot read it as a debt.
             ///
-            /// Call it once per sweep interval, from any context, for cells that may rest longer than the limit's span;
-            /// a cell that is charged more often needs none of it. It changes no answer.
+            /// Call it once per sweep interval, from any context, for cells that may rest longer than the limit's span.
+            /// A cell that is charged more often does not need it. It changes no answer.
             #[inline]
             pub fn idle($($recv)+, limit: &$limit, now: $word) {
                 $me.small_idle(limit, now);

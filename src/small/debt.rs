@@ -1,23 +1,23 @@
-//! What changes a cell beside a check: charges after the fact, refunds, and a debt that is kept over a reset.
+//! The operations other than a check: charges after the fact, refunds, and a debt that survives a reset.
 //!
 //! ```text
 //!         now            TAT              now + D      now + H
 //!  -------+---------------+-----------------+------------+------>      H = D + delay
 //!         <---- debt ---->
-//!  charge   TAT + c * T, up to now + H; what found no room is answered
-//!  refund   TAT - what of c * T has not drained since it was charged
-//!  cancel   TAT - c * T, where TAT is still the end of the place that is given up
+//!  charge   TAT + c * T, up to now + H; the answer is the part that found no room
+//!  refund   TAT - the part of c * T that has not drained since it was charged
+//!  cancel   TAT - c * T, if TAT is still the end of the cancelled place
 //!  set      now + debt, up to now + H
 //! ```
 //!
-//! A refund is safe without a permit, because it takes the charge to have drained from its own tick on: of `c * T` at
-//! `then` at most `c * T - (now - then)` is left, whatever debt lay before it. It is the rule of
+//! A refund needs no permit, because it counts the charge as draining from its own tick on. Of `c * T` charged at
+//! `then` at most `c * T - (now - then)` is left, whatever debt lay before it. That is the rule of
 //! [`strict_refunds`](crate::LimitSpec::strict_refunds): no order of refunds gives a unit twice.
 //!
-//! A reservation that waits is cancelled, not refunded: those behind it have been told when they leave, and a TAT that
-//! is set back below their places would let the next one leave too soon after them.
+//! A reservation that still waits is cancelled, not refunded. The reservations behind it know when they leave; if the
+//! TAT moved back below their places, the next one would leave too soon after them.
 //!
-//! Nothing here is called by a check: firmware that does not call it has none of it.
+//! A check calls nothing of this file, so firmware that does not use it does not contain it.
 #![forbid(unsafe_code)]
 #![warn(clippy::arithmetic_side_effects)]
 
@@ -31,17 +31,17 @@ use crate::sync::{step32, step64, Ordering};
 macro_rules! limits {
     ($limit:ident, $word:ty) => {
         impl $limit {
-            /// H: the largest debt that a store makes.
+            /// Returns H, the largest debt that a store makes.
             #[inline(always)]
             fn most(&self) -> $word {
-                // Below a half of the word.
+                // Below half of the word.
                 fresh(&self.limit).wrapping_add(fresh(&self.delay))
             }
 
-            /// Whole ticks of so many q-units, which are below a half of the word.
+            /// Returns the whole ticks of `q` q-units, which are below half of the word.
             #[inline(always)]
             fn ticks_down(&self, q: $word) -> $word {
-                // ticks_up rounds up what is negative.
+                // ticks_up rounds a negative number up.
                 self.ticks_up(q).wrapping_neg()
             }
         }
@@ -65,9 +65,9 @@ macro_rules! operations {
                 let (now_q, charge) = (limit.now_q(now), limit.charge(cost));
                 $step($me, |word| {
                     let (lead, most) = (limit.lead(word, now_q), limit.most());
-                    // Both terms are below a half of the word.
+                    // Both terms are below half of the word.
                     let wanted = lead.wrapping_add(charge);
-                    // An older reading of the clock sees a lead above H, and must not lower it.
+                    // An older clock reading may see a lead above H; the charge must not lower it.
                     let room = if lead > most { lead } else { most };
                     let next = if wanted < room { wanted } else { room };
                     let left = $small(limit.ticks_up(next.wrapping_sub(wanted)));
@@ -104,7 +104,7 @@ macro_rules! operations {
             ) -> $small {
                 let now_q = limit.now_q(now);
                 let age = now_q.wrapping_sub(limit.now_q(then));
-                // The most that was owed when the place was taken, for `wait` is rounded up; below a half of the word.
+                // The most that was owed when the place was taken (`wait` is rounded up); below half of the word.
                 let place = fresh(&limit.limit).wrapping_add(limit.now_q(wait));
                 if cost > limit.burst || age >= place {
                     return $small(0);
@@ -113,7 +113,7 @@ macro_rules! operations {
                 let credit = if wait == 0 { charge.saturating_sub(age) } else { charge };
                 $step($me, |word| {
                     let lead = limit.lead(word, now_q);
-                    // Whoever reserved later owes more. No overflow: age < place.
+                    // A later reservation owes more than `place`. No overflow, because age < place.
                     let last = lead.wrapping_add(age) <= place;
                     let back = if !last {
                         0
@@ -128,14 +128,14 @@ macro_rules! operations {
                 .unwrap_or($small::CONTENDED)
             }
 
-            /// Charges after the fact what was sent anyway: a transmission that took longer than foreseen. Returns the
-            /// ticks of debt that found no room, 0 where all is charged.
+            /// Charges what was sent anyway, after the fact: a transmission that took longer than foreseen. Returns the
+            /// ticks of debt that found no room; 0 if all is charged.
             ///
-            /// The debt grows to the burst and the limit's delay together, so a limit
-            /// [with a delay](SmallLimit::shaped) has room above the burst.
+            /// The debt grows up to the burst plus the limit's delay, so a limit [with a delay](SmallLimit::shaped) has
+            /// room above the burst.
             ///
             /// # Errors
-            /// Nothing was charged: `Never` where the cost is above the burst (charge it in parts), or `Contended`.
+            /// Nothing was charged: `Never` if the cost is above the burst (charge it in parts), or `Contended`.
             #[inline]
             pub fn charge_small($($recv)+, limit: &$limit, now: $word, cost: u32) -> Result<$word, Outcome> {
                 match $me.small_charge(limit, now, cost) {
@@ -145,15 +145,15 @@ macro_rules! operations {
                 }
             }
 
-            /// Gives back `cost` units that were charged at tick `then`: a transmission that did not take place, or the
-            /// part of it. Returns the ticks of debt taken off, rounded down; 0 where all has drained since.
+            /// Gives back `cost` units that were charged at tick `then`, for a transmission, or a part of it, that did
+            /// not take place. Returns the ticks of debt taken off, rounded down; 0 if all has drained already.
             ///
-            /// No permit is needed: the charge counts as draining from `then` on, so that nothing is given back that
-            /// time has given back already, in whatever order charges are refunded. Refund a charge once, by the clock
-            /// that charged it, and within the limit's span.
+            /// No permit is needed: the charge counts as draining from `then` on, so that no order of refunds gives
+            /// back what time has given back already. Refund a charge once, by the clock that charged it, and within
+            /// the limit's span.
             ///
             /// # Errors
-            /// `Contended`: nothing changed, ask again.
+            /// `Contended`: nothing changed; ask again.
             #[inline]
             pub fn refund_small(
                 $($recv)+,
@@ -168,16 +168,16 @@ macro_rules! operations {
                 }
             }
 
-            /// Gives up a place in the line: a reservation of `cost` units at tick `then`, which was told to wait for
-            /// `wait` ticks and does not leave. Returns the ticks of debt taken off, rounded down.
+            /// Gives up a reservation of `cost` units that was made at tick `then`, was told to wait for `wait` ticks,
+            /// and does not leave. Returns the ticks of debt taken off, rounded down.
             ///
-            /// All of it is taken off where it was the last place (of one that could leave at once, what has not
-            /// drained). Where another waits behind it nothing is: that one leaves when it was told, and whoever
-            /// reserved next would leave too soon after it. Cancel a reservation once, by the clock that reserved it,
-            /// and refund no checks of a cell that is reserved from.
+            /// If it was the last place, all of it is taken off (if it could leave at once, what has not drained). If
+            /// another one waits behind it, nothing is: that one leaves when it was told, and the next reservation
+            /// would leave too soon after it. Cancel a reservation once, by the clock that reserved it. Refund no
+            /// checks of a cell that takes reservations.
             ///
             /// # Errors
-            /// `Contended`: nothing changed, ask again.
+            /// `Contended`: nothing changed; ask again.
             #[inline]
             pub fn cancel_small(
                 $($recv)+,
@@ -193,17 +193,17 @@ macro_rules! operations {
                 }
             }
 
-            /// Reads the debt: ticks until the full burst is available again, rounded up. To be saved over a reset or
-            /// a sleep that stops the clock, and to be [set](Self::set_debt) afterwards.
+            /// Returns the debt: the ticks until the full burst is available again, rounded up. Save it over a reset or
+            /// over a sleep that stops the clock, and [set](Self::set_debt) it afterwards.
             #[inline]
             pub fn debt(&self, limit: &$limit, now: $word) -> $word {
                 limit.ticks_up(limit.lead($load(self), limit.now_q(now)).wrapping_neg())
             }
 
-            /// Sets the debt, whatever it was: the full burst is available `ticks` after `now`. What no charge could
-            /// have made is cut to burst and delay.
+            /// Sets the debt, whatever it was: the full burst is available `ticks` after `now`. A debt that no charge
+            /// could have made is cut to burst plus delay.
             ///
-            /// After a sleep of `asleep` ticks set `saved.saturating_sub(asleep)`, with `asleep` rounded down: then the
+            /// After a sleep of `asleep` ticks set `saved.saturating_sub(asleep)`, with `asleep` rounded down. Then the
             /// cell forgives nothing, and refuses nothing for more than two ticks longer than if the clock had run on.
             ///
             /// # Concurrency
@@ -238,7 +238,7 @@ impl Stored for u32 {
     }
 }
 
-/// The word of a lead.
+/// Makes the word of a lead.
 #[inline(always)]
 fn stored<W: Stored>(now_q: W, lead: W) -> W {
     W::stored(now_q, lead)

@@ -1,5 +1,5 @@
-//! HalfSipHash-1-3: a keyed hash in 32-bit arithmetic, for cores where SipHash's 64-bit rotations cost six
-//! instructions each.
+//! HalfSipHash-1-3: a keyed hash in 32-bit arithmetic, for cores on which each 64-bit rotation of SipHash costs six
+//! instructions.
 //!
 //! ```text
 //!  hash   31          16 15            0
@@ -7,10 +7,10 @@
 //!        [            tag : 32           ]    the whole hash, 0 becoming 1
 //! ```
 //!
-//! Why it will do here: the attack is to find keys of one set without knowing the seed, from outside, by what a
-//! small table answers. The function is Aumasson and Bernstein's SipHash with halved words, and with one and three
-//! rounds the one that the Linux kernel uses on 32-bit machines for its own hash tables (`hsiphash`). Its key has 64
-//! bits: no choice for a message authentication code, and none is made of it. The seed is a secret of the device.
+//! Why this is enough: an attacker wants to find keys of one set from outside, without the seed, by what a small table
+//! answers. The function is Aumasson and Bernstein's SipHash with halved words. With one and three rounds, Linux uses
+//! it on 32-bit machines for its own hash tables (`hsiphash`). Its key has 64 bits, too few for a message
+//! authentication code; it must not be used as one. The seed is a secret of the device.
 #![forbid(unsafe_code)]
 
 /// One SipRound on 32-bit words.
@@ -26,7 +26,7 @@ const fn round([a, b, c, d]: [u32; 4]) -> [u32; 4] {
     [a, b ^ c, c.rotate_left(16), d]
 }
 
-/// HalfSipHash-1-3 of `key`, 32 bits, under the seed `[k0, k1]` (little-endian words).
+/// Returns HalfSipHash-1-3 of `key`, 32 bits, under the seed `[k0, k1]` (little-endian words).
 #[inline(always)]
 pub(crate) fn half_sip_13([k0, k1]: [u32; 2], key: &[u8]) -> u32 {
     let mut v = [k0, k1, 0x6c79_6765 ^ k0, 0x7465_6462 ^ k1];

@@ -1,4 +1,4 @@
-//! Limits for small machines: the part of a limit that a plain check needs, in the width of the cell.
+//! Limits for small machines: the numbers that a plain check needs, in the width of the cell.
 //!
 //! ```text
 //!  SmallLimit32, 24 bytes   t | limit | window | delay | burst | shift        6 x u32
@@ -9,17 +9,16 @@
 //!  window  H + S                           delay: most lead beyond D that a reservation may build
 //! ```
 //!
-//! The numbers are those of [`Limit`] and [`Limit32`] for the same rate, and so are the answers. They are constants
-//! of the program, computed by the compiler: in Rust by these `const fn`, in C by the macros of `tatcell_small.h`,
-//! which the tests compare with these; or made when the program runs, by the same `const fn` (`rate.rs`). Nothing
-//! divides on the target.
+//! The numbers are those of [`Limit`] and [`Limit32`] for the same rate, and so are the answers. They are constants of
+//! the program: these `const fn` compute them in Rust, the macros of `tatcell_small.h` in C, and the tests compare the
+//! two. A program can also make them at run time, by the same `const fn` (`rate.rs`). The target divides nothing.
 #![warn(clippy::arithmetic_side_effects)]
 
 use super::rate::{numbers, Numbers};
 use crate::limit::params::Params;
 use crate::limit::{Limit, Limit32, LimitError};
 
-/// A plain limit for a 64-bit cell on a small machine: a tick is 2^shift q-units, and no option but a delay.
+/// Holds a plain limit for a 64-bit cell on a small machine. A tick is 2^shift q-units; the only option is a delay.
 ///
 /// ```
 /// use tatcell::{Cell, Outcome, SmallLimit};
@@ -44,7 +43,7 @@ pub struct SmallLimit {
     pub(crate) back: u16,
 }
 
-/// A plain limit for a 32-bit cell and 32-bit ticks: no 64-bit number in a decision.
+/// Holds a plain limit for a 32-bit cell and 32-bit ticks: no decision uses a 64-bit number.
 ///
 /// The clock may wrap: only differences of `now` count. A cell that rests longer than the limit's
 /// [`span`](SmallLimit32::span) may read as a debt of at most its window until that drains; see
@@ -73,7 +72,7 @@ pub struct SmallLimit32 {
     pub(crate) shift: u32,
 }
 
-/// Refuses what the small form cannot say: options, and q-units coarser than a tick or finer than 2^-31.
+/// Refuses what the small form cannot express: options, and q-units coarser than a tick or finer than 2^-31.
 const fn plain(p: &Params) -> Result<(), LimitError> {
     if p.flags != 0 || p.room != 0 || p.soft_q != u64::MAX || p.debt_q != p.burst_q || p.t_q == 0 {
         return Err(LimitError::NotSmall);
@@ -87,8 +86,8 @@ const fn plain(p: &Params) -> Result<(), LimitError> {
     Ok(())
 }
 
-/// The shift, known to the compiler as at most 31: an ARM core shifts by the low eight bits of a register, so that
-/// otherwise each shift would be masked first.
+/// Tells the compiler that the shift is at most 31: an ARM core shifts by the low eight bits of a register, so
+/// otherwise the compiler would mask each shift first.
 #[inline(always)]
 const fn bounded(shift: u32) -> u32 {
     // SAFETY: the constructors refuse more, and the C header demands a limit made by its macros, which do the same.
@@ -96,8 +95,8 @@ const fn bounded(shift: u32) -> u32 {
     shift
 }
 
-/// A Cortex-M0 multiplies 32 bits to 32 bits only, and a call of the compiler's 64-bit multiplication costs more than
-/// these five.
+/// Multiplies 32 bits by 32 bits to 64. A Cortex-M0 only multiplies 32 bits to 32 bits, and a call of the compiler's
+/// 64-bit multiplication costs more than these multiplications.
 #[inline(never)]
 const fn times(x: u32, y: u32) -> u64 {
     let (a, b) = (x & 0xffff, x >> 16);
@@ -106,24 +105,24 @@ const fn times(x: u32, y: u32) -> u64 {
     ((b.wrapping_mul(d) as u64) << 32 | a.wrapping_mul(c) as u64).wrapping_add(cross << 16)
 }
 
-/// `cost * t` by [`times`], where it fits.
+/// Returns `cost * t` by way of [`times`], if it fits.
 #[inline(always)]
 const fn by_halves(cost: u32, t: u64) -> u64 {
     times(cost, t as u32).wrapping_add((cost.wrapping_mul((t >> 32) as u32) as u64) << 32)
 }
 
-/// A core whose instructions reach eight registers, and that has no 64-bit product: Cortex-M0.
+/// Whether this is a Cortex-M0: its instructions reach eight registers, and it has no 64-bit product.
 const SCARCE: bool = cfg!(all(target_arch = "arm", not(target_has_atomic = "32")));
 
-/// Reads a field where it is used. A Cortex-M0 has few registers: without this the compiler loads all fields first and
-/// spills what it cannot hold.
+/// Reads a field at the place of its use. A Cortex-M0 has few registers: otherwise the compiler loads all fields first
+/// and spills those that it cannot hold.
 #[inline(always)]
 pub(crate) fn fresh<T: Copy>(field: &T) -> T {
     // SAFETY: a reference is valid for reads; volatile only fixes the place of the load.
     unsafe { core::ptr::from_ref(field).read_volatile() }
 }
 
-/// As [`fresh`]; where `FOLD` as it is, for a limit that the compiler knows.
+/// Reads a field at the place of its use, or with `FOLD` plainly, for a limit that is a constant of the program.
 #[inline(always)]
 pub(crate) fn read<const FOLD: bool, T: Copy>(field: &T) -> T {
     if FOLD {
@@ -133,7 +132,7 @@ pub(crate) fn read<const FOLD: bool, T: Copy>(field: &T) -> T {
     }
 }
 
-/// Units and period of the rate that a burst of `longest` leaves of `on` ticks in each `window`.
+/// Returns units and period of the rate that a burst of `longest` leaves of `on` ticks in each `window`.
 const fn duty_rate(on: u64, window: u64, longest: u64) -> Result<(u64, u64), LimitError> {
     if longest >= on || on > window {
         return Err(LimitError::BadDuty);
@@ -150,19 +149,18 @@ const fn cut(burst: u64) -> u32 {
 }
 
 impl SmallLimit {
-    /// Makes a limit of `units` per `period` ticks and at most `burst` units at one instant after idle.
+    /// Makes a limit of `units` per `period` ticks, and at most `burst` units at one instant after idle.
     ///
     /// # Errors
-    /// [`LimitError`], as [`Limit::new`]; and `NotRepresentable` where a unit takes less than 2^-15 ticks.
+    /// The [`LimitError`]s of [`Limit::new`]; `NotRepresentable` also if a unit takes less than 2^-15 ticks.
     pub const fn new(units: u64, period: u64, burst: u64) -> Result<SmallLimit, LimitError> {
         SmallLimit::shaped(units, period, burst, 0)
     }
 
-    /// As [`new`](Self::new), for [`reserve_small`](crate::Cell::reserve_small): departures up to `max_delay` ticks
-    /// away.
+    /// Makes a limit for [`reserve_small`](crate::Cell::reserve_small), with departures up to `max_delay` ticks ahead.
     ///
     /// # Errors
-    /// As [`new`](Self::new).
+    /// Those of [`new`](Self::new).
     pub const fn shaped(
         units: u64,
         period: u64,
@@ -184,16 +182,16 @@ impl SmallLimit {
         }
     }
 
-    /// Makes the limit of a duty cycle: no more than `on` ticks of transmission in any `window` of ticks, wherever it
-    /// begins. Units are ticks of transmission, the burst is the `longest` of them.
+    /// Makes the limit of a duty cycle: at most `on` ticks of transmission in any `window` ticks, wherever the window
+    /// begins. Units are ticks of transmission; the burst is the `longest` transmission.
     ///
-    /// `on` units per `window` and a burst of `on` would let nearly twice that through in one window. What may pass in
-    /// a window is burst + rate * window, so the rate is what the burst leaves: `on - longest` in `window + 1` ticks
-    /// (one more for a clock that shows whole ticks). Charge a transmission when it begins, its length rounded up.
+    /// `on` units per `window` with a burst of `on` would let nearly twice that through in one window, because burst +
+    /// rate * window may pass. So the rate is what the burst leaves: `on - longest` in `window + 1` ticks (one more for
+    /// a clock of whole ticks). Charge a transmission when it begins, with its length rounded up.
     ///
     /// # Errors
-    /// [`BadDuty`](LimitError::BadDuty) where `longest` is not below `on`, or `on` above `window`; otherwise as
-    /// [`new`](Self::new).
+    /// [`BadDuty`](LimitError::BadDuty) if `longest` is not below `on`, or if `on` is above `window`; otherwise those
+    /// of [`new`](Self::new).
     pub const fn duty(on: u64, window: u64, longest: u64) -> Result<SmallLimit, LimitError> {
         match duty_rate(on, window, longest) {
             Ok((units, period)) => SmallLimit::new(units, period, longest),
@@ -201,10 +199,10 @@ impl SmallLimit {
         }
     }
 
-    /// Takes over a limit, which both then decide alike.
+    /// Converts a limit; both then decide alike.
     ///
     /// # Errors
-    /// `NotSmall` where it has an option that the small form lacks, otherwise as [`new`](Self::new).
+    /// `NotSmall` if it has an option that the small form lacks; otherwise those of [`new`](Self::new).
     pub const fn from_limit(limit: &Limit) -> Result<SmallLimit, LimitError> {
         let p = &limit.0;
         match plain(p) {
@@ -222,15 +220,15 @@ impl SmallLimit {
         }
     }
 
-    /// `shift` and 31 - `shift`.
+    /// Returns `shift` and 31 - `shift`.
     #[inline(always)]
     fn shifts(&self) -> (u32, u32) {
         let back = bounded(fresh(&self.back) as u32);
         (bounded(fresh(&self.shift) as u32), back)
     }
 
-    /// The caller's clock in q-units, mod 2^64: `now << shift` from 32-bit shifts, as a core without 64-bit shifts
-    /// would otherwise call a function for it.
+    /// Converts the caller's clock to q-units, mod 2^64: `now << shift` by 32-bit shifts, because a core without 64-bit
+    /// shifts would call a function.
     #[inline(always)]
     pub(crate) fn now_q(&self, now: u64) -> u64 {
         let (shift, back) = self.shifts();
@@ -240,7 +238,7 @@ impl SmallLimit {
         (high as u64) << 32 | low.wrapping_shl(shift) as u64
     }
 
-    /// A negative room of q-units as a wait in ticks, rounded up: ceil(-room / 2^shift) = -floor(room / 2^shift).
+    /// Converts a negative room in q-units to ticks of wait, rounded up: ceil(-room / 2^shift) = -floor(room / 2^shift)
     #[inline(always)]
     pub(crate) fn ticks_up(&self, room: u64) -> u64 {
         let (shift, back) = self.shifts();
@@ -250,7 +248,7 @@ impl SmallLimit {
         ((high as u64) << 32 | low as u64).wrapping_neg()
     }
 
-    /// `cost * t`. It fits: cost <= burst.
+    /// Returns `cost * t`. It fits, because cost <= burst.
     #[inline(always)]
     pub(crate) fn charge(&self, cost: u32) -> u64 {
         if SCARCE {
@@ -262,20 +260,20 @@ impl SmallLimit {
 }
 
 impl SmallLimit32 {
-    /// Makes a limit of `units` per `period` ticks and at most `burst` units at one instant after idle.
+    /// Makes a limit of `units` per `period` ticks, and at most `burst` units at one instant after idle.
     ///
     /// # Errors
-    /// [`LimitError`], as [`Limit32::new`]; and `HorizonTooLong` where the burst takes longer than 2^28 ticks to
+    /// The [`LimitError`]s of [`Limit32::new`]; `HorizonTooLong` also if the burst takes longer than 2^28 ticks to
     /// refill: use a slower clock or a 64-bit cell.
     pub const fn new(units: u64, period: u64, burst: u64) -> Result<SmallLimit32, LimitError> {
         SmallLimit32::shaped(units, period, burst, 0)
     }
 
-    /// As [`new`](Self::new), for [`reserve_small`](crate::Cell32::reserve_small): departures up to `max_delay` ticks
-    /// away.
+    /// Makes a limit for [`reserve_small`](crate::Cell32::reserve_small), with departures up to `max_delay` ticks
+    /// ahead.
     ///
     /// # Errors
-    /// As [`new`](Self::new).
+    /// Those of [`new`](Self::new).
     pub const fn shaped(
         units: u64,
         period: u64,
@@ -296,7 +294,7 @@ impl SmallLimit32 {
         }
     }
 
-    /// Makes the limit of a duty cycle: no more than `on` ticks of transmission in any `window` of ticks, wherever it
+    /// Makes the limit of a duty cycle: at most `on` ticks of transmission in any `window` ticks, wherever the window
     /// begins. See [`SmallLimit::duty`].
     ///
     /// ```
@@ -312,7 +310,7 @@ impl SmallLimit32 {
     /// ```
     ///
     /// # Errors
-    /// As [`SmallLimit::duty`].
+    /// Those of [`SmallLimit::duty`].
     pub const fn duty(on: u64, window: u64, longest: u64) -> Result<SmallLimit32, LimitError> {
         match duty_rate(on, window, longest) {
             Ok((units, period)) => SmallLimit32::new(units, period, longest),
@@ -320,10 +318,10 @@ impl SmallLimit32 {
         }
     }
 
-    /// Takes over a limit, which both then decide alike.
+    /// Converts a limit; both then decide alike.
     ///
     /// # Errors
-    /// `NotSmall` where it has an option that the small form lacks, otherwise as [`new`](Self::new).
+    /// `NotSmall` if it has an option that the small form lacks; otherwise those of [`new`](Self::new).
     pub const fn from_limit(limit: &Limit32) -> Result<SmallLimit32, LimitError> {
         let p = &limit.0;
         match plain(p) {
@@ -340,33 +338,33 @@ impl SmallLimit32 {
         }
     }
 
-    /// Ticks that a cell may rest, from its last charge on, without ever reading as a debt: (2^32 - H - S) q-units.
+    /// Returns the ticks that a cell may rest after a charge without ever reading as a debt: (2^32 - H - S) q-units.
     ///
-    /// At 1 ms: 49 days where a unit takes whole ticks, days or minutes where it takes a fraction of one. Cells that
-    /// rest longer are [swept](crate::Cell32::idle).
+    /// With 1 ms ticks that is 49 days if a unit takes whole ticks, and days or minutes if it takes a fraction of one.
+    /// [Sweep](crate::Cell32::idle) cells that rest longer.
     pub const fn span(&self) -> u32 {
         0u32.wrapping_sub(self.window).wrapping_shr(self.shift)
     }
 
-    /// Ticks within which an idle cell or slot should be [swept](crate::Cell32::idle) once so that it never reads as
-    /// a debt again.
+    /// Returns the ticks within which an idle cell or slot needs one [sweep](crate::Cell32::idle), so that it never
+    /// reads as a debt again.
     pub const fn sweep_interval(&self) -> u32 {
         0u32.wrapping_sub(self.window.wrapping_mul(2)).wrapping_shr(self.shift)
     }
 
-    /// `cost * t`. It fits: cost <= burst.
+    /// Returns `cost * t`. It fits, because cost <= burst.
     #[inline(always)]
     pub(crate) fn charge(&self, cost: u32) -> u32 {
         cost.wrapping_mul(self.t)
     }
 
-    /// The caller's clock in q-units, mod 2^32.
+    /// Converts the caller's clock to q-units, mod 2^32.
     #[inline(always)]
     pub(crate) fn now_q(&self, now: u32) -> u32 {
         now.wrapping_shl(bounded(if SCARCE { fresh(&self.shift) } else { self.shift }))
     }
 
-    /// A negative room of q-units as a wait in ticks, rounded up: ceil(-room / 2^shift) = -floor(room / 2^shift).
+    /// Converts a negative room in q-units to ticks of wait, rounded up: ceil(-room / 2^shift) = -floor(room / 2^shift)
     #[inline(always)]
     pub(crate) fn ticks_up(&self, room: u32) -> u32 {
         ((room as i32).wrapping_shr(bounded(if SCARCE { fresh(&self.shift) } else { self.shift })) as u32)
@@ -378,7 +376,7 @@ impl SmallLimit32 {
 mod tests {
     use super::*;
 
-    /// What a core without a 64-bit product computes.
+    /// A core without a 64-bit product computes these.
     #[test]
     fn products_by_halves_are_whole_products() {
         let mut word = 7u64;

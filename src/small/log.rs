@@ -1,14 +1,14 @@
-//! Log lines under a small limit: written, or counted and told by the next one that is.
+//! Log lines under a small limit: each is written, or counted and reported by the next written one.
 //!
 //! ```text
 //!  SmallLog   [ TAT : 32 ][ left out : 32 ]     8 bytes, all zero = fresh; one for each place that logs
 //! ```
 //!
-//! Who may touch it: main loop, interrupts and tasks at once, as a [`Cell32`]. A line that passes takes the whole
-//! count, one that does not adds 1 to it, so that each line is written, or told once by a later line, or still counted
-//! ([`SmallLog::left_out`]), on every interleaving. The count wraps at 2^32 lines.
+//! Main loop, interrupts and tasks may use it at once, like a [`Cell32`]. A line that passes takes the whole count; any
+//! other line adds 1 to it. So in every interleaving each line is written, or reported once by a later line, or still
+//! counted ([`SmallLog::left_out`]). The count wraps at 2^32 lines.
 //!
-//! It differs from [`LogGate`](crate::LogGate) by the burst, and by 32-bit ticks: no 64-bit word is masked.
+//! Unlike [`LogGate`](crate::LogGate) it has a burst and 32-bit ticks: it masks no 64-bit word.
 #![forbid(unsafe_code)]
 
 use super::limit::{fresh, SmallLimit32};
@@ -49,14 +49,14 @@ impl SmallLog {
         SmallLog { cell: Cell32::new(), left_out: AtomicU32::new(0) }
     }
 
-    /// Decides one line: `Some(n)`: write it, and `n` before it were left out since the last one; `None`: leave it out.
+    /// Decides one line. `Some(n)` means: write it; `n` lines before it were left out. `None` means: leave it out.
     ///
     /// # Concurrency
-    /// Any context. Cost: a check of cost 1, and one swap or addition.
+    /// Any context may call it. It costs a check of cost 1, and one swap or addition.
     #[inline]
     pub fn check(&self, limit: &SmallLimit32, now: u32) -> Option<u32> {
-        // The check of cost 1. Not by its name: for size the compiler would then make one function of what both share,
-        // and `tatcell_small32_check_unit` would take 10 bytes and 5 instructions more on a Cortex-M0.
+        // This is the check of cost 1, but not a call of it: for size the compiler would merge the common part into one
+        // function, and `tatcell_small32_check_unit` would take 10 bytes and 5 instructions more on a Cortex-M0.
         let now_q = limit.now_q(now);
         let passes = step32(&self.cell.word, |word| limit.take(word, now_q, || fresh(&limit.t)));
         if passes.is_some_and(|answer| answer.0 == 0) {
@@ -67,7 +67,7 @@ impl SmallLog {
         }
     }
 
-    /// Counts the lines left out that no line has told of yet.
+    /// Returns the number of left-out lines that no line has reported yet.
     #[inline]
     pub fn left_out(&self) -> u32 {
         // ORDERING: Relaxed; single word, value only.

@@ -1,13 +1,13 @@
-//! Model of the small log: each line is written, told of by a later one, or still counted. See `table/loom_kit.rs` for
-//! the bounds and for what loom does not show.
+//! Model of the small log: each line is written, reported by a later one, or still counted. `table/models/loom_kit.rs`
+//! has the bounds, and says what loom does not show.
 
 use std::sync::Arc;
 
 use super::{SmallLimit32, SmallLog};
 use crate::table::models::loom_kit::{explore, race, Bound};
 
-/// Two threads at a small log whose clocks pass its interval: each line is written, told of by one that is, or still
-/// counted. Does not show: more threads, the wrap of the count.
+/// Two threads write to a small log and their clocks pass its interval. Each line is written, reported by a written
+/// one, or still counted. Does not show: more threads, the wrap of the count.
 #[test]
 fn lines_of_a_small_log_are_told_of_once_across_an_interval() {
     explore("small log: 2 threads x 2 lines", Bound::Exhaustive, || {

@@ -1,9 +1,9 @@
-//! Small limits and logs as one line of a program; a bad limit does not compile.
+//! Macros that make a small limit or log in one line of a program; a bad limit does not compile.
 
 use super::{SmallLimit, SmallLimit32};
 use crate::limit::LimitError;
 
-/// A unit of time of the macros: so many seconds, the first divided by the second.
+/// A unit of time of the macros in seconds: the first number divided by the second.
 const fn seconds(unit: &str) -> (u64, u64) {
     match unit.as_bytes() {
         b"hours" => (3_600, 1),
@@ -15,7 +15,7 @@ const fn seconds(unit: &str) -> (u64, u64) {
     }
 }
 
-/// Units and period in ticks. Both parts of a second go into the ratio, so that nothing is rounded.
+/// Returns units, and period in ticks. Both numbers of `seconds` go into the ratio, so that nothing is rounded.
 const fn ratio(units: u64, n: u64, unit: &str, ticks_per_sec: u64) -> Result<(u64, u64), LimitError> {
     let (seconds, parts) = seconds(unit);
     match (units.checked_mul(parts), n.saturating_mul(seconds).checked_mul(ticks_per_sec)) {
@@ -25,10 +25,10 @@ const fn ratio(units: u64, n: u64, unit: &str, ticks_per_sec: u64) -> Result<(u6
 }
 
 impl SmallLimit {
-    /// What [`small_limit!`](crate::small_limit!) calls.
+    /// The function behind [`small_limit!`](crate::small_limit!).
     ///
     /// # Errors
-    /// As [`new`](Self::new); `ZeroRate` where the unit is none of those of the macro.
+    /// Those of [`new`](Self::new); `ZeroRate` if the macro does not know the unit.
     #[doc(hidden)]
     pub const fn per_time(
         units: u64,
@@ -45,10 +45,10 @@ impl SmallLimit {
 }
 
 impl SmallLimit32 {
-    /// What [`small_limit32!`](crate::small_limit32!) calls.
+    /// The function behind [`small_limit32!`](crate::small_limit32!).
     ///
     /// # Errors
-    /// As [`SmallLimit::per_time`].
+    /// Those of [`SmallLimit32::new`]; `ZeroRate` if the macro does not know the unit.
     #[doc(hidden)]
     pub const fn per_time(
         units: u64,
@@ -126,10 +126,10 @@ macro_rules! small_limit {
     };
 }
 
-/// Decides one log line of this place: `Some(n)`: write it, and `n` before it were left out since the last one; `None`:
+/// Decides one log line of this place. `Some(n)` means: write it; `n` lines before it were left out. `None` means:
 /// leave it out. Its state and limit are statics of the place: 8 bytes of RAM, 24 of flash.
 ///
-/// The limit is written as in [`small_limit32!`](crate::small_limit32!). Any logger writes the line:
+/// The limit is written as in [`small_limit32!`](crate::small_limit32!). Any logger can write the line:
 ///
 /// ```
 /// fn queue_full(now_ms: u32) -> usize {
@@ -143,7 +143,7 @@ macro_rules! small_limit {
 ///     lines
 /// }
 /// assert_eq!(queue_full(5_000), 3);
-/// assert_eq!(queue_full(6_000), 2); // the first of them tells of 97
+/// assert_eq!(queue_full(6_000), 2); // the first of them reports 97
 /// ```
 #[macro_export]
 macro_rules! log_limited {
@@ -170,7 +170,7 @@ macro_rules! log_limited {
 mod tests {
     use super::*;
 
-    /// The macros call it as the program is compiled; here it is called as the tests run.
+    /// The macros call it at compile time; this test calls it at run time.
     #[test]
     fn each_unit_of_time_is_its_part_of_a_second() {
         const HZ: u64 = 1_000_000;
@@ -192,7 +192,7 @@ mod tests {
                 assert_eq!(small, SmallLimit32::new(1, n * ticks, 3), "{unit}");
             }
         }
-        // Less than a tick: the ratio is kept.
+        // Less than a tick: the ratio keeps it.
         assert_eq!(SmallLimit::per_time(1, 1, "micros", 1_000, 3), SmallLimit::new(1_000_000, 1_000, 3));
         assert_eq!(SmallLimit::per_time(1, 1, "days", HZ, 3), Err(LimitError::ZeroRate));
         assert_eq!(SmallLimit::per_time(1, u64::MAX, "hours", HZ, 3), Err(LimitError::NotRepresentable));

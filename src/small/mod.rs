@@ -1,11 +1,11 @@
-//! Cells for small machines: plain limits as static data, native arithmetic, no division and no option.
+//! Cells for small machines: plain limits as static data, native arithmetic, no division and no options.
 //!
-//! - [`SmallLimit`], [`SmallLimit32`]: what a plain limit needs, computed by the compiler or, without a division, by
-//!   the device.
+//! - [`SmallLimit`], [`SmallLimit32`]: the numbers of a plain limit. The compiler computes them, or the device does,
+//!   without a division.
 //! - `check_small`, `check_unit`, `reserve_small`, `idle` on [`Cell`](crate::Cell), [`Cell32`](crate::Cell32) and
 //!   [`ExclusiveCell`](crate::ExclusiveCell): the same words and answers in a third of the code.
 //! - `charge_small`, `refund_small`, `cancel_small`, `debt`, `set_debt` on the same cells.
-//! - [`SmallLog`]: log lines at a rate, and how many were left out.
+//! - [`SmallLog`]: writes log lines at a rate, and counts those that it leaves out.
 //! - [`SmallTable`]: many keys in 8 bytes each, 32-bit ticks, exclusive or shared with interrupts.
 
 #[cfg(feature = "small-capi")]
@@ -23,8 +23,8 @@ mod table;
 
 pub use log::SmallLog;
 
-/// Says whether masked sections keep interrupts out here: false in unprivileged code of a Cortex-M with the feature
-/// `single-core`, where the instruction that masks does nothing. Ask once at the start, in the code that will check.
+/// Returns whether masked sections keep interrupts out. They do not in unprivileged code of a Cortex-M with the feature
+/// `single-core`: the instruction that masks does nothing there. Call it once, in the code that will check.
 #[inline]
 pub fn section_works() -> bool {
     crate::sync::masked::works()

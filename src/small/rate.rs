@@ -1,14 +1,14 @@
-//! The numbers of a small limit, without a division: what the compiler computes for constants, small enough for a
-//! device that learns its limits when it runs.
+//! Computes the numbers of a small limit without a division. The compiler does it for constants; the code is small
+//! enough for a device that learns its limits at run time.
 //!
 //! ```text
-//!  period / units, a bit a step:      64 steps  [ whole ticks of T : 64 ]
+//!  period / units, one bit per step:  64 steps  [ whole ticks of T : 64 ]
 //!                                 and s steps more  [ fraction : s ]         until T_q has 10 or 16 bits
 //! ```
 //!
-//! The steps of the fraction are those of the quotient, so resolution and emission interval fall out of one loop. The
-//! results are those of [`LimitSpec`](crate::LimitSpec) for a limit whose only option is a delay; the tests compare
-//! them, and with the macros of `tatcell_small.h`. On a Cortex-M0 this is a tenth of the code.
+//! The fraction takes the same steps as the quotient, so one loop gives both resolution and emission interval. The
+//! results are those of [`LimitSpec`](crate::LimitSpec) for a limit whose only option is a delay. The tests compare
+//! them with those and with the macros of `tatcell_small.h`. On a Cortex-M0 this takes a tenth of the code.
 #![forbid(unsafe_code)]
 #![warn(clippy::arithmetic_side_effects)]
 
@@ -26,10 +26,10 @@ pub(super) struct Numbers {
 /// The finest q-unit: 2^-31 ticks.
 const FINEST: u32 = 31;
 
-/// The numbers for words of `BITS` bits, 32 or 64.
+/// Returns the numbers for words of `BITS` bits, 32 or 64.
 ///
-/// 64: at least 2^16 q-units a unit, products below 2^62. 32: whole ticks where a unit takes a whole number of them,
-/// else at least 2^10 q-units a unit; the horizon below 2^28.
+/// 64: at least 2^16 q-units per unit, products below 2^62. 32: whole ticks if a unit takes a whole number of them,
+/// else at least 2^10 q-units per unit; the horizon is below 2^28.
 #[inline(always)]
 pub(super) const fn numbers<const BITS: u32>(
     units: u64,
@@ -52,7 +52,7 @@ pub(super) const fn numbers<const BITS: u32>(
     let (t, shift) = loop {
         if steps >= 64 {
             let shift = steps.wrapping_sub(64);
-            // A rest means two units or more, so the quotient is below 2^63.
+            // A remainder needs two units or more, so the quotient is below 2^63.
             let t = quotient.wrapping_add((rest != 0) as u64);
             if t >= coarsest || (narrow && shift == 0 && rest == 0) {
                 break (t, shift);
@@ -61,8 +61,8 @@ pub(super) const fn numbers<const BITS: u32>(
                 return Err(LimitError::NotRepresentable);
             }
         }
-        // One bit of the dividend into the rest, one bit of the quotient out of it. The rest is below `units`, so
-        // that twice the rest less `units` fits, also where twice the rest does not.
+        // Moves one bit of the dividend into the rest, and one bit of the quotient out of it. The rest is below
+        // `units`, so twice the rest less `units` fits, even if twice the rest does not.
         let carried = rest >> 63 != 0;
         rest = rest << 1 | quotient >> 63;
         quotient <<= 1;
@@ -89,7 +89,7 @@ pub(super) const fn numbers<const BITS: u32>(
         // 2^(30 + shift), above the low half.
         ((1u32 << shift.wrapping_sub(2)) as u64) << 32
     };
-    // Up to nine bits of fraction a 64-bit word has room for years, and the skew does not follow the burst.
+    // With up to nine bits of fraction a 64-bit word has room for years, and the skew need not grow with the burst.
     let skew = if horizon > least && (narrow || shift > 9) { horizon } else { least };
     // A horizon is below 2^63, and so is a skew.
     let window = horizon.wrapping_add(skew);
@@ -99,8 +99,8 @@ pub(super) const fn numbers<const BITS: u32>(
     Ok(Numbers { t, limit, window, delay, shift })
 }
 
-/// `a * b` where it is below 2^62 (`BITS` 64) or 2^28 (32), by shifts and additions: a Cortex-M0 would call a function
-/// of the compiler's for the product.
+/// Returns `a * b` if it is below 2^62 (`BITS` 64) or 2^28 (32), by shifts and additions: for the product a Cortex-M0
+/// would call a function of the compiler.
 #[inline(never)]
 const fn product<const BITS: u32>(mut a: u64, mut b: u64) -> Option<u64> {
     let bits = if BITS == 32 { 28 } else { 62 };

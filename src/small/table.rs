@@ -6,18 +6,18 @@
 //!  key -> HalfSipHash-1-3 -> set + tag (see hash.rs); a key lives in one slot of its set
 //! ```
 //!
-//! Promise: while a set is not full and no two keys have the same 32-bit hash (16 * 2^-30 for a new key, with 4
-//! sets), each key gets the exact answer of its own 32-bit cell. A full set is answered by the [`FullPolicy`] and
-//! counted.
+//! Promise: each key gets the exact answer of its own 32-bit cell, as long as its set is not full and no two keys have
+//! the same 32-bit hash (16 * 2^-30 for a new key, with 4 sets). The [`FullPolicy`] answers for a full set, and the
+//! table counts such answers.
 //!
-//! What differs from the big [`Table`](crate::Table), and why: a set is searched, decided and stored in one masked
-//! section (or by the one owner), so there is no claim, no version and no retry; 32-bit ticks instead of 43-bit
-//! payloads keep every operation one instruction on a 32-bit core; one limit per table keeps H and S with the words.
-//! It is no image: nothing is attached, saved or shared between processes.
+//! How it differs from the big [`Table`](crate::Table), and why. One masked section (or the one owner) searches a set,
+//! decides and stores, so there is no claim, no version and no retry. Ticks of 32 bits instead of 43-bit payloads keep
+//! every operation one instruction on a 32-bit core. One limit per table keeps H and S with the words. It is no image:
+//! it cannot be attached to, saved, or shared between processes.
 //!
-//! An expired slot equals an absent key, so nothing is deleted; but a 32-bit clock wraps, and a key that stays away
-//! for nearly a whole wrap may meet a debt of at most H + S: [`sweep`](SmallTable::sweep) once per
-//! [`sweep_interval`](SmallLimit32::sweep_interval) prevents that. It never over-admits.
+//! An expired slot equals an absent key, so nothing is deleted. But a 32-bit clock wraps, and a key that stays away for
+//! nearly a whole wrap may meet a debt of at most H + S. A [`sweep`](SmallTable::sweep) once per
+//! [`sweep_interval`](SmallLimit32::sweep_interval) prevents that. The table never over-admits.
 
 use core::cell::UnsafeCell;
 use core::marker::PhantomData;
@@ -30,7 +30,7 @@ use crate::sync::masked::{self, Masked};
 use crate::sync::{Access, Exclusive, Shared};
 use crate::table::{FullPolicy, TableError};
 
-/// Slots of one set.
+/// The slots of one set.
 const WAYS: usize = 16;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -40,28 +40,28 @@ struct Raw {
     tat: u32,
 }
 
-/// One slot of a [`SmallTable`]: all zero is empty.
+/// Holds one key of a [`SmallTable`]: all zero is empty.
 #[derive(Debug, Default)]
 #[repr(transparent)]
 pub struct SmallSlot(Masked<Raw>);
 
 impl SmallSlot {
     /// An empty slot.
-    #[allow(clippy::declare_interior_mutable_const)] // the point: `[SmallSlot::EMPTY; N]` makes N separate slots
+    #[allow(clippy::declare_interior_mutable_const)] // intended: `[SmallSlot::EMPTY; N]` makes N separate slots
     pub const EMPTY: SmallSlot = SmallSlot(Masked(UnsafeCell::new(Raw { tag: 0, tat: 0 })));
 }
 
-/// Where the slots are; as shared as they are.
+/// A pointer to the slots, which is shared as they are.
 #[derive(Debug)]
 #[repr(transparent)]
 pub(crate) struct Slots<T>(*const T);
 
-// SAFETY: a pointer to what may be shared; it is never written.
+// SAFETY: a pointer to something that may be shared; it is never written.
 unsafe impl<T: Sync> Sync for Slots<T> {}
 // SAFETY: as above.
 unsafe impl<T: Sync> Send for Slots<T> {}
 
-/// A table without its memory; what C calls tatcell_small_table_t.
+/// A table without its memory; C calls it tatcell_small_table_t.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Head {
@@ -79,7 +79,7 @@ pub(crate) struct Head {
 
 impl Head {
     /// # Safety
-    /// As [`Head::check`].
+    /// The same as for [`Head::check`].
     #[inline(always)]
     pub unsafe fn seed<const MASKED: bool>(&self, seed: &[u8; 8]) {
         let [a, b, c, d, e, f, g, h] = *seed;
@@ -88,9 +88,9 @@ impl Head {
         section::<MASKED, _>(|| unsafe { self.seed.0.get().write(seed) });
     }
 
-    /// Hash of a key; nothing while there is no seed, as an unkeyed table would be a collision oracle.
+    /// Returns the hash of a key; `None` without a seed, because an unkeyed table would show which keys collide.
     ///
-    /// The seed must not be set at the same time. A function of its own, so that its frame is gone while deciding.
+    /// The seed must not be set at the same time. A separate function, so that its stack frame is gone while deciding.
     #[inline(never)]
     pub fn hash(&self, key: &[u8]) -> Option<u32> {
         // SAFETY: the seed is set once, before keys are hashed.
@@ -105,7 +105,7 @@ impl Head {
     /// Decides one request of a hashed key.
     ///
     /// # Safety
-    /// The slots are `sets` times 16. Where not `MASKED`, nobody else uses this table meanwhile.
+    /// There are `sets` times 16 slots. If not `MASKED`, nobody else uses this table meanwhile.
     #[inline(never)]
     pub unsafe fn check<const MASKED: bool>(&self, now: u32, hash: u32, cost: u32) -> Small32 {
         let limit = &self.limit;
@@ -115,11 +115,11 @@ impl Head {
         let (now_q, charge) = (limit.now_q(now), limit.charge(cost));
         let tag = if hash == 0 { 1 } else { hash };
         let set = self.set(hash);
-        // SAFETY: the caller's.
+        // SAFETY: that of the caller.
         section::<MASKED, _>(|| unsafe { self.decide(set, tag, now_q, charge) })
     }
 
-    /// First slot of the set of a hash.
+    /// Returns the first slot of the set of a hash.
     #[inline(always)]
     fn set(&self, hash: u32) -> *mut Raw {
         let set = (hash >> 16).wrapping_mul(self.sets) >> 16;
@@ -135,7 +135,7 @@ impl Head {
     unsafe fn decide(&self, set: *mut Raw, tag: u32, now_q: u32, charge: u32) -> Small32 {
         let limit = &self.limit;
         let look = charge == 0;
-        // SAFETY: 16 slots, this caller's alone until it returns.
+        // SAFETY: 16 slots, which are this caller's alone until it returns.
         let set = unsafe { core::slice::from_raw_parts_mut(set, WAYS) };
         for slot in set.iter_mut() {
             if slot.tag == tag {
@@ -151,7 +151,7 @@ impl Head {
         }
         let (mut place, mut least) = (0, u32::MAX);
         for (i, slot) in set.iter().enumerate() {
-            // An empty slot has the empty word, whose lead is 0.
+            // An empty slot holds the empty word, whose lead is 0.
             let lead = limit.lead(slot.tat, now_q);
             if lead < least {
                 (place, least) = (i, lead);
@@ -165,7 +165,7 @@ impl Head {
             // SAFETY: this caller's alone.
             unsafe { *self.full.0.get() = (*self.full.0.get()).wrapping_add(1) };
             if self.policy == FullPolicy::Deny as u32 {
-                // The first slot to drain.
+                // Wait for the first slot that drains.
                 return Small32(limit.ticks_up(least.wrapping_neg()));
             }
             if self.policy != FullPolicy::Inherit as u32 {
@@ -180,17 +180,17 @@ impl Head {
         answer
     }
 
-    /// Empties every slot that has long expired; a slot at a time.
+    /// Empties every slot that has long expired, one slot at a time.
     ///
     /// # Safety
-    /// As [`Head::check`].
+    /// The same as for [`Head::check`].
     #[inline(always)]
     pub unsafe fn sweep<const MASKED: bool>(&self, now: u32) {
         let now_q = self.limit.now_q(now);
         for i in 0..self.sets as usize * WAYS {
             let slot: *mut Raw = self.slots.0.wrapping_add(i).cast_mut().cast();
             section::<MASKED, _>(|| {
-                // SAFETY: inside the slots, and this caller's alone.
+                // SAFETY: inside the slots, which are this caller's alone.
                 unsafe {
                     if self.limit.is_idle((*slot).tat, now_q) {
                         slot.write(Raw { tag: 0, tat: 0 });
@@ -201,7 +201,7 @@ impl Head {
     }
 }
 
-/// Runs `f` in a masked section, or as it is for an owner.
+/// Runs `f` in a masked section, or plainly for an owner.
 #[inline(always)]
 fn section<const MASKED: bool, R>(f: impl FnOnce() -> R) -> R {
     if MASKED {
@@ -211,11 +211,11 @@ fn section<const MASKED: bool, R>(f: impl FnOnce() -> R) -> R {
     }
 }
 
-/// A keyed table of 16 to 2^20 slots under one limit, for 32-bit ticks.
+/// Limits many keys in 16 to 2^20 slots by one limit, with 32-bit ticks.
 ///
-/// [`Exclusive`] (the default): one owner, plain loads and stores. [`Shared`]: used from interrupts and tasks at once,
-/// each call one masked section by the choice of section that the firmware made (see `single-core`,
-/// `critical-section` and `critical-section-c` in the list of features). Without such a choice it is not `Sync`.
+/// [`Exclusive`] (the default): one owner, plain loads and stores. [`Shared`]: interrupts and tasks use it at once, and
+/// each call is one masked section, of the kind that the firmware chose (see `single-core`, `critical-section` and
+/// `critical-section-c` in the list of features). Without such a choice it is not `Sync`.
 ///
 /// ```
 /// use tatcell::{FullPolicy, Outcome, SmallLimit32, SmallSlot, SmallTable};
@@ -241,10 +241,10 @@ pub struct SmallTable<'m, M: Access = Exclusive> {
 unsafe impl Send for SmallTable<'_, Exclusive> {}
 
 impl<'m> SmallTable<'m, Exclusive> {
-    /// Makes a table over slots of its own: all keys absent where they are [`SmallSlot::EMPTY`].
+    /// Makes a table over its own slots. If they are [`SmallSlot::EMPTY`], all keys are absent.
     ///
     /// # Errors
-    /// `TooSmall` below 16 slots, `TooLarge` above 2^20 (a rest below 16 stays unused); `NotSmall` for
+    /// `TooSmall` below 16 slots, `TooLarge` above 2^20 (a remainder below 16 stays unused); `NotSmall` for
     /// [`FullPolicy::Sampled`].
     pub const fn new(
         slots: &'m mut [SmallSlot],
@@ -260,7 +260,7 @@ impl<'m> SmallTable<'m, Shared> {
     /// slots must have the same limit.
     ///
     /// # Errors
-    /// As [`new`](SmallTable::new).
+    /// Those of [`new`](SmallTable::new).
     pub const fn shared(
         slots: &'m [SmallSlot],
         limit: SmallLimit32,
@@ -302,7 +302,7 @@ impl<'m, M: Access> SmallTable<'m, M> {
         self.head.hash(key).ok_or(TableError::MissingSeed)
     }
 
-    /// The limit of every key.
+    /// Returns the limit of every key.
     pub const fn limit(&self) -> &SmallLimit32 {
         &self.head.limit
     }
@@ -313,7 +313,7 @@ macro_rules! operations {
         impl SmallTable<'_, $mode> {
             /// Sets the secret seed: 8 random bytes of this device, before the first key. There is no default.
             pub fn seed($($recv)+, seed: [u8; 8]) {
-                // SAFETY: the slots were given whole; the mode is the type's.
+                // SAFETY: the slots were given whole; the type has this mode.
                 unsafe { $me.head.seed::<$masked>(&seed) }
             }
 
@@ -323,14 +323,14 @@ macro_rules! operations {
             /// `MissingSeed` before [`seed`](SmallTable::seed).
             ///
             /// # Concurrency
-            /// The mode's. Cost: one hash, and a search of 16 slots.
+            /// That of the mode. Cost: one hash, and a search of 16 slots.
             #[inline]
             pub fn check($($recv)+, now: u32, key: &[u8], cost: u32) -> Result<Outcome, TableError> {
                 let hash = $me.hash(key)?;
                 Ok($me.check_hash(now, hash, cost))
             }
 
-            /// As `check`, with an outcome in every case: `Never` while the table has no seed.
+            /// Decides one request of a key like `check`, but always with an outcome: `Never` if the table has no seed.
             #[inline]
             pub fn decide($($recv)+, now: u32, key: &[u8], cost: u32) -> Outcome {
                 match $me.head.hash(key) {
@@ -339,7 +339,7 @@ macro_rules! operations {
                 }
             }
 
-            /// As `check` for a hash made before, by [`hash`](SmallTable::hash) or another keyed hash of 32 bits.
+            /// Decides one request like `check`, by a hash of [`hash`](SmallTable::hash) or another keyed 32-bit hash.
             #[inline]
             pub fn check_hash($($recv)+, now: u32, hash: u32, cost: u32) -> Outcome {
                 // SAFETY: as above.
@@ -353,7 +353,7 @@ macro_rules! operations {
                 unsafe { $me.head.sweep::<$masked>(now) }
             }
 
-            /// Requests of new keys that met a full set, since the table was made. Wraps.
+            /// Returns how many requests of new keys have met a full set since the table was made. Wraps.
             pub fn full($($recv)+) -> u32 {
                 // SAFETY: as above.
                 section::<$masked, _>(|| unsafe { $me.head.full.0.get().read() })

@@ -1,26 +1,26 @@
-//! How a slot of a table is changed: by any number of threads and processes, or by its only owner.
+//! How the slot of a table changes: by any number of threads and processes at once, or by one owner.
 
 use super::{fence, AtomicU64, Ordering};
 
-/// How a slot is changed: by compare-and-swap, or by its only owner.
+/// Describes how slots change: by compare-and-swap ([`Shared`]), or by plain stores of one owner ([`Exclusive`]).
 pub trait Access: sealed::Sealed {
-    /// The image must be one that only this owner uses.
+    /// True if only one owner uses the image. An image that is shared must not be opened this way.
     #[doc(hidden)]
     const EXCLUSIVE: bool;
 
-    /// Decides whether a handle is `Sync`.
+    /// Decides whether a handle is `Sync`: it is if this type is.
     #[doc(hidden)]
     type Sharing;
 
-    /// Replaces `old` by `new`; `Err` is the word found instead.
+    /// Replaces `old` by `new`; returns `Err` with the word that it found instead.
     #[doc(hidden)]
     fn replace(slot: &AtomicU64, old: u64, new: u64) -> Result<(), u64>;
 
-    /// Separates a claim from the look that follows it.
+    /// Keeps the scan that follows a claim from running ahead of the claim.
     #[doc(hidden)]
     fn fence();
 
-    /// As [`fence`](Access::fence), where the last thing done was to [replace](Access::replace) a word.
+    /// Does the same as [`fence`](Access::fence). The caller's last access must be a [`replace`](Access::replace).
     #[doc(hidden)]
     #[inline(always)]
     fn fence_behind_swap() {
@@ -34,11 +34,11 @@ pub(crate) mod sealed {
     impl Sealed for super::Exclusive {}
 }
 
-/// A table that any number of threads and processes use at once.
+/// The mode of a table that any number of threads and processes use at once.
 #[derive(Debug)]
 pub enum Shared {}
 
-/// A table with one owner at a time: plain loads and stores.
+/// The mode of a table with one owner at a time: plain loads and stores.
 #[derive(Debug)]
 pub enum Exclusive {}
 
@@ -48,8 +48,8 @@ impl Access for Shared {
 
     #[inline(always)]
     fn replace(slot: &AtomicU64, old: u64, new: u64) -> Result<(), u64> {
-        // ORDERING: Release pairs with the Acquire fence of an image: who saves this word saves the witness that was
-        // placed before it; and no look goes behind it. Relaxed where it is lost: single word, value only.
+        // ORDERING: Release pairs with the Acquire fence of an image: a save that sees this word sees the witness
+        // placed before it; no scan moves below the swap. Relaxed on failure: single word, value only.
         match slot.compare_exchange(old, new, Ordering::Release, Ordering::Relaxed) {
             Ok(_) => Ok(()),
             Err(found) => Err(found),
@@ -58,17 +58,17 @@ impl Access for Shared {
 
     #[inline(always)]
     fn fence() {
-        // ORDERING: SeqCst; pairs with the same fence of every other inserter of this tag. Of two threads that each
-        // placed a claim, at least one sees the other's.
+        // ORDERING: SeqCst; pairs with the same fence of every other inserter of this tag. If two threads have each
+        // placed a claim, at least one of them sees the other's.
         fence(Ordering::SeqCst);
     }
 
-    /// An x86-64 processor makes every locked instruction a fence: no later load goes before it. So only the compiler
-    /// is told; what is behind it reads by assembly, as all looks of an insert do there.
+    /// An x86-64 processor makes every locked instruction a full fence: no later load runs before it. So only the
+    /// compiler is fenced; the scans of an insert, which follow it, are assembly here.
     #[cfg(tatcell_sse2)]
     #[inline(always)]
     fn fence_behind_swap() {
-        // ORDERING: SeqCst, of the compiler; that of the processor is the lock of the swap. Partner as of `fence`.
+        // ORDERING: SeqCst, for the compiler; the locked swap is the processor's fence. Same partner as in `fence`.
         core::sync::atomic::compiler_fence(Ordering::SeqCst);
     }
 }

@@ -1,26 +1,27 @@
-//! The loops that drive one word: load, decide, compare and swap, with a bound.
+//! The loops that change one word: load, decide, compare and swap, a bounded number of times.
 //!
-//! [`update64`] and [`update32`] drive every cell. [`step64`] and [`step32`] are the same for firmware, with one count
-//! of attempts instead of two: on a Cortex-M3 the second count is 12 bytes that the budget of the small forms does not
-//! have, and where a word is changed in a masked section there is no loop at all.
+//! [`update64`] and [`update32`] change every cell. [`step64`] and [`step32`] do the same for firmware, but count all
+//! attempts together: on a Cortex-M3 a second counter takes 12 bytes, which the budget of the small forms does not
+//! have. If a masked section protects the word, there is no loop at all.
 
 use super::{AtomicU32, AtomicU64, Ordering};
 
-/// Compare-and-swaps that a call may lose to rivals: with that many lost it gives up with `Contended`.
+/// The number of compare-and-swaps that a call may lose to other callers before it returns `Contended`.
 ///
 /// A short check ([`Cell::check`](crate::Cell::check), [`Table::check_hash`](crate::Table::check_hash) and each request
-/// of a burst) makes attempts of its own before it counts, so it loses more: one, a request of a burst whose key is in
-/// the second line of its set two, and by groups of eight each of them one more.
+/// of a burst) makes attempts of its own before it starts to count. So it may lose one swap more; in a burst two more
+/// if its key is in the second line of its set, and yet one more in a group of eight.
 ///
-/// At the bound nothing has been charged: the caller decides whether to drop, pass or ask again. Passing by itself
-/// would over-admit, retrying for ever would let one core stall another.
+/// A call that reaches the bound has charged nothing. The caller decides whether to drop, pass or ask again. If the
+/// library let such requests pass, it would over-admit; if it retried for ever, one core could stall another.
 pub const MAX_LOST: u32 = 8;
 
-/// A spurious failure (LL/SC targets) is no loss to a rival; these many are tolerated on top.
+/// The number of spurious failures (LL/SC targets) that a call tolerates in addition. They are not losses to a rival.
 const MAX_SPURIOUS: u32 = 64;
 
-/// Waits after a lost swap: 16, then 32 hints to the processor, tenths of a microsecond, a few microseconds in all. The
-/// line then stays with the rival, who makes many swaps on it, instead of going to and fro at each.
+/// Waits after a lost swap: 16 spin hints after the first loss, 32 after each later one. That is tenths of a
+/// microsecond, and a few microseconds in all. Meanwhile the rival keeps the line and makes many swaps on it, instead
+/// of one per transfer.
 #[cfg(tatcell_back_off)]
 #[cold]
 #[inline(never)]
@@ -30,7 +31,7 @@ pub(crate) fn back_off(lost: u32) {
     }
 }
 
-/// Where waiting brings nothing: an interrupt has ended when its victim goes on.
+/// Does nothing where a wait cannot help: an interrupt has ended before the code that it interrupted runs.
 #[cfg(not(tatcell_back_off))]
 #[inline(always)]
 pub(crate) fn back_off(_: u32) {}
@@ -63,7 +64,7 @@ macro_rules! update {
                 }
                 if cfg!(tatcell_back_off) && lost != 0 {
                     back_off(lost);
-                    // ORDERING: Relaxed; as above. What was found is old by now.
+                    // ORDERING: Relaxed; as above. The word may have changed during the wait.
                     old = word.load(Ordering::Relaxed);
                 }
             }
@@ -72,44 +73,44 @@ macro_rules! update {
 }
 
 update! {
-    /// Maps a 32-bit word to an answer and what to store, until a swap succeeds; see [`update64`].
+    /// Maps a 32-bit word to an answer and the word to store, until a swap succeeds; see [`update64`].
     update32, AtomicU32, u32
 }
 update! {
-    /// Maps a 64-bit word to an answer and what to store, until a swap succeeds. None: [`MAX_LOST`] swaps were lost,
-    /// nothing was stored.
+    /// Maps a 64-bit word to an answer and the word to store, until a swap succeeds. Returns `None`, and has stored
+    /// nothing, after [`MAX_LOST`] lost swaps.
     update64, AtomicU64, u64
 }
 
-/// Adds to a 64-bit word, mod 2^64, and gives what it was. No loop and never lost: what counts under an attack.
+/// Adds to a 64-bit word, mod 2^64, and returns the word before. It has no loop and cannot fail, even under an attack.
 #[inline(always)]
 pub(crate) fn add64(word: &AtomicU64, n: u64) -> u64 {
     // ORDERING: Relaxed; the word is the whole state and orders nothing else.
     word.fetch_add(n, Ordering::Relaxed)
 }
 
-/// Raises a 64-bit word to `n`, if it is lower. No loop and never lost.
+/// Raises a 64-bit word to `n` if it is lower. It has no loop and cannot fail.
 #[inline(always)]
 pub(crate) fn max64(word: &AtomicU64, n: u64) {
     // ORDERING: Relaxed; the word is the whole state and orders nothing else.
     word.fetch_max(n, Ordering::Relaxed);
 }
 
-/// Adds to a 32-bit word, mod 2^32. No loop and never lost.
+/// Adds to a 32-bit word, mod 2^32. It has no loop and cannot fail.
 #[inline(always)]
 pub(crate) fn add32(word: &AtomicU32, n: u32) {
     // ORDERING: Relaxed; the word is the whole state and orders nothing else.
     word.fetch_add(n, Ordering::Relaxed);
 }
 
-/// Takes what a 32-bit word holds and leaves 0. No loop and never lost.
+/// Returns a 32-bit word and sets it to 0. It has no loop and cannot fail.
 #[inline(always)]
 pub(crate) fn take32(word: &AtomicU32) -> u32 {
     // ORDERING: Relaxed; as above.
     word.swap(0, Ordering::Relaxed)
 }
 
-/// Attempts of a small step before it gives up: lost to interrupts, or failed for no reason (LL/SC).
+/// The number of attempts of a small step. An attempt fails if an interrupt changed the word, or spuriously (LL/SC).
 #[allow(dead_code)] // unused where both widths are masked
 const MAX_TRIES: u32 = 16;
 
@@ -140,22 +141,22 @@ macro_rules! small_step {
 }
 
 small_step! {
-    /// One step of a 32-bit word: `f` maps the word to an answer and what to store. None: contended, nothing stored.
+    /// Maps a 32-bit word to an answer and the word to store. Returns `None` if contended: nothing was stored.
     step32, AtomicU32, u32, tatcell_masked32
 }
 small_step! {
-    /// One step of a 64-bit word; see [`step32`].
+    /// Maps a 64-bit word to an answer and the word to store; see [`step32`].
     step64, AtomicU64, u64, tatcell_masked64
 }
 
-/// As above where the word is changed in a masked section: the whole step is one section, and never contended.
+/// Maps a 32-bit word to an answer and the word to store, in one masked section: it is never contended.
 #[cfg(tatcell_masked32)]
 #[inline(always)]
 pub(crate) fn step32<A>(word: &AtomicU32, f: impl Fn(u32) -> (A, Option<u32>)) -> Option<A> {
     Some(word.step(f))
 }
 
-/// As above where the word is changed in a masked section: the whole step is one section, and never contended.
+/// Maps a 64-bit word to an answer and the word to store, in one masked section: it is never contended.
 #[cfg(tatcell_masked64)]
 #[inline(always)]
 pub(crate) fn step64<A>(word: &AtomicU64, f: impl Fn(u64) -> (A, Option<u64>)) -> Option<A> {
@@ -166,8 +167,8 @@ pub(crate) fn step64<A>(word: &AtomicU64, f: impl Fn(u64) -> (A, Option<u64>)) -
 mod tests {
     use super::*;
 
-    /// A rival adds 16 to the word while a step is worked out, so many times. Nothing of it is lost, and at the bound
-    /// there is nothing else in the word.
+    /// A rival adds 16 to the word during each of the first `rivals` attempts. None of these additions may be lost, and
+    /// a call that reaches the bound must not change the word.
     macro_rules! beside_a_rival {
         ($update:ident, $atomic:ident) => {
             for rivals in 0..=MAX_LOST + 2 {

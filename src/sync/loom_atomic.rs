@@ -1,28 +1,28 @@
 //! The atomics of the models: loom's, with every conflict made visible to its search.
 //!
-//! Loom 0.7 keeps one last access an atomic. A thread that loads a word before it swaps it, as every loop here does,
-//! overwrites what an earlier load of another thread left there, so loom does not see that load and swap conflict and
-//! never runs the schedule in which the swap comes first: a load beside a load-and-swap takes it one execution and
-//! one answer (`loom_weak` has that as a test). So here a word has one marker for each thread of a model: right after a
-//! load its own thread's is stored, after a store or swap all are. Each marker then sees a chain of accesses that all
-//! conflict, and its last one is enough. No thread switch is tried between an access and its markers.
+//! Loom 0.7 keeps only the last access to each atomic. Every loop of the library loads a word before it swaps it. That
+//! load overwrites the record of an earlier load by another thread. So loom does not see that this load and the swap
+//! conflict, and never runs the schedule in which the swap comes first. For one load next to one load-and-swap it tries
+//! one execution and finds one answer (a test in `loom_weak` shows it). So each word here has one marker per thread of
+//! the model. A load stores to the marker of its own thread, a store or swap to all of them. The accesses to one marker
+//! all conflict, so its last access is enough. No thread switch is tried between an access and its markers.
 //!
-//! Markers are stored with Relaxed ordering and never loaded, so no thread learns anything through them: a schedule
-//! can be found because of a marker, no value or order can be hidden by one.
+//! Stores to markers are Relaxed, and nothing loads a marker. So no thread learns anything through one: a marker can
+//! add schedules, but cannot hide a value or an order.
 
 use std::cell::Cell;
 
 use loom::sync::atomic as plain;
 pub(crate) use loom::sync::atomic::{fence, Ordering};
 
-/// Threads of a model, its own included.
+/// The number of threads of a model, including its main thread.
 pub(crate) const THREADS: usize = 3;
 
 loom::thread_local! {
     static THREAD: Cell<usize> = Cell::new(0);
 }
 
-/// Starts thread number 1..[`THREADS`] of a model; the model's own is 0. Two threads must not have one number.
+/// Starts thread `number` of a model, 1..[`THREADS`]; the main thread has 0. Two threads must not share a number.
 pub(crate) fn spawn<T: 'static>(
     number: usize,
     body: impl FnOnce() -> T + 'static,
@@ -92,28 +92,28 @@ macro_rules! atomic {
                 found
             }
 
-            #[allow(dead_code)] // of one width only
+            #[allow(dead_code)] // used for one width only
             pub fn fetch_add(&self, n: $word, order: Ordering) -> $word {
                 let old = self.word.fetch_add(n, order);
                 self.markers.stored();
                 old
             }
 
-            #[allow(dead_code)] // of one width only
+            #[allow(dead_code)] // used for one width only
             pub fn swap(&self, n: $word, order: Ordering) -> $word {
                 let old = self.word.swap(n, order);
                 self.markers.stored();
                 old
             }
 
-            #[allow(dead_code)] // of one width only
+            #[allow(dead_code)] // used for one width only
             pub fn fetch_max(&self, n: $word, order: Ordering) -> $word {
                 let old = self.word.fetch_max(n, order);
                 self.markers.stored();
                 old
             }
 
-            /// Never fails without cause.
+            /// Never fails spuriously.
             pub fn compare_exchange_weak(
                 &self,
                 old: $word,

@@ -1,21 +1,21 @@
-//! Atomics for cores that lack them: a plain word, changed while the firmware keeps everyone else out.
+//! Atomics for cores that lack them: a plain word, which the firmware protects while it changes.
 //!
-//! How, is the firmware's choice, by feature (the first one that is set counts):
+//! The firmware chooses the protection by a feature. If several are set, the first of this list counts:
 //!
 //! - `critical-section-c`: two C functions of the firmware, `uint32_t tatcell_critical_enter(void)` and
-//!   `void tatcell_critical_exit(uint32_t)`. What enter returns is handed to exit; they nest. With an RTOS, or with
-//!   two cores, this is the place for its own lock.
-//! - `critical-section`: the same by the `critical-section` crate, whose implementation the binary chooses.
-//! - `single-core`: interrupts are masked (PRIMASK on Cortex-M, mstatus.MIE on RISC-V). Only for one core and
-//!   privileged code (Cortex-M) or machine mode (RISC-V): elsewhere the mask has no effect or traps.
-//!   On a hosted system it is a spin lock, so that unit tests of firmware run there with their threads; a preempted
-//!   holder runs again, and no test is an interrupt.
-//! - `exclusive`: nobody is kept out, and the words are not `Sync`: a `Cell` or `Table` then stays with one owner,
-//!   and the compiler sees to it in Rust. C firmware must see to it by itself.
+//!   `void tatcell_critical_exit(uint32_t)`. The library passes the result of enter to exit, and calls them nested.
+//!   Firmware with an RTOS or with two cores takes its own lock here.
+//! - `critical-section`: the crate of that name, whose implementation the binary chooses.
+//! - `single-core`: masks interrupts (PRIMASK on Cortex-M, mstatus.MIE on RISC-V). This is for one core, and for
+//!   privileged code (Cortex-M) or machine mode (RISC-V) only: elsewhere the mask has no effect or traps. On a hosted
+//!   system it is a spin lock, so that unit tests of firmware can run there with threads: a preempted holder runs again
+//!   there, and tests have no interrupts.
+//! - `exclusive`: no protection, and the words are not `Sync`. A `Cell` or `Table` then stays with one owner. In Rust
+//!   the compiler enforces that; C firmware must see to it.
 //!
-//! What a masked section costs in interrupt latency is measured by `make -C firmware test`. No section holds a
-//! division, a hash or a loop over more than one set of a table.
-#![allow(dead_code)] // what is used depends on the target
+//! `make -C firmware test` measures how much interrupt latency a masked section costs. No section contains a division,
+//! a hash or a loop over more than one set of a table.
+#![allow(dead_code)] // the target decides what is used
 
 use core::cell::UnsafeCell;
 use core::sync::atomic::Ordering;
@@ -55,7 +55,7 @@ mod imp {
 
     #[inline(always)]
     pub fn enter() -> RestoreState {
-        // SAFETY: `with` releases it on the same core, in the reverse order of acquiring.
+        // SAFETY: `with` releases sections on the same core, in the reverse order of acquiring.
         unsafe { critical_section::acquire() }
     }
 
@@ -130,7 +130,7 @@ mod imp {
     pub fn exit(_: Open) {}
 }
 
-// Sections of hosted unit tests: a lock for all of them, as one mask is for all cells of a device.
+// The section of hosted unit tests: one lock for all words, just as a device has one interrupt mask for all cells.
 #[cfg(tatcell_section = "hosted")]
 mod imp {
     use core::sync::atomic::{AtomicBool, Ordering};
@@ -140,7 +140,7 @@ mod imp {
     pub struct Taken;
 
     pub fn enter() -> Taken {
-        // ORDERING: Acquire; pairs with the Release of the holder before, whose writes are then seen.
+        // ORDERING: Acquire; pairs with the Release of the previous holder, so this thread sees its writes.
         while TAKEN.swap(true, Ordering::Acquire) {
             core::hint::spin_loop();
         }
@@ -153,7 +153,7 @@ mod imp {
     }
 }
 
-/// Do sections keep interrupts out here? Unprivileged code of a Cortex-M cannot mask them, and is not told.
+/// Returns whether sections keep interrupts out. Unprivileged code of a Cortex-M cannot mask them, and gets no error.
 #[cfg(tatcell_section = "primask")]
 pub(crate) fn works() -> bool {
     let before = imp::enter();
@@ -164,25 +164,25 @@ pub(crate) fn works() -> bool {
     masked & 1 != 0
 }
 
-/// Do sections keep interrupts out here? Elsewhere what cannot mask traps, or the firmware's functions decide.
+/// Returns whether sections keep interrupts out. Other targets trap if they cannot, or call the firmware.
 #[cfg(not(tatcell_section = "primask"))]
 pub(crate) fn works() -> bool {
     true
 }
 
-/// A value that is only touched by its one owner, or in a masked section.
+/// A value that only its one owner touches, or only code in a masked section.
 #[derive(Debug, Default)]
 #[repr(transparent)]
 pub(crate) struct Masked<T>(pub UnsafeCell<T>);
 
-// Without a choice of section the type is not Sync and has one owner.
+// If no section was chosen, the type is not Sync and has one owner.
 #[cfg(not(tatcell_section = "open"))]
 // SAFETY: every shared access is inside a section that excludes all others.
 unsafe impl<T: Send> Sync for Masked<T> {}
 
 macro_rules! word {
     ($name:ident, $int:ty, $align:literal) => {
-        /// Stands in for the atomic of that name: same interface, same meaning, by a masked section.
+        /// Stands in for the atomic of the same name: same interface and meaning, in a masked section.
         #[repr(C, align($align))]
         pub struct $name(Masked<$int>);
 
@@ -240,7 +240,7 @@ macro_rules! word {
                 self.step(|word| (word, if word < n { Some(n) } else { None }))
             }
 
-            /// Reads the word, decides, and stores what was decided, all in one section.
+            /// Reads the word, decides, and stores the result, all in one section.
             #[inline(always)]
             pub fn step<A>(&self, f: impl FnOnce($int) -> (A, Option<$int>)) -> A {
                 with(|| {
@@ -273,11 +273,11 @@ word!(AtomicU64, u64, 8);
 mod tests {
     use super::{with, AtomicU32, AtomicU64, Masked};
     use core::cell::UnsafeCell;
-    // ORDERING: Relaxed; one thread asks both.
+    // ORDERING: Relaxed; one thread makes all accesses.
     use core::sync::atomic::{self, Ordering::Relaxed};
     use std::thread;
 
-    /// Every operation, with operands that wrap, that win and that lose, gives and leaves what the atomic's does.
+    /// Every operation returns and stores what the atomic's does, with operands that wrap, win and lose.
     macro_rules! as_atomics {
         ($name:ident, $int:ty) => {
             let (masked, real) = ($name::new(5), atomic::$name::new(5));

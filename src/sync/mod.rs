@@ -1,8 +1,8 @@
-//! The one room that names an atomic type: which one a word is, the loops that change one ([`drive`]), and how the
-//! slots of a table are changed ([`access`]).
+//! The only module that names an atomic type: the types of words, the loops that change one word ([`drive`]), and how
+//! the slots of a table change ([`access`]).
 //!
-//! Everywhere else an atomic is one of these names, so the shipped code runs unchanged under the loom model
-//! checker (`--cfg tatcell_loom`), under the explorer (`--cfg tatcell_step`) and on cores without the atomics.
+//! All other modules import the names from here. So the shipped code runs unchanged under the loom model checker
+//! (`--cfg tatcell_loom`), under the step explorer (`--cfg tatcell_step`) and on cores without such atomics.
 //!
 //! ```text
 //!  target                                        AtomicU64                       AtomicU32
@@ -12,10 +12,10 @@
 //!  firmware: Cortex-M0, riscv32imc               masked: the firmware's choice   masked: the same choice
 //! ```
 //!
-//! The choice is explained in [`masked`]; a build that lacks one fails and says what to choose.
-//! The spin lock of `portable-atomic` is for hosted systems only: on bare metal an interrupt that preempts its
-//! holder would spin for ever. Nothing here uses `portable-atomic` on bare metal, so another crate that turns its
-//! `fallback` on changes nothing.
+//! [`masked`] explains the firmware's choice. A build without a choice fails, and the error names the options. The spin
+//! lock of `portable-atomic` is for hosted systems only. On bare metal an interrupt could preempt its holder and then
+//! spin for ever. The library never uses `portable-atomic` on bare metal, so it does not matter there whether another
+//! crate turns on its `fallback`.
 
 pub(crate) mod access;
 #[cfg(all(tatcell_loom, test))]
@@ -50,8 +50,8 @@ pub(crate) use masked::AtomicU64;
 #[cfg(tatcell_portable64)]
 pub(crate) use portable_atomic::AtomicU64;
 
-// Systems where a preempted thread that holds a spin lock runs again. Small systems with priorities are not
-// among them: there the thread that spins can keep the holder from running.
+// These systems schedule a preempted holder of a spin lock again. Small systems with priorities are not among them:
+// there the spinning thread can keep the holder from running.
 #[cfg(all(
     tatcell_portable64,
     not(any(

@@ -1,13 +1,13 @@
-//! The atomics of the explorer (`--cfg tatcell_step`): one access a step, at the explorer's choice.
+//! The atomics of the step explorer (`--cfg tatcell_step`): one access per step, when the explorer says so.
 //!
-//! A thread of the explorer is no thread. It is a call that is run again, from its start, for each step that it takes:
-//! what its accesses found before is told to it from a log, the next one is made in memory, and at the one after that
-//! it is stopped, by unwinding. So the shipped code is what runs, with no scheduler below it; a thread is known by its
-//! log, and the explorer can go back to any state by storing its words.
+//! A "thread" of the explorer is a call that the explorer runs again from its start for each step. Its earlier accesses
+//! return what the log says they found. The next access happens in memory, and the one after it stops the call by
+//! unwinding. So the shipped code runs with no scheduler below it. A thread is known by its log, and the explorer can
+//! return to any state by storing its words.
 //!
-//! Accesses are sequentially consistent: weak memory is loom's to show (`loom_atomic`). Words that the world does not
-//! watch are constants: they are read without a step, and writing one is an error of the world, unless it is of memory
-//! that the call has to itself ([`own`]).
+//! Accesses are sequentially consistent: the loom models (`loom_atomic`) cover weak memory. A word that the world does
+//! not watch is a constant: a load of it takes no step, and a store to it is an error of the world, unless the memory
+//! belongs to the call alone ([`own`]).
 
 use std::boxed::Box;
 use std::cell::RefCell;
@@ -23,7 +23,7 @@ pub(crate) use core::sync::atomic::Ordering;
 #[repr(transparent)]
 pub struct AtomicU64(plain::AtomicU64);
 
-/// Accesses that a call may make alone before it is said not to end.
+/// The number of accesses that a call may make alone. A call that makes more counts as endless.
 const MANY: usize = 4_000;
 
 struct Stepper {
@@ -40,23 +40,23 @@ std::thread_local! {
     static STEPPER: RefCell<Option<Stepper>> = const { RefCell::new(None) };
 }
 
-/// What a call that was stopped unwinds with.
+/// The panic payload of a call that was stopped.
 struct Stop;
 
-/// A call that was stopped, or came to its end, after at most one access more than its log tells.
+/// A call that made at most one access beyond its log, and then was stopped or returned.
 pub(crate) struct Step<T> {
-    /// What the access found; `None` where the call ended before one.
+    /// The value that the access found; `None` if the call returned before it made one.
     pub found: Option<u64>,
-    /// What the call returned.
+    /// The result of the call, if it returned.
     pub end: Option<T>,
 }
 
-/// Takes a call one step further than its log.
+/// Runs a call one access beyond its log.
 pub(crate) fn step<T>(watched: &[*const AtomicU64], log: Vec<u64>, call: impl FnOnce() -> T) -> Step<T> {
     run(watched, log, false, call)
 }
 
-/// Says within a call that it has this memory to itself, which nobody else sees: it may be written, without a step.
+/// Declares that this memory belongs to the running call alone, which may then write it without a step.
 pub(crate) fn own<T>(memory: &[T]) {
     let Range { start, end } = memory.as_ptr_range();
     STEPPER.with(|place| {
@@ -66,7 +66,7 @@ pub(crate) fn own<T>(memory: &[T]) {
     });
 }
 
-/// Runs a call to its end from where its log ends, with nothing beside it. Stops where it does not end.
+/// Runs a call from the end of its log to its return, with no other call beside it. Returns `None` if it is endless.
 pub(crate) fn alone<T>(watched: &[*const AtomicU64], log: Vec<u64>, call: impl FnOnce() -> T) -> Option<T> {
     run(watched, log, true, call).end
 }
@@ -86,7 +86,7 @@ fn run<T>(watched: &[*const AtomicU64], log: Vec<u64>, alone: bool, call: impl F
     }
 }
 
-/// Makes an access, or tells what it found when it was made.
+/// Makes an access, or returns what the log says it found.
 fn access(word: &AtomicU64, writes: bool, make: impl FnOnce() -> u64) -> u64 {
     let stop = STEPPER.with(|place| {
         let mut place = place.borrow_mut();
@@ -129,7 +129,7 @@ impl AtomicU64 {
         });
     }
 
-    /// Never fails without cause.
+    /// Never fails spuriously.
     pub fn compare_exchange(&self, old: u64, new: u64, _: Ordering, _: Ordering) -> Result<u64, u64> {
         let found = access(self, true, || {
             self.0
@@ -176,5 +176,5 @@ impl core::fmt::Debug for AtomicU64 {
     }
 }
 
-/// No step: in a sequentially consistent order there is nothing left to order.
+/// Does nothing: a sequentially consistent order leaves nothing to order.
 pub(crate) fn fence(_: Ordering) {}

@@ -1,10 +1,9 @@
-//! Small meters and small sliding logs in every state that any requests and any waits lead to, at clocks that wrap and
-//! at others: beside the exact buckets of each RFC, and beside a list of what was admitted.
+//! Small meters and small sliding logs in every state that any requests and waits reach, compared with the exact
+//! buckets of each RFC and with a list of admissions. Clocks start at the wrap and elsewhere.
 //!
-//! All else is exhausted in words of 16 bits, in `src/algorithms/w16_tests.rs`. These two take no width: a meter's word
-//! has 64 bits, of which the time has what the difference of both buckets leaves, at least 20, and a stamp of a log is
-//! a time of 64. So what is small here are bursts, rates and windows, which is what a state depends on; what the width
-//! decides is where a word comes round again, and clocks start where the states cross each wrap.
+//! `src/algorithms/w16_tests.rs` exhausts everything else in words of 16 bits. These two have no such width: a meter's
+//! word has 64 bits, of which at least 20 are time, and a stamp of a log has 64. So bursts, rates and windows are small
+//! here, because a state depends on them. The width only decides where a word wraps, and clocks start there.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! HTTP fields: what each says of each decision, rounded the right way, in the form of RFC 9651, at any frequency.
+//! HTTP fields: the value of each for each decision, rounded the right way, in the form of RFC 9651, at any frequency.
 
 use std::fmt::Write;
 

@@ -1,5 +1,5 @@
-//! Leases: the bound, what a hoarder can reach, refusals, exact retry times, clocks that step and wrap. What a lease
-//! takes, holds and gives back at each step, lease_policy.rs holds to a model.
+//! Leases: the bound, what a hoarder can reach, refusals, exact retry times, clocks that step and wrap. lease_policy.rs
+//! compares what a lease takes, holds and gives back at each step with a model.
 use proptest::prelude::*;
 use tatcell::{Cell, ExclusiveCell, Lease, Limit, LimitSpec, Outcome};
 

@@ -1,4 +1,4 @@
-//! How often a lease touches the shared cell: seen from the cell's word, which changes with every swap.
+//! How often a lease touches the shared cell, counted by the cell's word, which changes with every swap.
 use tatcell::{Cell, Lease, Limit};
 
 /// Swaps on the cell in `requests` requests of cost 1 that are `apart` ticks apart, after as many to warm up.

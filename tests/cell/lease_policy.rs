@@ -1,4 +1,4 @@
-//! How much a lease takes ahead, and what it does with it: step by step beside a model in whole ticks.
+//! How much a lease takes ahead, and what it does with it: compared step by step with a model in whole ticks.
 use tatcell::{Cell, Lease, Limit, LimitSpec, Outcome};
 
 /// What a lease is, after the text of its module: absolute ticks, units, no wraps.

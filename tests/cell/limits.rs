@@ -1,4 +1,4 @@
-//! Limits: what is accepted, what is refused, and that the configured rate is a ceiling.
+//! Limits: which are accepted, which are refused, and that the configured rate is a ceiling.
 
 use crate::common::{cases, Rng};
 use tatcell::{

@@ -1,4 +1,4 @@
-//! Tests of limits and cells, and of what stands on one cell: leases, meters, refusals, the header fields of HTTP.
+//! Tests of limits and cells, and of what builds on one cell: leases, meters, refusals, the header fields of HTTP.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,4 +1,4 @@
-//! What is done with a refusal: log lines against an oracle of whole numbers, and flags of slip, also among threads.
+//! The handling of refusals: log lines against an oracle of whole numbers, and flags of slip, also among threads.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::Barrier;

@@ -1,4 +1,4 @@
-//! Vectors of other projects and standards, replayed through every form.
+//! Test vectors of other projects and standards, replayed through every form.
 
 use crate::common::forms::{self, Form};
 use tatcell::{LimitSpec, Outcome};

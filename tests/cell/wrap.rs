@@ -1,4 +1,4 @@
-//! The wrap of the state word: never a minted unit, and false debts only where documented.
+//! The wrap of the state word: it never makes extra units, and makes false debts only where documented.
 
 use crate::common::oracle::{seen, Oracle};
 use crate::common::{cases, Rng};

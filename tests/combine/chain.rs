@@ -1,4 +1,4 @@
-//! Chains against one exact bucket for each cell or key, all or none; and their errors, duplicates, undo and extras.
+//! Chains against one exact bucket for each cell or key, all or none; their errors, duplicates, undo and extras.
 
 use crate::common::oracle::Oracle;
 use crate::common::{cases, hash_of, memory, Rng};

@@ -1,5 +1,5 @@
-//! The figures of docs/GUIDE.md, written by the library: what it tells of limits and tables must stand there, in words.
-//! Times that were measured are not among them.
+//! The figures of docs/GUIDE.md: the library writes what it reports of limits and tables, and the page must contain it,
+//! in words. Measured times are not included.
 
 use tatcell::http::{Field, Fields, Policy};
 use tatcell::{

@@ -1,4 +1,4 @@
-//! Tests of what is made of several limits: chains, marks, prefixes, shapers; and the figures of the guide.
+//! Tests of combined limits: chains, marks, prefixes, shapers; and the figures of the guide.
 
 #[path = "../common/mod.rs"]
 mod common;

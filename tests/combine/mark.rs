@@ -1,5 +1,5 @@
-//! Three-colour marking by two limits of a key: exact against the buckets of RFC 2698 and RFC 4115, in bursts as one by
-//! one, and among threads.
+//! Three-colour marking by two limits of a key: exact against the buckets of RFC 2698 and RFC 4115, one by one, in
+//! bursts and among threads.
 
 #[path = "../cell/meters/oracle.rs"]
 mod oracle;

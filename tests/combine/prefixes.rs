@@ -1,4 +1,4 @@
-//! Canonical addresses, ladders of prefixes, and one call for an address: against one exact bucket a prefix, and under
+//! Canonical addresses, ladders of prefixes, and one call per address: against one exact bucket per prefix, and under
 //! floods of forged addresses.
 
 use std::collections::{HashMap, HashSet};

@@ -1,4 +1,4 @@
-//! Every form of a limiter behind one trait, so that one test asks them all.
+//! Every form of a limiter behind one trait, so that one test covers them all.
 
 use super::memory;
 use tatcell::{

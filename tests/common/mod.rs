@@ -1,4 +1,4 @@
-//! What the integration tests share: the oracle, the forms under test, a seeded generator.
+//! Shared by the integration tests: the oracle, the forms under test, a seeded generator.
 #![allow(dead_code)] // every test binary uses its own part
 
 pub mod forms;

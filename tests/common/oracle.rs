@@ -1,8 +1,8 @@
-//! The oracle: a token bucket in exact integers of unbounded time.
+//! The oracle: a token bucket in exact integers, with unbounded time.
 //!
-//! Time is counted in grains. `exact` takes 1/units of a tick as its grain, so that a unit costs exactly `period`
-//! grains and nothing is rounded at all; `fixed` takes the q-unit of a limit, to say what the rounded-up T_q must
-//! give. Both are the same thirty lines.
+//! Time is counted in grains. `exact` has a grain of 1/units of a tick, so that a unit costs exactly `period` grains
+//! and nothing is rounded. `fixed` has the q-unit of a limit as its grain, and says what the rounded-up T_q must give.
+//! Both are the same thirty lines.
 
 /// An exact token bucket with every option of a limit.
 #[derive(Clone, Debug)]

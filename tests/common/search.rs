@@ -1,7 +1,7 @@
-//! Which search a table takes: seen from outside, by the register that the search with AVX-512 works in.
+//! Finds out which search a table uses, by the register in which the search with AVX-512 works.
 //!
-//! Code for plain x86-64 touches no register above 15, and a call by hash calls nothing outside the library; so what a
-//! test leaves in zmm17 is gone after a call that searched with AVX-512, and is there after any other.
+//! Code for plain x86-64 touches no register above 15, and a call by hash calls nothing outside the library. So what a
+//! test leaves in zmm17 is gone after a call that searched with AVX-512, and stays after any other.
 
 use tatcell::{LimitSpec, Line, Table, TableOptions};
 

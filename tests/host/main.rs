@@ -1,4 +1,4 @@
-//! Tests that need an operating system: clocks, memory, seeds, processes that are stopped.
+//! Tests that need an operating system: clocks, memory, seeds, stopped processes.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,8 +1,8 @@
-//! What a checker must report: each test is a defect on purpose, which `mk/sanitizers.sh` runs alone under the
-//! checker of its kind and wants to see die. Under no checker they may do anything: they run only when asked for.
+//! Defects that a checker must report: `mk/sanitizers.sh` runs each of these tests alone under the checker of its kind,
+//! and expects it to die. Without a checker they may do anything, so they run only when asked for.
 //!
-//! All but one reach their defect through the library, so that a build whose library is not watched is found out:
-//! searches are loops there (`build.rs`), for no checker sees what assembly reads.
+//! All but one reach their defect through the library. So a build whose library is not checked is found out. Searches
+//! are loops there (`build.rs`), because no checker sees what assembly reads.
 #![cfg(target_has_atomic = "64")]
 
 #[path = "../common/mod.rs"]

@@ -1,17 +1,16 @@
-//! Processes that share one table and are killed at any instruction: nothing is over-admitted and no key is stuck.
+//! Processes that share one table and are killed at any instruction: nothing is over-admitted, and no key is stuck.
 //!
-//! Workers are forked over one shared mapping and insert and charge fresh keys by the thousand, one at a time and in
-//! bursts, while the parent kills and replaces them. Time goes by a tick a request within an era, and the workers'
-//! clocks are a few ticks apart, so that the keys of the era before expire for some and not for others. A worker
-//! counts an admission after the table has granted it: a kill in between loses the count and never the charge, so
-//! `counted <= charged <= burst` must hold for every key, whenever anybody dies.
+//! Workers are forked over one shared mapping. They insert and charge thousands of fresh keys, one at a time and in
+//! bursts, while the parent kills and replaces them. Within an era time advances by a tick per request, and the
+//! workers' clocks are a few ticks apart, so that keys of the previous era expire for some and not for others. A worker
+//! counts an admission after the table has granted it. A kill in between loses the count and never the charge, so
+//! `counted <= charged <= burst` must hold for every key, whoever dies when.
 //!
-//! The long form, 1e5 kills in six worlds at once (`cargo test --release --test kill -- --ignored`, AMD
-//! EPYC of family 26, 2026-11-23, two cores that others used, too): 100 013 kills, 273 of workers stopped for up to a
-//! second before, 85 358 637 admissions, 3 922 claims left behind, no key over its burst and none stuck; 663 s of
-//! processor time.
+//! The long form, 1e5 kills in six worlds at once (`cargo test --release --test kill -- --ignored`, AMD EPYC of family
+//! 26, 2026-11-23, two cores that others used too): 100 013 kills, 273 of workers stopped for up to a second before, 85
+//! 358 637 admissions, 3 922 claims left behind, no key over its burst and none stuck; 663 s of processor time.
 //!
-//! Where the processor has AVX-512 every worker makes sure that its searches use it: loom and the explorer do not.
+//! If the processor has AVX-512, every worker checks that its searches use it: loom and the explorer do not.
 #![cfg(all(target_os = "linux", target_has_atomic = "64"))]
 
 #[path = "../common/mod.rs"]

@@ -1,9 +1,9 @@
 //! A million races of two threads that insert the same fresh key.
 //!
-//! The set is full, and two of its slots have drained: an insert takes the one that did so first. One thread empties
-//! the other slot before it inserts, and an insert takes an empty slot before any, so where the threads overlap they
-//! choose different slots. An insert that does not look again admits the key twice then; the control here shows that
-//! this harness sees it. The clocks of the threads are a tick apart.
+//! The set is full, and two of its slots have drained; an insert takes the one that drained first. One thread empties
+//! the other slot before it inserts, and an insert prefers an empty slot. So threads that overlap choose different
+//! slots, and an insert that does not scan again admits the key twice. The control shows that this harness sees that.
+//! The clocks of the threads are a tick apart.
 #![cfg(target_has_atomic = "64")]
 
 #[path = "../common/mod.rs"]

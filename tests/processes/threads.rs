@@ -1,4 +1,4 @@
-//! Many threads on one key: what is admitted is what one thread after the other would have been given.
+//! Many threads on one key: together they are admitted what a single thread would be.
 #![cfg(target_has_atomic = "64")]
 
 use crate::common::{memory, size_from, Rng};

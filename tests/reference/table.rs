@@ -1,7 +1,7 @@
-//! GCRA, claim and commit in plain code: what a table decides, without vectors, short ways or atomics.
+//! GCRA, claim and commit in plain code: what a table decides, without vectors, fast paths or atomics.
 //!
-//! The numbers are those that [`tatcell::Table::numbers`] and [`tatcell::TableLimit::numbers`] give. A request goes on
-//! by steps, each one look at the set or one compare-and-swap, so that a test can put requests in any order.
+//! The numbers are those of [`tatcell::Table::numbers`] and [`tatcell::TableLimit::numbers`]. A request advances by
+//! steps, each one scan of the set or one compare-and-swap, so that a test can interleave requests in any order.
 
 use tatcell::{FullPolicy, LimitNumbers, Outcome, TableNumbers};
 

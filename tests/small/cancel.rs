@@ -1,4 +1,4 @@
-//! Places of a line that are given up, and the cell of one owner beside the shared one.
+//! Cancelled reservations, and the exclusive cell compared with the shared one.
 
 use crate::common::Rng;
 use tatcell::{Cell, Cell32, ExclusiveCell, Outcome, SmallLimit, SmallLimit32};

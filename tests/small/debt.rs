@@ -1,4 +1,4 @@
-//! What changes a small cell beside a check: spans and wraps, charges, refunds, and debts kept over a reset.
+//! What changes a small cell besides a check: spans and wraps, charges, refunds, and debts that survive a reset.
 
 use crate::common::Rng;
 use tatcell::{Cell, Cell32, Limit, Limit32, LimitSpec, Outcome, SmallLimit, SmallLimit32};

@@ -1,4 +1,4 @@
-//! Duty cycles: a radio that sends as much as it is let, for a year, and every sliding hour of it.
+//! Duty cycles: a radio that sends as much as it may, for a year, and every sliding hour of it.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! Small cells and tables against exact buckets in whole ticks: nothing of the library decides what is right here.
+//! Small cells and tables against exact buckets in whole ticks; the oracle uses nothing of the library.
 
 use crate::common::{cases, Rng};
 use tatcell::{

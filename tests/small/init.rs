@@ -1,5 +1,5 @@
-//! Limits that are made when the program runs equal those of the big constructors and of the macros of
-//! `tatcell_small.h`, for a million inputs.
+//! Limits made at run time equal those of the big constructors and of the macros of `tatcell_small.h`, for a million
+//! inputs.
 
 use std::io::Read as _;
 use std::process::{Command, Stdio};

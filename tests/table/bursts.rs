@@ -1,8 +1,8 @@
-//! Every form of a burst against one exact bucket a key: what passes, what is counted, what is left.
+//! Every form of a burst against one exact bucket per key: what passes, what is counted, what is left.
 //!
-//! The buckets are whole ticks in plain integers. Nothing of the library decides what is right here, and single calls
-//! are asked only at the end. The keys are fewer than the slots of their one set, so no policy comes in, and more than
-//! the slots of a line, so some live in the second one.
+//! The buckets are whole ticks in plain integers. The oracle uses nothing of the library, and single calls come only at
+//! the end. The keys are fewer than the slots of their one set, so no policy decides; and they are more than the slots
+//! of a line, so some live in the second line.
 
 use crate::common::{cases, hash_of, memory, Rng};
 use tatcell::{

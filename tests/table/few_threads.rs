@@ -1,5 +1,5 @@
-//! Races of two or three threads and a few calls: small enough for a checker that picks the schedule, as Miri does with
-//! a seed each (`mk/sanitizers.sh`: strict provenance, weak memory, data races), and quick without one.
+//! Races of two or three threads and a few calls: small enough for a checker that picks the schedule, such as Miri with
+//! one seed each (`mk/sanitizers.sh`: strict provenance, weak memory, data races), and quick without one.
 
 use crate::common::{memory, two_drained};
 use tatcell::{

@@ -1,4 +1,4 @@
-//! Full sets: what each policy answers, stores, counts, and whom it lets through.
+//! Full sets: what each policy answers, stores, counts, and lets through.
 
 use crate::common::{cases, hash_of, memory, Rng};
 use tatcell::{

@@ -1,4 +1,4 @@
-//! The numbers that a limit and a table give away decide as the library does, and name the slots that it uses.
+//! The numbers that a limit and a table export lead to the library's decisions, and to the slots that it uses.
 
 use tatcell::{
     Cell, HashKind, LimitError, LimitNumbers, LimitSpec, Line, Outcome, Table, TableError, TableOptions,

@@ -1,4 +1,4 @@
-//! A table that is made takes the limits that it was made for, whatever its options.
+//! A table accepts the limits for which it was made, whatever its options.
 
 use crate::common::{cases, memory, Rng};
 use std::cell::Cell;

@@ -1,4 +1,4 @@
-//! Bans and exemptions of keys until a time: to the tick, beside a model, among threads, in chains and images.
+//! Bans and exemptions of keys until a time: exact to the tick, against a model, among threads, in chains and images.
 
 use std::collections::HashMap;
 

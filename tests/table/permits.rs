@@ -1,5 +1,4 @@
-//! Permits: what a refund may give back, and what no permit can bring back: drained, reset, restored or too old
-//! charges.
+//! Permits: what a refund may give back, and which charges no permit can bring back: drained, reset, restored, too old.
 
 use crate::common::memory;
 use tatcell::{

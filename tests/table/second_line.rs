@@ -1,8 +1,8 @@
-//! A key in the second line of its set is answered by every call and form as one in its home line is.
+//! Every call and form answers a key in the second line of its set like one in its home line.
 //!
-//! Two tables are sent the same calls. In one the home line of the key was full when it came, so that it lies in the
-//! neighbour; in the other it lies at home. All answers are equal but for the number of the slot, for homes of either
-//! parity, so that search order and address order agree and do not.
+//! Two tables get the same calls. In one the key's home line was full when the key came, so the key lies in the other
+//! line; in the second table it lies at home. All answers are equal except for the number of the slot. Homes have
+//! either parity, so that search order and address order agree or differ.
 
 use crate::common::{hash_of, memory, Rng};
 use tatcell::{

@@ -1,23 +1,23 @@
-//! What a run came to: every admission of every node against R w + B.
+//! Audits a run: every admission of every node against R w + B.
 
 use std::collections::HashMap;
 
 use crate::record::{Figures, Record, FLOOD, HOT};
 use crate::schedule::{BURST, END, RATE};
 
-/// What a run of four nodes came to.
+/// The results of a run of four nodes.
 pub struct Run {
-    /// By reading, of all nodes; seconds from the beginning.
+    /// The readings of all nodes, in seconds from the start.
     pub hot: Vec<f64>,
-    /// Most units above R w + B: of the hot key, of any other, and of the hot key at half the rate.
+    /// The most units above R w + B: of the hot key, of any other key, and of the hot key at half the rate.
     pub excess: [f64; 3],
     pub flood: usize,
     pub zipf: usize,
-    /// Those of the nodes that lived.
+    /// The figures of the nodes that were not killed.
     pub figures: Vec<Figures>,
 }
 
-/// Counts the admissions that the nodes report, and audits them.
+/// Collects the admissions that the nodes report, and audits them.
 pub fn judge(records: Vec<Record>, figures: Vec<Figures>, start: u64) -> Run {
     let mut by_key: HashMap<u64, Vec<u64>> = HashMap::new();
     records.iter().for_each(|r| by_key.entry(r.key).or_default().push(r.reading));
@@ -33,7 +33,7 @@ pub fn judge(records: Vec<Record>, figures: Vec<Figures>, start: u64) -> Run {
     }
 }
 
-/// Most units above R w + B in any window; `readings` are in order.
+/// Returns the most units above R w + B in any window; `readings` are in order.
 fn excess(readings: &[u64], rate: u64) -> f64 {
     let (mut level, mut last, mut top) = (0.0f64, 0, 0.0);
     for at in readings {
@@ -44,12 +44,12 @@ fn excess(readings: &[u64], rate: u64) -> f64 {
 }
 
 impl Run {
-    /// Admissions of the hot key a second, between two times.
+    /// Returns the admissions of the hot key per second, between two times.
     pub fn rate(&self, from: f64, to: f64) -> f64 {
         self.hot.iter().filter(|at| (from..to).contains(*at)).count() as f64 / (to - from)
     }
 
-    /// Decisions a second of a node, asks of the store a decision, and of the hot key p50, p99 and the longest, ns.
+    /// Returns decisions per second of a node, asks per decision, and for the hot key p50, p99 and the longest, ns.
     pub fn speed(&self) -> [f64; 5] {
         let of = |i: usize| self.figures.iter().map(move |f| f[i] as f64);
         let nodes = self.figures.len().max(1) as f64;

@@ -1,6 +1,6 @@
-//! `make demo`: four node processes and a redis-server on loopback share a limit under a hot key, keys by
-//! Zipf's law and a flood of keys that come once. One node is killed, the store is stopped for two seconds and goes on.
-//! Every admission is audited against R w + B. Then the same load with one round trip a decision, for comparison.
+//! `make demo`: four node processes and a redis-server on loopback share a limit. The load is a hot key, keys by Zipf's
+//! law, and a flood of keys that come once. One node is killed; the store is stopped for two seconds and goes on. Every
+//! admission is audited against R w + B. Then the same load runs with one round trip per decision, for comparison.
 
 mod audit;
 mod node;
@@ -66,10 +66,10 @@ fn store() -> Result<(Process, String), Box<dyn Error>> {
 /// Plays the schedule; with `trips` each decision is a round trip.
 fn run(trips: bool) -> Result<Run, Box<dyn Error>> {
     let (server, url) = store()?;
-    // Reads the clock that all nodes of this machine have.
+    // Reads the clock that all nodes of this machine share.
     let clock = Cluster::builder(&url, 1).prefix("demo-parent").log(|_| {});
     let clock = clock.limit(SharedLimit::new("clock", 1, Duration::from_secs(1), 1).reserve(0, 0)).open()?;
-    // The nodes begin within the first half of a second, and the clock of the picture with them.
+    // The nodes start within the first half of a second, and so does the clock of the picture.
     let start = clock.now();
     let end = start + (END * 1e9) as u64;
     let mut nodes = Vec::new();
@@ -108,7 +108,7 @@ fn run(trips: bool) -> Result<Run, Box<dyn Error>> {
     Ok(judge(records, figures, start))
 }
 
-/// What must hold, in words, and whether the load of the machine has a part in it.
+/// Returns what must hold, in words, and whether the load of the machine affects it.
 fn verdict(leases: &Run, trips: &Run) -> Vec<(bool, bool, String)> {
     let ([hot, others, half], [decided, asks, _, p99, longest]) = (leases.excess, leases.speed());
     let [trip_decided, _, trip_p50, trip_p99, trip_longest] = trips.speed();
@@ -148,7 +148,7 @@ fn verdict(leases: &Run, trips: &Run) -> Vec<(bool, bool, String)> {
     ]
 }
 
-/// Whether other programs take more than half of the machine's processor time, by what Linux counts over half a second.
+/// Returns whether other programs take more than half of the processor time, as Linux counts it over half a second.
 fn is_busy() -> bool {
     // All processors: user, nice, system, idle, waiting for disks ..
     let times = || -> Option<(u64, u64)> {

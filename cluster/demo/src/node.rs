@@ -1,5 +1,5 @@
-//! A node process: asks for a hot key without end, for keys by Zipf's law, and for a flood of keys that come once; with
-//! leases and a reserve, or by one round trip a decision.
+//! A node process: asks for a hot key without a pause, for keys by Zipf's law, and for a flood of keys that come once.
+//! It decides by leases and a reserve, or by one round trip per decision.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -12,16 +12,16 @@ use tatcell_cluster::{Cluster, Completion, LimitId, SharedLimit, Split, Verdict}
 use crate::record::{write, write_figures, Record, FLOOD, HOT};
 use crate::schedule::{BURST, NODES, RATE};
 
-/// Keys of the Zipf load.
+/// The number of keys of the Zipf load.
 const KEYS: u64 = 1_000;
 
-/// Who decides.
+/// The decider.
 trait Gate {
-    /// The reading of the machine's clock.
+    /// Returns the reading of the machine's clock.
     fn now(&self) -> u64;
-    /// The reading that a request passed for, if it did; asked at this one.
+    /// Asks at this reading; returns the reading for which the request passed, if it did.
     fn passes(&mut self, key: u64, reading: u64) -> Option<u64>;
-    /// What passed later, by key and reading.
+    /// Returns what passed later, by key and reading.
     fn later(&mut self) -> Vec<Record>;
     fn asks(&self) -> u64;
 }
@@ -53,7 +53,7 @@ impl Gate for Leases {
     }
 }
 
-/// The same script, strict, and a wait for each answer.
+/// The same script in strict form, with a wait for each answer.
 struct Trips {
     client: redis::Client,
     connection: Option<redis::Connection>,
@@ -121,7 +121,7 @@ pub fn run(url: &str, number: u64, end: u64, trips: bool) -> Result<(), Box<dyn 
     let limit_id = node.limit("client").ok_or("no limit")?;
     let leases = Leases { node, limit: limit_id, answers: Vec::new() };
     if trips {
-        // A round trip that no hold can outlast: strict, and all of the burst is the store's.
+        // No hold outlasts this round trip, so the limit is strict, and the whole burst belongs to the store.
         let split = limit.reserve(0, 0).split(1, Duration::from_secs(3_600))?;
         let client = redis::Client::open(url)?;
         let mut gate =
@@ -144,7 +144,7 @@ fn play(gate: &mut impl Gate, number: u64, end: u64) -> Result<(), Box<dyn Error
         if now >= end {
             break;
         }
-        // Many requests of the hot key, one of the others.
+        // 32 requests for the hot key, one for each of the others.
         for _ in 0..32 {
             let began = Instant::now();
             let reading = gate.now();
@@ -153,7 +153,7 @@ fn play(gate: &mut impl Gate, number: u64, end: u64) -> Result<(), Box<dyn Error
             }
             let ns = began.elapsed().as_nanos() as u64;
             longest = longest.max(ns);
-            // Sixteen steps to each doubling.
+            // Sixteen steps per doubling.
             let step = (ns.max(1) as f64).log2() * 16.0;
             *times.entry(step as u64).or_default() += 1;
             decisions += 1;

@@ -1,4 +1,4 @@
-//! cluster.svg: the hot key's admissions over time beside R t + B, by leases and by round trips.
+//! cluster.svg: the hot key's admissions over time next to R t + B, by leases and by round trips.
 
 use std::error::Error;
 
@@ -41,7 +41,7 @@ fn paint(root: &Area<'_>, leases: &Run, trips: &Run) -> Result<(), String> {
 
 fn panel(area: &Area<'_>, title: &str, run: &Run, colour: RGBColor) -> Result<(), String> {
     let text = |e: DrawingAreaErrorKind<std::io::Error>| e.to_string();
-    // A point each hundredth of a second.
+    // A point for each hundredth of a second.
     let admitted: Vec<(f64, f64)> = (0..=(END * 100.0) as usize)
         .map(|i| (i as f64 / 100.0, run.hot.partition_point(|at| *at < i as f64 / 100.0) as f64))
         .collect();

@@ -1,8 +1,8 @@
-//! What a node process tells the demo: admissions as they happen, and its figures at the end.
+//! The reports of a node process to the demo: admissions as they happen, and its figures at the end.
 
 use std::io::{Read, Write};
 
-/// 16 bytes: which key, and the reading of the machine's clock that it was admitted for.
+/// 16 bytes: the key, and the reading of the machine's clock for which it was admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Record {
     pub key: u64,
@@ -11,12 +11,12 @@ pub struct Record {
 
 /// The hot key.
 pub const HOT: u64 = 0;
-/// Keys below are those of the Zipf load; above are those of the flood, one request each.
+/// Keys below this are those of the Zipf load; keys above are those of the flood, one request each.
 pub const FLOOD: u64 = 1 << 32;
 /// Keys from here on are figures: the number of a figure, and its value.
 const FIGURES: u64 = u64::MAX - 64;
 
-/// Decisions, asks of the store, p50, p99 and the longest decision about the hot key in nanoseconds.
+/// Decisions, asks of the store, and p50, p99 and the longest decision about the hot key in nanoseconds.
 pub type Figures = [u64; 5];
 
 pub fn write(out: &mut impl Write, record: Record) -> std::io::Result<()> {
@@ -29,7 +29,7 @@ pub fn write_figures(out: &mut impl Write, figures: &Figures) -> std::io::Result
     all.into_iter().try_for_each(|(i, f)| write(out, Record { key: FIGURES + i as u64, reading: *f }))
 }
 
-/// All that a node told until it ended, or was ended. The last record of one that was killed may be cut.
+/// Reads all that a node reported until it ended or was killed. The last record of a killed node may be incomplete.
 pub fn read(mut from: impl Read) -> std::io::Result<(Vec<Record>, Option<Figures>)> {
     let mut bytes = Vec::new();
     from.read_to_end(&mut bytes)?;

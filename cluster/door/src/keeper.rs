@@ -1,4 +1,4 @@
-//! Who decides: tables of this process alone, or a node of a cluster that shares its limits through a store.
+//! Decides requests: by tables of this process, or by a node of a cluster that shares its limits through a store.
 
 use std::collections::HashMap;
 use std::str::FromStr;
@@ -10,48 +10,48 @@ use tatcell_cluster::{Cluster, Down, LimitId, SharedLimit};
 
 use crate::{Settings, Tables, TablesLimit, Time};
 
-/// A rate and a burst: what a limit is, for a front door.
+/// Describes a limit of a server: a rate and a burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Rate {
     /// Units per period.
     pub units: u64,
-    /// Seconds.
+    /// The period in seconds.
     pub period: u64,
-    /// Most units at one instant after idle.
+    /// The most units that pass at one instant after idle.
     pub burst: u64,
 }
 
 impl Rate {
-    /// Nanoseconds until so many units have come, rounded up; saturates.
+    /// Returns the nanoseconds until this many units have come, rounded up; saturates.
     fn time_of(&self, units: u64) -> u64 {
         let ns = u128::from(self.period) * 1_000_000_000 * u128::from(units);
         u64::try_from(ns.div_ceil(u128::from(self.units.max(1)))).unwrap_or(u64::MAX)
     }
 }
 
-/// The answer to a request.
+/// Answers a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// Whether it may go on.
+    /// Whether the request passes.
     pub passes: bool,
     /// Whether the same cost can ever pass.
     pub ever: bool,
-    /// Units that would pass now. Behind a store: those that this node would pass without asking, so never too many.
+    /// The units that would pass now. With a store: those that this node would pass without asking, so never too many.
     pub remaining: u64,
-    /// Nanoseconds until the same cost passes, if nothing else arrives; 0 where it passed or never will.
+    /// Nanoseconds until the same cost passes, if nothing else arrives; 0 if it passed or never will.
     pub retry_after: u64,
-    /// Nanoseconds until the whole burst is there again. Behind a store: at most so many.
+    /// Nanoseconds until the whole burst is there again; with a store, an upper bound.
     pub reset_after: u64,
     /// Whether the key found no place, and the policy decided.
     pub untracked: bool,
 }
 
-/// Why there is no answer.
+/// Says why there is no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Undecided {
     /// The store did not answer in time.
     Late,
-    /// Too much is asked at once.
+    /// Too many requests came at once.
     Overloaded,
 }
 
@@ -64,21 +64,21 @@ impl std::fmt::Display for Undecided {
     }
 }
 
-/// A limit that a keeper has made.
+/// Holds a limit that a keeper has made.
 #[derive(Clone, Copy, Debug)]
 #[allow(clippy::large_enum_variant)] // a few are kept, and each decision reads one
 pub enum Limit {
-    /// Of the tables.
+    /// A limit of the tables.
     Local(TablesLimit),
-    /// Of the cluster.
+    /// A limit of the cluster.
     Shared(LimitId, Rate),
 }
 
-/// Who decides.
+/// Decides requests.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant)] // there is one
 pub enum Keeper {
-    /// This process alone.
+    /// The tables of this process.
     Local(Tables),
     /// A node of a cluster, and how long a request waits for the store.
     Shared {
@@ -91,7 +91,7 @@ pub enum Keeper {
     },
 }
 
-/// What a keeper is opened with.
+/// Holds the settings with which a keeper is opened.
 #[derive(Clone, Debug)]
 pub struct KeeperSettings {
     keys: usize,
@@ -109,7 +109,7 @@ struct Store {
     reserve: bool,
 }
 
-/// The words of a setting that has few.
+/// A setting that has only a few words.
 struct Word<T>(T);
 
 macro_rules! words {
@@ -132,7 +132,7 @@ words!(FullPolicy: "admit" = FullPolicy::Admit, "inherit" = FullPolicy::Inherit,
 words!(Down: "reserve" = Down::Reserve, "share" = Down::Share, "open" = Down::Open);
 
 impl KeeperSettings {
-    /// What `--help` says of them.
+    /// The part of `--help` that lists these settings.
     pub const HELP: &'static str = "\
   --keys N            keys that are in debt at one time (100000): 16 bytes each and kind of limit;
                       behind a store 240 bytes each and limit
@@ -145,10 +145,10 @@ impl KeeperSettings {
   --reserve BOOL      whether nodes have reserves of their own (true); false leaves all to the store
 ";
 
-    /// Takes them.
+    /// Takes these settings.
     ///
     /// # Errors
-    /// As [`Settings::one`], and settings of a store without one.
+    /// Those of [`Settings::one`]; and settings of a store without a store.
     pub fn take(settings: &mut Settings) -> Result<KeeperSettings, String> {
         let keys = settings.or("keys", 100_000)?;
         let policy = settings.or("when_full", Word(FullPolicy::Admit))?.0;
@@ -165,12 +165,12 @@ impl KeeperSettings {
         Ok(KeeperSettings { keys, policy, store })
     }
 
-    /// Whether the limits are shared through a store.
+    /// Returns whether a store shares the limits.
     pub fn shares(&self) -> bool {
         self.store.is_some()
     }
 
-    /// Opens the keeper. These rates are all that a cluster will know; tables make any.
+    /// Opens the keeper. A cluster knows only these rates; tables accept any.
     ///
     /// # Errors
     /// A line that says what is wrong and what to do.
@@ -190,8 +190,8 @@ impl KeeperSettings {
     }
 }
 
-/// A reading of the clock that tables are asked with, in nanoseconds. It stands still while the system sleeps: tables
-/// that are not swept must not see time pass.
+/// Reads the clock for tables, in nanoseconds. It stands still while the system sleeps, because tables that nobody
+/// sweeps must not see time pass.
 pub fn now() -> u64 {
     now_ns(Clock::Monotonic).unwrap_or(0)
 }
@@ -200,7 +200,7 @@ impl Keeper {
     /// Makes a limit, or finds it among those that the keeper was opened with.
     ///
     /// # Errors
-    /// In words: it cannot be kept, or is not one of the cluster's.
+    /// Text: the limit cannot be kept, or the cluster does not have it.
     pub fn limit(&self, rate: &Rate) -> Result<Limit, &'static str> {
         match self {
             Keeper::Local(tables) => {
@@ -214,7 +214,7 @@ impl Keeper {
         }
     }
 
-    /// Decides a request of a key, and waits for the store no longer than was set. `now` is a reading of [`now`].
+    /// Decides a request for a key; waits for the store up to the configured time. `now` is a reading of [`now`].
     ///
     /// # Errors
     /// [`Undecided`]; nothing was charged.
@@ -222,7 +222,7 @@ impl Keeper {
         match (self, limit) {
             (Keeper::Shared { node, wait, .. }, Limit::Shared(id, rate)) => {
                 let verdict = match cost {
-                    // To look is no reason to ask.
+                    // A request of cost 0 only peeks, which is no reason to ask the store.
                     0 => tatcell_cluster::Verdict::Pass,
                     cost => node.acquire_async(*id, key, cost, *wait).await,
                 };
@@ -241,19 +241,19 @@ impl Keeper {
                     untracked: decision.tracking != tatcell::Tracking::Tracked,
                 })
             }
-            // A limit of another keeper: of before a change.
+            // A limit of another keeper, from before a change.
             (Keeper::Local(_), Limit::Shared(..)) => Err(Undecided::Overloaded),
         }
     }
 
-    /// Does what is to be done once a second.
+    /// Does the work that is due once a second.
     pub fn every_second(&self, second: usize) {
         if let Keeper::Local(tables) = self {
             tables.sweep(now(), second);
         }
     }
 
-    /// Writes its metrics.
+    /// Writes the metrics of the keeper.
     pub fn metrics(&self, out: &mut String) {
         match self {
             Keeper::Local(tables) => {
@@ -268,7 +268,7 @@ impl Keeper {
         }
     }
 
-    /// Closes it: a node gives back what it holds. Waits for that, up to a time.
+    /// Closes the keeper: a node gives back what it holds. Waits for that, up to `timeout`.
     pub fn close(self, timeout: Duration) {
         if let Keeper::Shared { node, .. } = self {
             node.shutdown(timeout);
@@ -276,7 +276,7 @@ impl Keeper {
     }
 }
 
-/// What a node's verdict says.
+/// Converts the verdict of a node.
 fn shared(verdict: tatcell_cluster::Verdict, left: u64, rate: &Rate) -> Result<Answer, Undecided> {
     use tatcell_cluster::Verdict::{Deny, Never, Overloaded, Pass, Pending};
     let left = left.min(rate.burst);

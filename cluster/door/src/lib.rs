@@ -1,8 +1,8 @@
 //! The code that both servers of tatcell share.
 //!
-//! - [`Settings`]: a file and flags of the same names, with errors that say where.
+//! - [`Settings`]: a file and flags of the same names; errors name the place.
 //! - [`Tables`]: limits of any rate in memory of a fixed size, by the tables of the core.
-//! - [`Keeper`]: who decides: those tables alone, or a node of a cluster.
+//! - [`Keeper`]: decides, by those tables or by a node of a cluster.
 //! - [`Stop`]: the graceful stop. [`pages`]: metrics and health over HTTP.
 
 mod keeper;

@@ -1,7 +1,7 @@
 //! Metrics and health over HTTP: `GET /metrics` in the text form of Prometheus, `GET /healthz`.
 //!
-//! As much of HTTP/1.1 as a scraper and a prober need: one request a connection, no body read, 5 seconds and 8 KiB for
-//! it, 64 connections at once.
+//! Implements as much of HTTP/1.1 as a scraper and a prober need: one request per connection, without a body, in at
+//! most 5 seconds and 8 KiB; 64 connections at once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ const AT_ONCE: usize = 64;
 /// Writes the metrics.
 pub type Metrics = Arc<dyn Fn(&mut String) + Send + Sync>;
 
-/// Serves the pages until the stop is said; from then on, and until the process ends, health is 503.
+/// Serves the pages until the stop; from then until the process ends, health is 503.
 pub async fn serve(listener: TcpListener, metrics: Metrics, stop: Stop) {
     let places = Arc::new(Semaphore::new(AT_ONCE));
     loop {
@@ -32,7 +32,7 @@ pub async fn serve(listener: TcpListener, metrics: Metrics, stop: Stop) {
                     drop(place);
                 });
             }
-            // Out of descriptors: others end, and then there are some.
+            // Out of descriptors: wait until other connections end.
             Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
         }
     }

@@ -1,7 +1,7 @@
-//! Settings of a server: from a TOML file and from flags of the same names, which win.
+//! Settings of a server: from a TOML file, and from flags of the same names, which take precedence.
 //!
 //! `keys = 1000` in the file is `--keys 1000` on the command line; `-` and `_` are the same in a name. A list is an
-//! array in the file and a flag that is given several times. What is wrong is said with the file's line, or the flag.
+//! array in the file, and a repeated flag on the command line. An error names the file's line, or the flag.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use toml::de::{DeTable, DeValue};
 
-/// What was given, by name, until it is taken.
+/// Holds the given settings by name, until they are taken.
 #[derive(Debug, Default)]
 pub struct Settings {
     given: BTreeMap<String, Vec<Given>>,
@@ -27,7 +27,7 @@ impl Settings {
     /// Reads the command line, without the program's name, and the file that `--config` names.
     ///
     /// # Errors
-    /// A line for whoever started the program: what is wrong, and where.
+    /// A line for the user who started the program: what is wrong, and where.
     pub fn read(arguments: impl IntoIterator<Item = String>) -> Result<Settings, String> {
         let mut flags = Settings::flags(arguments)?;
         let Some(path) = flags.one::<String>("config")? else { return Ok(flags) };
@@ -53,10 +53,10 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Reads a file's text.
+    /// Parses the text of a file.
     ///
     /// # Errors
-    /// As [`read`](Settings::read).
+    /// Those of [`read`](Settings::read).
     pub fn file(path: &str, text: &str) -> Result<Settings, String> {
         let line = |at: usize| 1 + text[..at.min(text.len())].matches('\n').count();
         let table = DeTable::parse(text).map_err(|e| {
@@ -95,7 +95,7 @@ impl Settings {
     /// Takes a setting that is given at most once.
     ///
     /// # Errors
-    /// It is given several times, or its text is not one.
+    /// It is given several times, or its text is not valid.
     pub fn one<T: FromStr<Err: fmt::Display>>(&mut self, name: &str) -> Result<Option<T>, String> {
         let mut all = self.list(name)?;
         match all.len() {
@@ -104,18 +104,18 @@ impl Settings {
         }
     }
 
-    /// Takes a setting, or what it is where nothing was said.
+    /// Takes a setting, or its default if it is not given.
     ///
     /// # Errors
-    /// As [`one`](Settings::one).
+    /// Those of [`one`](Settings::one).
     pub fn or<T: FromStr<Err: fmt::Display>>(&mut self, name: &str, usual: T) -> Result<T, String> {
         Ok(self.one(name)?.unwrap_or(usual))
     }
 
-    /// Takes a list.
+    /// Takes a setting that may be given several times.
     ///
     /// # Errors
-    /// One of its texts is not what it should be.
+    /// One of its texts is not valid.
     pub fn list<T: FromStr<Err: fmt::Display>>(&mut self, name: &str) -> Result<Vec<T>, String> {
         let given = self.given.remove(name).unwrap_or_default();
         let parse =
@@ -123,10 +123,10 @@ impl Settings {
         given.into_iter().map(parse).collect()
     }
 
-    /// Ends the reading: what is left is unknown.
+    /// Ends the reading: every setting that is left is unknown.
     ///
     /// # Errors
-    /// Names it.
+    /// The name of such a setting.
     pub fn finish(self) -> Result<(), String> {
         match self.given.first_key_value() {
             Some((name, given)) => {
@@ -137,7 +137,7 @@ impl Settings {
     }
 }
 
-/// A time as it is written in settings: `250ms`, `10s`, `5m`, `1h`.
+/// Holds a time in the form of settings: `250ms`, `10s`, `5m`, `1h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Time(pub Duration);
 

@@ -1,19 +1,19 @@
-//! The graceful stop: SIGTERM or SIGINT is seen by everyone who waits for it.
+//! The graceful stop: everyone who waits for it sees SIGTERM or SIGINT.
 
 use std::io;
 
 use tokio::signal::unix::{signal, Signal, SignalKind};
 use tokio::sync::watch;
 
-/// Whether the server is to stop. Clones see the same.
+/// Says whether the server must stop. All clones say the same.
 #[derive(Clone, Debug)]
 pub struct Stop(watch::Receiver<bool>);
 
 impl Stop {
-    /// Listens for SIGTERM and SIGINT; within a runtime. A second signal ends the process at once.
+    /// Listens for SIGTERM and SIGINT; needs a runtime. A second signal ends the process at once.
     ///
     /// # Errors
-    /// The system refuses.
+    /// The error of the system.
     pub fn on_signals() -> io::Result<Stop> {
         let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
         let (say, stop) = watch::channel(false);
@@ -28,30 +28,30 @@ impl Stop {
         Ok(Stop(stop))
     }
 
-    /// A stop that is said by hand, for tests: send true.
+    /// Makes a stop for tests: send true to stop.
     pub fn by_hand() -> (watch::Sender<bool>, Stop) {
         let (say, stop) = watch::channel(false);
         (say, Stop(stop))
     }
 
-    /// Whether it was said.
+    /// Returns whether the server must stop.
     pub fn is_said(&self) -> bool {
         *self.0.borrow()
     }
 
-    /// Waits for it.
+    /// Waits for the stop.
     pub async fn said(&mut self) {
         if self.0.wait_for(|said| *said).await.is_err() {
-            // Nobody can say it any more.
+            // Nobody can stop the server any more.
             std::future::pending::<()>().await;
         }
     }
 }
 
-/// Receives each SIGHUP; within a runtime.
+/// Receives each SIGHUP; needs a runtime.
 ///
 /// # Errors
-/// The system refuses.
+/// The error of the system.
 pub fn hang_ups() -> io::Result<Signal> {
     signal(SignalKind::hangup())
 }

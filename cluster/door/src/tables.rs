@@ -1,7 +1,7 @@
 //! Limits of any rate in memory of a fixed size.
 //!
-//! A slot of the core's table has 43 bits for a TAT, whose unit of time is the table's: so a table keeps limits whose
-//! burst drains within a horizon, to a precision of 1/1024. Four tables cover what there is; a limit lives in the first
+//! A slot of the core's table has 43 bits for a TAT, in the table's unit of time. So a table keeps limits whose burst
+//! drains within a horizon, to a precision of 1/1024. Four tables cover all limits. A limit lives in the first table
 //! whose horizon it fits, which is the finest.
 //!
 //! | unit of time | one unit takes at least | the burst drains within |
@@ -11,9 +11,9 @@
 //! | 1.024 us | 1.05 ms | 13 days |
 //! | 1.05 ms | 1.07 s | 36 years |
 //!
-//! What is kept is a time, so a key may come with another limit each time, and keeps its debt as a time; only where the
-//! limit moves to another table, the key begins with a full burst there. A table takes its memory when the first limit
-//! comes that needs it: 8 bytes a slot, two slots a key.
+//! A slot keeps a time, so a key may come with another limit each time, and keeps its debt as a time. Only if the limit
+//! moves to another table, the key starts there with a full burst. A table takes its memory when the first limit comes
+//! that needs it: 8 bytes a slot, two slots a key.
 
 use std::sync::OnceLock;
 
@@ -25,13 +25,13 @@ use tatcell::{
 /// The resolution of each table: its unit of time is 2^-this ns.
 const RESOLUTIONS: [i8; 4] = [6, 0, -10, -20];
 
-/// How old a reading of the clock may be, in nanoseconds: ten seconds.
+/// How old a clock reading may be, in nanoseconds: ten seconds.
 const SKEW: u64 = 10_000_000_000;
 
-/// Attempts before a key is left to those who decide it at the same time.
+/// How often a contended request is tried before the caller gets no decision.
 const ATTEMPTS: u32 = 64;
 
-/// Tables for limits of any rate.
+/// Keeps limits of any rate.
 #[derive(Debug)]
 pub struct Tables {
     tables: [OnceLock<Option<Table<'static>>>; RESOLUTIONS.len()],
@@ -40,7 +40,7 @@ pub struct Tables {
     seed: [u8; 16],
 }
 
-/// A limit in one of the tables.
+/// Holds a limit in one of the tables.
 #[derive(Clone, Copy, Debug)]
 pub struct TablesLimit {
     table: Table<'static>,
@@ -48,10 +48,10 @@ pub struct TablesLimit {
 }
 
 impl Tables {
-    /// Makes room for so many keys that are in debt at one time; memory comes with the first limit of each table.
+    /// Makes room for `keys` keys in debt at one time. Each table takes its memory with its first limit.
     ///
     /// # Errors
-    /// Too many keys, or the system has no random bytes.
+    /// Too many keys, or no random bytes from the system.
     pub fn new(keys: usize, policy: FullPolicy) -> Result<Tables, String> {
         let lines = keys.checked_mul(2).filter(|slots| *slots > 0 && *slots <= 1 << 34).map(lines_for);
         let lines = lines.ok_or("keys must be 1 to 8589934592")?;
@@ -62,7 +62,7 @@ impl Tables {
     /// Makes a limit of `units` per `period` nanoseconds with this burst.
     ///
     /// # Errors
-    /// In words: no table has such a limit, or there is no memory.
+    /// Text: no table fits such a limit, or there is no memory.
     pub fn limit(&self, units: u64, period: u64, burst: u64) -> Result<TablesLimit, &'static str> {
         let spec = LimitSpec::new(units, period, burst);
         for (place, resolution) in self.tables.iter().zip(RESOLUTIONS) {
@@ -72,7 +72,7 @@ impl Tables {
                     Err(_) => continue,
                 }
             }
-            // The smallest table: what this one would say of the limit, before it takes its memory.
+            // The smallest table shows what a full one would say of the limit, without taking its memory.
             let probe = [Line::EMPTY; 4];
             let fits = Table::init(&probe, &self.options(resolution)).and_then(|table| table.limit(&spec));
             if fits.is_err() {
@@ -104,8 +104,8 @@ impl Tables {
         self.tables.iter().filter_map(|table| table.get()?.as_ref())
     }
 
-    /// Decides a request at this reading of a clock of nanoseconds. None: others decide the key at this very time, and
-    /// nothing was charged.
+    /// Decides a request at this reading of a nanosecond clock. Returns `None`, and has charged nothing, if other
+    /// threads decide the same key at this very time.
     pub fn check(limit: &TablesLimit, key: &[u8], cost: u64, now: u64) -> Option<Decision> {
         let hash = limit.table.hash(key).ok()?;
         let request = Request { limit: &limit.limit, now, cost, room: 0 };
@@ -115,7 +115,7 @@ impl Tables {
         })
     }
 
-    /// Forgets a key: every limit starts with its full burst. Returns whether it owed anything.
+    /// Forgets a key: every limit starts with its full burst. Returns whether the key owed anything.
     pub fn forget(&self, key: &[u8], now: u64) -> bool {
         let mut owed = false;
         for table in self.made() {
@@ -128,7 +128,7 @@ impl Tables {
         owed
     }
 
-    /// Empties what has expired, so that no key ever meets a debt of long ago: once a second.
+    /// Empties expired slots, so that no key ever meets an old debt. Call it once a second.
     pub fn sweep(&self, now: u64, second: usize) {
         for table in self.made() {
             // The finest table must be swept within 100 s.
@@ -137,7 +137,7 @@ impl Tables {
         }
     }
 
-    /// Keys that owe something, and slots, of all tables that are in use. Reads them all.
+    /// Returns how many keys owe something, and how many slots there are, in all tables in use. Reads them all.
     pub fn in_use(&self, now: u64) -> (u64, u64) {
         let all = self.made().map(|table| table.stats(now));
         all.fold((0, 0), |(live, slots), stats| (live + stats.live, slots + stats.slots))
@@ -145,8 +145,8 @@ impl Tables {
 }
 
 impl TablesLimit {
-    /// The time of one unit as it is kept, in units of 2^-resolution ns; and the resolution. At most 1/1024 longer than
-    /// asked for, and never shorter.
+    /// Returns the time of one unit as the table keeps it, in units of 2^-resolution ns, and the resolution. That is at
+    /// most 1/1024 longer than asked for, and never shorter.
     pub fn unit(&self) -> (u64, i32) {
         let info = self.limit.info();
         (info.emission_q, info.resolution)
@@ -236,7 +236,7 @@ mod tests {
         for key in 0..500u32 {
             assert!(Tables::check(&limit, &key.to_le_bytes(), 10, now).is_some_and(|d| d.passes()));
         }
-        // For ten minutes; without a sweep a word of the finest table reads as a debt again after 137 s.
+        // Ten minutes; without a sweep a word of the finest table reads as a debt again after 137 s.
         for second in 0..600 {
             now += SECOND;
             tables.sweep(now, second);

@@ -1,5 +1,5 @@
-//! For the tests of both servers: a server as a process of its own on ports that are free, a redis-server, pages, and
-//! numbers from a seed.
+//! Helpers for the tests of both servers: a server as a process on free ports, a redis-server, pages, and numbers from
+//! a seed.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -36,7 +36,7 @@ impl Server {
         server
     }
 
-    /// What follows `text` in the next line that has it.
+    /// Returns what follows `text` in the next line that contains it.
     pub fn line_with(&self, text: &str) -> String {
         loop {
             let line = self.lines.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("no line with {text:?}"));
@@ -50,14 +50,14 @@ impl Server {
         self.address.rsplit(':').next().expect("a port")
     }
 
-    /// The value of a metric.
+    /// Returns the value of a metric.
     pub fn metric(&self, name: &str) -> u64 {
         let page = http(&self.metrics, "/metrics").1;
         let line = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
         line.unwrap_or_else(|| panic!("no {name} in {page}")).parse().expect("a number")
     }
 
-    /// Processor time that it has taken, by the hundredth of a second in which Linux counts.
+    /// Returns the processor time that the server has taken; Linux counts it in hundredths of a second.
     pub fn cpu(&self) -> Duration {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).expect("its numbers");
         // After the name, which may have spaces: user and system time are the 14th and 15th.
@@ -71,7 +71,7 @@ impl Server {
         assert_eq!(unsafe { libc::kill(self.child.id() as libc::pid_t, signal) }, 0);
     }
 
-    /// Waits for its end; returns what it said last.
+    /// Waits for its end; returns its last line.
     pub fn ended(mut self) -> String {
         let last = self.line_with("stopped; ");
         assert!(self.child.wait().expect("an end").success());
@@ -86,7 +86,7 @@ impl Drop for Server {
     }
 }
 
-/// What a program says that does not start, and that it says so at once.
+/// Returns the error of a program that does not start; it must fail at once.
 pub fn refused(program: &str, settings: &[&str]) -> String {
     let output = Command::new(program).args(settings).output().expect("the program");
     assert!(!output.status.success(), "{settings:?} started");
@@ -95,7 +95,7 @@ pub fn refused(program: &str, settings: &[&str]) -> String {
     said
 }
 
-/// Status and body of a page.
+/// Returns status and body of a page.
 pub fn http(address: &str, path: &str) -> (String, String) {
     let mut stream = TcpStream::connect(address).expect("the pages");
     stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
@@ -106,7 +106,7 @@ pub fn http(address: &str, path: &str) -> (String, String) {
     (head.lines().next().unwrap_or_default().to_owned(), body.to_owned())
 }
 
-/// Says in one line that this test is skipped, by its full name: that of its thread.
+/// Prints one line that says that this test is skipped, with its full name, which is that of its thread.
 pub fn skip(why: &str) {
     println!("SKIP {}: {why}", std::thread::current().name().unwrap_or_default());
 }
@@ -115,7 +115,7 @@ pub fn skip(why: &str) {
 pub struct Redis(Child, pub u16);
 
 impl Redis {
-    /// Starts a redis-server, or says in one line that the test is skipped.
+    /// Starts a redis-server, or prints one line that says that the test is skipped.
     pub fn start_or_skip(arguments: &[&str]) -> Option<Redis> {
         if Command::new("redis-server").arg("--version").stdout(Stdio::null()).status().is_err() {
             skip("no redis-server; apt-get install redis-server");
@@ -170,8 +170,8 @@ impl Drop for Redis {
     }
 }
 
-/// A port at which nobody listens, given out once by this process, below those that the system gives to connections:
-/// of two servers at one port the second one's test would take the first for its own.
+/// Returns a port on which nobody listens, once per process, below the ports that the system gives to connections. If
+/// two servers got one port, the test of the second would talk to the first.
 pub fn free_port() -> u16 {
     static GIVEN: AtomicU32 = AtomicU32::new(0);
     for _ in 0..10_000 {
@@ -185,7 +185,7 @@ pub fn free_port() -> u16 {
     panic!("no port is free")
 }
 
-/// A Python that has these modules; else says in one line that the test is skipped.
+/// Returns a Python that has these modules, or prints one line that says that the test is skipped.
 pub fn python_or_skip(modules: &str) -> Option<String> {
     let python = std::env::var("TATCELL_PYTHON").unwrap_or_else(|_| "python3".into());
     let imports =

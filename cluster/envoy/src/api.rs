@@ -1,20 +1,20 @@
 //! The messages of `envoy.service.ratelimit.v3` that are used, by their field numbers.
 //!
-//! Written here rather than generated: ten of Envoy's messages are needed, and a crate of all takes minutes to build.
-//! Fields that are not named are skipped when they are read, as protobuf has it.
+//! They are written by hand, because ten of Envoy's messages are needed, and a crate of all takes minutes to build. A
+//! reader skips fields that are not named here, as protobuf requires.
 
 use prost::{Enumeration, Message};
 
 /// `RateLimitRequest`.
 #[derive(Clone, PartialEq, Message)]
 pub struct RateLimitRequest {
-    /// Whose rules apply.
+    /// The domain whose rules apply.
     #[prost(string, tag = "1")]
     pub domain: String,
-    /// What is asked about.
+    /// What the request asks about.
     #[prost(message, repeated, tag = "2")]
     pub descriptors: Vec<Descriptor>,
-    /// The cost; 0 is 1.
+    /// The cost; 0 means 1.
     #[prost(uint32, tag = "3")]
     pub hits_addend: u32,
 }
@@ -25,10 +25,10 @@ pub struct Descriptor {
     /// Keys and values, from the outermost rule to the innermost.
     #[prost(message, repeated, tag = "1")]
     pub entries: Vec<Entry>,
-    /// A limit in place of the rule's.
+    /// A limit that replaces the rule's.
     #[prost(message, optional, tag = "2")]
     pub limit: Option<Override>,
-    /// The cost of this descriptor, in place of the request's; may be 0.
+    /// The cost of this descriptor, which replaces the request's; may be 0.
     #[prost(message, optional, tag = "3")]
     pub hits_addend: Option<u64>,
 }
@@ -47,10 +47,10 @@ pub struct Entry {
 /// `RateLimitDescriptor.RateLimitOverride`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Message)]
 pub struct Override {
-    /// So many.
+    /// The number of requests.
     #[prost(uint32, tag = "1")]
     pub requests_per_unit: u32,
-    /// In this time.
+    /// The time unit.
     #[prost(enumeration = "Unit", tag = "2")]
     pub unit: i32,
 }
@@ -64,7 +64,7 @@ pub struct RateLimitResponse {
     /// One for each descriptor.
     #[prost(message, repeated, tag = "2")]
     pub statuses: Vec<DescriptorStatus>,
-    /// For the client of the proxy.
+    /// Header fields for the client of the proxy.
     #[prost(message, repeated, tag = "3")]
     pub response_headers_to_add: Vec<HeaderValue>,
 }
@@ -81,7 +81,7 @@ pub struct DescriptorStatus {
     /// What is left of it.
     #[prost(uint32, tag = "3")]
     pub limit_remaining: u32,
-    /// When it is full again; where it is over: when the same cost passes.
+    /// The time until it is full again; if it is over the limit, the time until the same cost passes.
     #[prost(message, optional, tag = "4")]
     pub duration_until_reset: Option<prost_types::Duration>,
 }
@@ -89,13 +89,13 @@ pub struct DescriptorStatus {
 /// `RateLimitResponse.RateLimit`.
 #[derive(Clone, PartialEq, Eq, Hash, Message)]
 pub struct CurrentLimit {
-    /// So many.
+    /// The number of requests.
     #[prost(uint32, tag = "1")]
     pub requests_per_unit: u32,
-    /// In this time.
+    /// The time unit.
     #[prost(enumeration = "Unit", tag = "2")]
     pub unit: i32,
-    /// The rule's name.
+    /// The name of the rule.
     #[prost(string, tag = "3")]
     pub name: String,
 }
@@ -115,7 +115,7 @@ pub struct HeaderValue {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Enumeration)]
 #[repr(i32)]
 pub enum Unit {
-    /// Not said.
+    /// Not given.
     Unknown = 0,
     /// A second.
     Second = 1,
@@ -137,10 +137,10 @@ pub enum Unit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Enumeration)]
 #[repr(i32)]
 pub enum Code {
-    /// Not said.
+    /// Not given.
     Unknown = 0,
-    /// Go on.
+    /// The request passes.
     Ok = 1,
-    /// Do not.
+    /// The request is over the limit.
     OverLimit = 2,
 }

@@ -12,10 +12,10 @@ use tonic_prost::ProstCodec;
 use crate::api::{RateLimitRequest, RateLimitResponse};
 use crate::service::RateLimit;
 
-/// Where the one method of the service is.
+/// The path of the service's one method.
 pub const METHOD: &str = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
 
-/// Most bytes of a request.
+/// The most bytes of a request.
 const MAX_REQUEST: usize = 1 << 20;
 
 /// The service, for tonic's server.

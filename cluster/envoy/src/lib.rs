@@ -1,8 +1,8 @@
 //! `tatcell-ratelimit`: Envoy's rate limit service, with the configuration of the reference service.
 //!
-//! - [`api`]: the messages of version 3. [`grpc`]: the service. [`rules`]: what is limited, and which rule a descriptor
+//! - [`api`]: the messages of version 3. [`grpc`]: the service. [`rules`]: the limits, and the rule that a descriptor
 //!   matches; [`read`]: rules from YAML, with errors that name the line.
-//! - [`service`]: one request. [`server`]: settings, listening, reloading, stopping.
+//! - [`service`]: decides one request. [`server`]: settings, listening, reloading, stopping.
 
 pub mod api;
 pub mod grpc;

@@ -1,16 +1,16 @@
 //! Values with `*`, which stands for any number of any characters.
 
-/// A pattern, cut at its stars.
+/// A pattern, split at its stars.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Pattern(Vec<Box<str>>);
 
 impl Pattern {
-    /// None: it has no star.
+    /// Returns `None` if the text has no star.
     pub(crate) fn new(text: &str) -> Option<Pattern> {
         text.contains('*').then(|| Pattern(text.split('*').map(Box::from).collect()))
     }
 
-    /// Whether all of a value is as the pattern says. The parts are found from the left, each at its first place.
+    /// Returns whether the pattern matches the whole value. The parts are found from the left, each at its first place.
     pub(crate) fn matches(&self, value: &str) -> bool {
         let [first, middle @ .., last] = &self.0[..] else { return false };
         let Some(rest) = value.strip_prefix(&**first) else { return false };

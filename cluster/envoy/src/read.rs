@@ -1,4 +1,4 @@
-//! Rules from YAML, in the form of the reference service; what is wrong is said with file, line and column.
+//! Parses rules from YAML, in the form of the reference service; errors name file, line and column.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,19 +9,19 @@ use marked_yaml::{parse_yaml_with_options, LoadError, LoaderOptions, Marker, Nod
 use crate::api::Unit;
 use crate::rules::{Counters, Level, Pass, Rule, RuleLimit, Rules};
 
-/// A file that was read.
+/// Holds a file that was read.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// How errors name it.
+    /// Its name in errors.
     pub name: String,
-    /// What it says.
+    /// Its text.
     pub text: String,
 }
 
-/// Reads files, and those of folders that end in `.yaml` or `.yml`, in the order of their names.
+/// Reads files, and the files in folders that end in `.yaml` or `.yml`, in the order of their names.
 ///
 /// # Errors
-/// Names what cannot be read.
+/// The name of the file that cannot be read.
 pub fn sources(paths: &[String]) -> Result<Vec<Source>, String> {
     let mut sources = Vec::new();
     for path in paths {
@@ -53,22 +53,22 @@ fn source(name: &str) -> Result<Source, String> {
     Ok(Source { name: name.to_owned(), text })
 }
 
-/// Makes what rules are made of.
+/// Makes the parts of rules.
 pub trait Make {
-    /// A limit of so many per unit.
+    /// Makes a limit of `requests` per unit.
     ///
     /// # Errors
-    /// In words.
+    /// Text that says what is wrong.
     fn pass(&mut self, requests: u32, unit: Unit) -> Result<Pass, &'static str>;
 
-    /// The counters of a rule, by domain and path.
+    /// Returns the counters of a rule, by domain and path.
     fn counters(&mut self, domain: &str, path: &str) -> Arc<Counters>;
 
-    /// Says what is read and has no effect.
+    /// Reports a setting that is read but has no effect.
     fn note(&mut self, text: String);
 }
 
-/// Reads rules.
+/// Parses rules.
 ///
 /// # Errors
 /// `FILE:LINE:COLUMN:` and what is wrong.
@@ -106,7 +106,7 @@ const DESCRIPTOR: &[&str] = &[
 const RATE_LIMIT: &[&str] = &["unit", "requests_per_unit", "unlimited", "name", "replaces"];
 const REPLACES: &[&str] = &["name"];
 
-/// Keys for Envoy's metrics and metadata: this service reads them and does nothing with them.
+/// Keys for Envoy's metrics and metadata, which this service ignores.
 const WITHOUT_EFFECT: &[&str] = &["detailed_metric", "value_to_metric", "metadata"];
 
 type Read<T> = Result<T, String>;
@@ -225,7 +225,7 @@ impl Reader<'_> {
         Ok(names)
     }
 
-    /// A map of these keys.
+    /// Returns a map that has only these keys.
     fn map<'n>(&self, node: &'n Node, keys: &[&str]) -> Read<&'n MarkedMappingNode> {
         let Some(map) = node.as_mapping() else {
             return Err(self.at(node.span(), &format!("expected keys and values: {}", keys.join(", "))));
@@ -249,7 +249,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A text that is not empty.
+    /// Returns a text that is not empty.
     fn text<'n>(&self, map: &'n MarkedMappingNode, key: &str) -> Read<Option<&'n str>> {
         Ok(self.scalar(map, key)?.map(MarkedScalarNode::as_str))
     }
@@ -287,12 +287,12 @@ impl Reader<'_> {
     }
 }
 
-/// What a key holds, unless that is nothing.
+/// Returns the value of a key, unless it is empty.
 fn present<'n>(map: &'n MarkedMappingNode, key: &str) -> Option<&'n Node> {
     map.get_node(key).filter(|node| node.as_scalar().is_none_or(|scalar| !scalar.as_str().is_empty()))
 }
 
-/// The position of a node. A map begins at its first key, not at the colon after it.
+/// Returns the position of a node. A map begins at its first key, not at the colon after it.
 fn begin(node: &Node) -> Span {
     let first = node.as_mapping().and_then(|map| map.keys().next());
     first.map_or(*node.span(), |key| *key.span())

@@ -1,8 +1,8 @@
 //! The rules: domains, and in each domain a tree of rules over keys and values.
 //!
-//! A descriptor goes down the tree with one entry a level. Of the rules of its key it takes that of its value, else the
-//! first pattern that matches, else the one without a value. The limit that applies is that of the level at which its
-//! entries end; a descriptor with more entries than the tree has levels, or with fewer, matches nothing.
+//! A descriptor goes down the tree, one level per entry. Among the rules for an entry's key, the one with its value
+//! comes first, then the first pattern that matches, then the one without a value. The limit is that of the level at
+//! which the entries end. A descriptor with more or fewer entries than the tree has levels matches nothing.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,14 +13,14 @@ use tatcell_door::{Keeper, Limit, Rate};
 use crate::api::{Descriptor, Entry, Unit};
 use crate::pattern::Pattern;
 
-/// All domains.
+/// Holds all domains.
 #[derive(Debug, Default)]
 pub struct Rules {
-    /// By name.
+    /// The domains by name.
     pub domains: HashMap<String, Level>,
 }
 
-/// The rules of one level, by their keys.
+/// Holds the rules of one level, by their keys.
 #[derive(Debug, Default)]
 pub struct Level {
     keys: HashMap<String, OfKey>,
@@ -33,58 +33,58 @@ struct OfKey {
     any: Option<Rule>,
 }
 
-/// One rule.
+/// Describes one rule.
 #[derive(Debug, Default)]
 pub struct Rule {
     /// Its limit, if it has one of its own.
     pub limit: Option<RuleLimit>,
-    /// Whether being over its limit is counted only.
+    /// Whether requests over its limit are only counted.
     pub shadow: bool,
-    /// Whether its limit is a quota: the answer is over only where all quotas are.
+    /// Whether its limit is a quota: the answer is over the limit only if all quotas are.
     pub quota: bool,
-    /// The pattern in place of the value, where all values that match share the limit.
+    /// The pattern that replaces the value, if all matching values share the limit.
     pub shared: Option<String>,
     /// The level below.
     pub below: Level,
 }
 
-/// The limit of a rule.
+/// Describes the limit of a rule.
 #[derive(Debug)]
 pub struct RuleLimit {
-    /// What it lets pass.
+    /// What the limit lets pass.
     pub pass: Pass,
     /// Its name, for `replaces`.
     pub name: String,
-    /// The names of limits that do not apply where this one does.
+    /// The names of limits that do not apply if this one does.
     pub replaces: Vec<String>,
-    /// What was counted under it.
+    /// The counters of this limit.
     pub counters: Arc<Counters>,
 }
 
-/// What a limit lets pass.
+/// Says what a limit lets pass.
 #[derive(Clone, Debug)]
 pub enum Pass {
     /// Everything.
     All,
     /// Nothing: a limit of 0.
     None(Unit),
-    /// So many per unit.
+    /// This many per unit.
     Some(u32, Unit, Box<Limit>),
 }
 
-/// Hits under one limit.
+/// Counts the hits of one limit.
 #[derive(Debug, Default)]
 pub struct Counters {
     /// Within the limit.
     pub within: AtomicU64,
     /// Over it, and refused.
     pub over: AtomicU64,
-    /// Over it, and let pass by the shadow mode.
+    /// Over it, but passed by the shadow mode.
     pub shadow: AtomicU64,
 }
 
 impl Counters {
-    /// Adds hits.
+    /// Adds hits to a counter.
     pub fn add(counter: &AtomicU64, hits: u64) {
         // ORDERING: Relaxed; value only.
         counter.fetch_add(hits, Ordering::Relaxed);
@@ -92,14 +92,14 @@ impl Counters {
 }
 
 impl Unit {
-    /// A unit by its name in a configuration.
+    /// Returns a unit by its name in a configuration.
     pub fn named(name: &str) -> Option<Unit> {
         let names = ["second", "minute", "hour", "day", "month", "year", "week"];
         let at = names.iter().position(|known| known.eq_ignore_ascii_case(name))?;
         Unit::try_from(at as i32 + 1).ok()
     }
 
-    /// Its seconds, as the reference service has them; 0 for none.
+    /// Returns its seconds, as the reference service defines them; 0 for none.
     pub fn seconds(self) -> u64 {
         match self {
             Unit::Unknown => 0,
@@ -113,17 +113,17 @@ impl Unit {
         }
     }
 
-    /// So many per unit, and all of them at once after idle.
+    /// Returns the rate of `requests` per unit, with all of them as the burst.
     pub fn rate(self, requests: u32) -> Rate {
         Rate { units: requests.into(), period: self.seconds(), burst: requests.into() }
     }
 }
 
 impl Pass {
-    /// So many per unit.
+    /// Makes a limit of `requests` per unit.
     ///
     /// # Errors
-    /// In words, as [`Keeper::limit`].
+    /// Those of [`Keeper::limit`]; or the unit is unknown.
     pub fn some(requests: u32, unit: Unit, keeper: &Keeper) -> Result<Pass, &'static str> {
         match (requests, unit) {
             (_, Unit::Unknown) => Err("the unit is not known"),
@@ -134,7 +134,7 @@ impl Pass {
 }
 
 impl Level {
-    /// Adds a rule. False: there is one for this key and value.
+    /// Adds a rule. Returns false if there is one for this key and value.
     pub fn add(&mut self, key: &str, value: Option<&str>, rule: Rule) -> bool {
         let of_key = self.keys.entry(key.to_owned()).or_default();
         match value.map(|value| (value, Pattern::new(value))) {
@@ -157,7 +157,7 @@ impl Level {
         exact.or_else(|| pattern().map(|(_, rule)| rule)).or(of_key.any.as_ref())
     }
 
-    /// The rule that a descriptor ends at, and in `key` by which key its requests are counted.
+    /// Returns the rule at which a descriptor ends; fills `key` with the key that counts its requests.
     pub fn matched(&self, descriptor: &Descriptor, key: &mut Vec<u8>) -> Option<&Rule> {
         let (mut level, mut last) = (self, None);
         for entry in &descriptor.entries {
@@ -170,7 +170,7 @@ impl Level {
     }
 }
 
-/// Adds a part to the key that requests are counted by, so that no two lists of parts are the same.
+/// Adds a part to the key that counts requests. No two lists of parts give the same key.
 pub fn push(key: &mut Vec<u8>, part: &str) {
     key.extend_from_slice(&(part.len() as u32).to_le_bytes());
     key.extend_from_slice(part.as_bytes());

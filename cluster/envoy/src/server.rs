@@ -13,7 +13,7 @@ use crate::grpc::RateLimitServer;
 use crate::read;
 use crate::service::{Options, RateLimit};
 
-/// What the server is started with.
+/// Holds the settings with which the server is started.
 #[derive(Debug)]
 pub struct ServerSettings {
     rules: Vec<String>,
@@ -26,7 +26,7 @@ pub struct ServerSettings {
     keeper: KeeperSettings,
 }
 
-/// What `--help` prints.
+/// Returns what `--help` prints.
 pub fn help() -> String {
     format!(
         "\
@@ -47,7 +47,7 @@ tatcell-ratelimit: Envoy's rate limit service, with the configuration of the ref
 }
 
 impl ServerSettings {
-    /// Takes them, and nothing else may be left.
+    /// Takes its settings; no other setting may be left.
     ///
     /// # Errors
     /// A line that says what is wrong and where.
@@ -134,7 +134,7 @@ async fn serve(settings: ServerSettings) -> Result<(), String> {
             }
             _ = hang_ups.recv() => reload(&service, &settings.rules).await,
             how = &mut serving => {
-                // With no request under way the server ends at once, possibly before this line runs.
+                // If no request is under way, the server ends at once, possibly before this line runs.
                 if !stop.is_said() {
                     return Err(format!("the server ended: {how:?}"));
                 }
@@ -157,7 +157,7 @@ async fn serve(settings: ServerSettings) -> Result<(), String> {
     Ok(())
 }
 
-/// Reads the rules anew; a store is asked, so away from what serves.
+/// Reads the rules again, on a thread that serves no requests, because it may ask a store.
 async fn reload(service: &Arc<RateLimit>, paths: &[String]) {
     let (service, paths) = (service.clone(), paths.to_vec());
     let read = move || service.reload(read::sources(&paths));

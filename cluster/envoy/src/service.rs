@@ -1,4 +1,4 @@
-//! One request: which rules its descriptors match, what their limits say, and the answer.
+//! Decides one request: which rules its descriptors match, what their limits say, and the answer.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -16,10 +16,10 @@ use crate::api::{
 use crate::read::{self, Make, Source};
 use crate::rules::{push, Counters, Pass, Rule, RuleLimit, Rules};
 
-/// Most descriptors of a request, and entries of a descriptor: far beyond what proxies send.
+/// The most descriptors of a request, and entries of a descriptor: far more than proxies send.
 const MOST: usize = 100;
 
-/// The rules that are in force, and who keeps their limits.
+/// The rules in force, and the keeper of their limits.
 #[derive(Debug)]
 struct InForce {
     rules: Rules,
@@ -28,7 +28,7 @@ struct InForce {
     rates: Vec<Rate>,
 }
 
-/// How the service answers.
+/// Says how the service answers.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
     /// Nothing is ever refused.
@@ -37,7 +37,7 @@ pub struct Options {
     pub headers: bool,
 }
 
-/// The service.
+/// Implements the service.
 #[derive(Debug)]
 pub struct RateLimit {
     in_force: RwLock<Arc<InForce>>,
@@ -47,7 +47,7 @@ pub struct RateLimit {
     settings: KeeperSettings,
 }
 
-/// Counters by domain and path: those of a rule stay when the rules are read anew.
+/// Counters by domain and path; the counters of a rule survive a reload.
 type Registry = Mutex<HashMap<(String, String), Arc<Counters>>>;
 
 #[derive(Debug, Default)]
@@ -63,7 +63,7 @@ struct Seen {
     failed_reloads: AtomicU64,
 }
 
-/// Collects the rates of rules, before anyone keeps them.
+/// Collects the rates of rules, before a keeper exists.
 struct Rates(Vec<Rate>);
 
 impl Make for Rates {
@@ -104,7 +104,7 @@ impl RateLimit {
     /// Starts with these rules.
     ///
     /// # Errors
-    /// A line: the file's, or what is wrong with the store.
+    /// A line: that of the file, or what is wrong with the store.
     pub fn open(sources: &[Source], settings: KeeperSettings, options: Options) -> Result<RateLimit, String> {
         let counters = Registry::default();
         let in_force = Self::make(sources, &settings, &counters, None)?;
@@ -133,10 +133,10 @@ impl RateLimit {
         Ok(InForce { rules, keeper, rates })
     }
 
-    /// Puts other rules in force; what keys owe stays. On an error the old ones stay.
+    /// Puts other rules in force; keys keep their debts. On an error the old rules stay.
     ///
     /// # Errors
-    /// As [`open`](RateLimit::open).
+    /// Those of [`open`](RateLimit::open).
     pub fn reload(&self, sources: Result<Vec<Source>, String>) -> Result<(), String> {
         let old = self.in_force();
         let made = sources.and_then(|s| Self::make(&s, &self.settings, &self.counters, Some(&old)));
@@ -157,16 +157,16 @@ impl RateLimit {
         self.in_force.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Who keeps the limits now.
+    /// Returns the present keeper of the limits.
     pub fn keeper(&self) -> Arc<Keeper> {
         self.in_force().keeper.clone()
     }
 
-    /// Decides a request. Descriptors are charged one by one: one that is over leaves the others charged.
+    /// Decides a request. It charges descriptors one by one: if one is over its limit, the others stay charged.
     ///
     /// # Errors
-    /// INVALID_ARGUMENT for what no proxy sends; UNAVAILABLE where the store did not answer in time: the proxy's
-    /// `failure_mode_deny` decides.
+    /// INVALID_ARGUMENT for requests that no proxy sends. UNAVAILABLE if the store did not answer in time: then the
+    /// proxy's `failure_mode_deny` decides.
     pub async fn decide(&self, request: &RateLimitRequest) -> Result<RateLimitResponse, Status> {
         Counters::add(&self.seen.requests, 1);
         let answer = self.try_decide(request).await;
@@ -248,7 +248,7 @@ impl RateLimit {
         asked.count(hits, !answer.passes);
         let ok = answer.passes || asked.shadow();
         let name = asked.limit.map_or(String::new(), |limit| limit.name.clone());
-        // Over: when the same cost passes. Never: when all of the limit is there, which is as good as it gets.
+        // Over the limit: the time until the same cost passes. Never: the time until the whole limit is there again.
         let until = if answer.passes || !answer.ever { answer.reset_after } else { answer.retry_after };
         Ok(DescriptorStatus {
             code: if ok { Code::Ok } else { Code::OverLimit }.into(),
@@ -261,13 +261,13 @@ impl RateLimit {
         })
     }
 
-    /// Requests so far.
+    /// Returns the number of requests so far.
     pub fn requests(&self) -> u64 {
         // ORDERING: Relaxed; a value.
         self.seen.requests.load(Ordering::Relaxed)
     }
 
-    /// Writes what was counted.
+    /// Writes the counters.
     pub fn metrics(&self, out: &mut String) {
         let seen = &self.seen;
         // ORDERING: Relaxed; values only.
@@ -308,12 +308,12 @@ impl RateLimit {
     }
 }
 
-/// A label's value, quoted.
+/// Quotes the value of a label.
 fn label(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"))
 }
 
-/// What a limit of 0 answers.
+/// The answer of a limit of 0.
 const NOTHING: Answer =
     Answer { passes: false, ever: false, remaining: 0, retry_after: 0, reset_after: 0, untracked: false };
 
@@ -321,7 +321,7 @@ fn no_limit() -> DescriptorStatus {
     DescriptorStatus { code: Code::Ok.into(), ..Default::default() }
 }
 
-/// What applies to a descriptor.
+/// The rule and the limit that apply to a descriptor.
 struct Asked<'r> {
     rule: Option<&'r Rule>,
     limit: Option<&'r RuleLimit>,
@@ -335,7 +335,7 @@ impl<'r> Asked<'r> {
         Asked { rule, limit, pass: limit.map(|limit| Cow::Borrowed(&limit.pass)), key }
     }
 
-    /// By the limit that the proxy sent along.
+    /// Applies the limit that the proxy sent.
     fn overridden(
         descriptor: &Descriptor,
         limit: &Override,
@@ -367,7 +367,7 @@ impl<'r> Asked<'r> {
     }
 }
 
-/// Takes the limits away that others replace.
+/// Removes the limits that others replace.
 fn replace(asked: &mut [Asked<'_>]) {
     let replaced: Vec<&String> =
         asked.iter().filter_map(|a| a.limit).flat_map(|limit| &limit.replaces).collect();
@@ -381,13 +381,13 @@ fn replace(asked: &mut [Asked<'_>]) {
     }
 }
 
-/// What all descriptors together say.
+/// The result of all descriptors together.
 #[derive(Default)]
 struct Summary {
     over: usize,
     quotas: usize,
     quotas_over: usize,
-    /// Which status has the least left, one that is over before all others.
+    /// The status with the least left; one that is over its limit comes first.
     tightest: Option<(bool, u32, usize)>,
     at: usize,
 }

@@ -1,4 +1,4 @@
-//! Clients that others made: gRPC in Python with Envoy's own definitions, and Envoy itself.
+//! Clients by others: gRPC in Python with Envoy's own definitions, and Envoy itself.
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! Many requests at once over several connections: each is answered, each key passes its limit to the unit, and what
-//! a request takes is printed by `cargo test -p tatcell-ratelimit --test load -- --nocapture`.
+//! Many requests at once over several connections: each is answered, and each key passes its limit exactly.
+//! `cargo test -p tatcell-ratelimit --test load -- --nocapture` prints what a request takes.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! Rules: the examples of the reference service's documentation, and every error with its place.
+//! Rules: the examples in the reference service's documentation, and every error with its place.
 
 mod common;
 

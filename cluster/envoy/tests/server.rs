@@ -1,4 +1,4 @@
-//! The service as a process: what it serves, reloads and says when it stops.
+//! The service as a process: what it serves, what it reloads, and what it reports when it stops.
 
 mod common;
 

@@ -1,5 +1,5 @@
--- Gives back the last units of a grant: only while the axis still ends where that grant left it, so that nobody was
--- granted anything after it.
+-- Gives back the last units of a grant, but only while the axis still ends where that grant left it: then nothing was
+-- granted after it.
 --
 -- KEYS[1]  the key
 -- ARGV     the value that the grant returned, units

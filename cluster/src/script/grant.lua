@@ -1,23 +1,23 @@
 -- Grants a piece of the time axis of one limited key.
 --
 -- KEYS[1]  the key; its value is its TAT, "<us>:<frac>:<Tu>:<Tf>:<version>": microseconds of the server's clock and
---          2^-26 of them, and one unit's time and the limit's version when it was written
+--          2^-26 of them; then one unit's time and the limit's version as of the last write
 -- ARGV     Tu Tf   one unit's time, rounded up
 --          Mu Mf   how far the TAT may lie ahead of now after a grant
 --          want    units wanted, at least min
---          min     fewest units that are of use
+--          min     the fewest units that are useful
 --          spent   units that were admitted before asking; always charged
---          grace   us; above 0 the node lived on its share: the key starts from its full debt, and gives nothing for
---                  this long, while the other nodes come back too
---          clamp   us; a lead above it shows that the server's clock was set back: it counts as the full debt
+--          grace   us; above 0 if the node lived on its share: the key starts from its full debt, and grants nothing
+--                  for this long, while the other nodes come back too
+--          clamp   us; a lead above it means that the server's clock was set back: it counts as the full debt
 --          version of the limit
--- Returns  {units granted, lead before them in us, us until min units exist (0 where granted), the TAT after them
---          or '' where nothing was granted}. All times are relative: no node needs the server's clock.
+-- Returns  {units granted, lead before them in us, us until min units exist (0 if granted), the TAT after them or ''
+--          if nothing was granted}. All times are relative, so no node needs the server's clock.
 --
--- Every quantity is a pair of integers below 2^53, so every step in doubles is exact; a pair is normal where
--- 0 <= frac < 2^26. Nothing is written where nothing changes: a refused ask costs no replication and no log. The one
--- exception to both is a debt of before a change of the limit: it keeps its units, their time is rounded up, and it is
--- written once. It is at most the full one, but not to an ask of before the change that comes late.
+-- Every quantity is a pair of integers below 2^53, so every step in doubles is exact; a pair is normal if 0 <= frac <
+-- 2^26. A call that changes nothing writes nothing: a refused ask costs no replication and no log. There is one
+-- exception to both: a debt from before a change of the limit keeps its units, their time is rounded up, and it is
+-- written once. It is cut to the full debt, unless the ask itself is from before the change and comes late.
 local F = 67108864
 local arg = {}
 for i = 1, 10 do arg[i] = tonumber(ARGV[i]) end
@@ -41,7 +41,7 @@ if value then
   su, sf = tonumber(su), tonumber(sf)
   if lead < 0 then lead, frac = 0, 0
   elseif su ~= Tu or sf ~= Tf then
-    -- Each step is off by 2^-53 of it at most.
+    -- Each step is off by at most 2^-53 of its result.
     local longer = (Tu + Tf / F) / (su + sf / F) * (1 + 2 ^ -50)
     if lead + frac > 0 then lead, frac, changed = math.min(math.ceil((lead + 1) * longer), 2 ^ 52), 0, true end
     if version >= tonumber(of) and above(lead, frac, Mu, Mf) then lead, frac = Mu, Mf end
@@ -54,7 +54,7 @@ if spent > 0 then
 end
 if grace > 0 and above(Mu, Mf, lead, frac) then lead, frac, changed = Mu + grace, Mf, true end
 
--- The most units that fit: a quotient of doubles is off by less than one, so the one above it is tried first.
+-- The most units that fit. A quotient of doubles is off by less than one, so the next higher one is tried first.
 local room, room_frac = normal(Mu - lead, Mf - frac)
 local fit = 0
 if room >= 0 then

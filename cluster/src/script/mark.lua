@@ -1,15 +1,15 @@
--- Marks what a limit is, so that all nodes go by it; keeps the mark, or changes it.
+-- Keeps the mark that tells all nodes the parameters of a limit, or changes the limit.
 --
 -- KEYS[1]  the mark of a limit: "<version>;<from>;<next>;<before>"
 --            version  higher by one with each change
 --            from     microseconds of the server's clock; before it the limit is `before`, and from then on `next`
 -- ARGV     ms      how long the mark stays
 --          version, next, before, ahead
---                  what this node goes by, which is written where there is no mark or an older one; ahead is how many
---                  us from now on `next` is in force, or 0
+--                  what this node knows; it is written if there is no mark, or an older one. ahead is the us until
+--                  `next` is in force, or 0
 --          change, delay
---                  '', or what the limit shall be: it is in force `delay` us from now, if the mark is this node's
---                  version, and in force
+--                  '', or the new limit: it is in force `delay` us from now, if the mark has this node's version and
+--                  is in force
 -- Returns  {version, us until `next` is in force (0: it is), next, before}
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]

@@ -1,13 +1,13 @@
-//! What runs in the store: four scripts of one key each, their arguments and replies.
+//! The scripts that run in the store, with their arguments and replies: four scripts, each for one key.
 //!
 //! [`GRANT`] gives out pieces of a key's time axis, [`GIVE_BACK`] takes back the end of one, [`SLOT`] hands out the
-//! right to a reserve, and [`MARK`] tells all nodes what a limit is. Each names only `KEYS[1]`, so keys need no hash
-//! tag, and a batch is a pipeline of calls. A call goes by the digest of its script; where the store does not have it,
-//! the call did not run and is sent once more with the text.
+//! right to a reserve, and [`MARK`] tells all nodes the parameters of a limit. Each names only `KEYS[1]`, so keys need
+//! no hash tag, and a batch is a pipeline of calls. A call names its script by digest. If the store does not have the
+//! script, the call did not run, and is sent once more with the text.
 //!
 //! **The value of a key** is `"<us>:<frac>:<Tu>:<Tf>:<version>"`: its TAT in the server's time, and the time of a unit
-//! and the limit's version when it was written, by which a debt keeps its units where the limit is changed. It expires
-//! when the debt has drained.
+//! and the version of the limit as of the last write. With those, a debt keeps its units when the limit changes. The
+//! key expires when its debt has drained.
 
 mod reply;
 
@@ -19,16 +19,16 @@ use crate::split::Split;
 
 pub use reply::{Fault, Grant, Mark};
 
-/// Grants units, or tells when they will exist; see its head for arguments and reply.
+/// Grants units, or returns when they will exist; its first comment lists arguments and reply.
 pub const GRANT: &str = include_str!("grant.lua");
 
-/// Takes back the last units of a grant that nobody was granted anything after.
+/// Takes back the last units of a grant, if nothing was granted after it.
 pub const GIVE_BACK: &str = include_str!("give_back.lua");
 
 /// Claims, renews or releases a slot.
 pub const SLOT: &str = include_str!("slot.lua");
 
-/// Marks what a limit is, and changes it.
+/// Keeps the mark of a limit, or changes the limit.
 pub const MARK: &str = include_str!("mark.lua");
 
 static GRANT_SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::new(GRANT));
@@ -36,27 +36,27 @@ static GIVE_BACK_SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::new(GIVE_BA
 static SLOT_SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::new(SLOT));
 static MARK_SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::new(MARK));
 
-/// How a call names its script.
+/// Says how a call names its script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
-    /// By its digest: 40 bytes, refused with NOSCRIPT where the store does not have it.
+    /// By its digest of 40 bytes; the store answers NOSCRIPT if it does not have the script.
     Digest,
-    /// By its text, which the store then has.
+    /// By its text, which the store then keeps.
     Text,
 }
 
-/// What is asked of [`GRANT`] for one key.
+/// Holds what is asked of [`GRANT`] for one key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ask {
     /// Units wanted, at least `min`.
     pub want: u64,
-    /// Fewest units that are of use; 1 to the largest cost of the limit.
+    /// The fewest units that are useful; 1 to the largest cost of the limit.
     pub min: u64,
     /// Units that were admitted before asking.
     pub spent: u64,
-    /// Microseconds for which the key then gives nothing: above 0 where the node lived on its share.
+    /// Microseconds for which the key then grants nothing; above 0 if the node lived on its share.
     pub grace_us: u64,
-    /// Which of the limit's versions the split is of; see [`Mark`].
+    /// The version of the limit to which the split belongs; see [`Mark`].
     pub version: u64,
 }
 
@@ -69,7 +69,7 @@ fn call(script: &Script, text: &str, by: By, key: &[u8]) -> Cmd {
     cmd
 }
 
-/// The call that asks for a piece. The reply is a [`Grant`].
+/// Makes the call that asks for a piece. The reply is a [`Grant`].
 pub fn grant(by: By, key: &[u8], split: &Split, ask: &Ask) -> Cmd {
     let mut cmd = call(&GRANT_SCRIPT, GRANT, by, key);
     cmd.arg(split.unit.us()).arg(split.unit.frac()).arg(split.lead.us()).arg(split.lead.frac());
@@ -78,27 +78,27 @@ pub fn grant(by: By, key: &[u8], split: &Split, ask: &Ask) -> Cmd {
     cmd
 }
 
-/// The call that gives back the last `units` of the grant with this stamp, the value that it left. The reply is how
-/// many were taken: all or 0.
+/// Makes the call that gives back the last `units` of the grant with this stamp, which is the value that the grant
+/// left. The reply is the number of units taken: all or 0.
 ///
-/// It must not be sent again after a timeout: another node's equal grant may have restored the stamp since, and a
-/// second one would then take back units that were spent.
+/// Do not send it again after a timeout: another node's equal grant may have restored the stamp meanwhile, and a second
+/// call would then take back units that were spent.
 pub fn give_back(by: By, key: &[u8], stamp: &str, units: u64) -> Cmd {
     let mut cmd = call(&GIVE_BACK_SCRIPT, GIVE_BACK, by, key);
     cmd.arg(stamp).arg(units);
     cmd
 }
 
-/// The call that claims or renews a slot for so many milliseconds; 0 releases it. The reply is 1 where it was claimed,
-/// 2 where it was held and is renewed or released, else 0.
+/// Makes the call that claims or renews a slot for `ms` milliseconds; 0 releases it. The reply is 1 if it was claimed,
+/// 2 if it was held and is renewed or released, else 0.
 pub fn slot(by: By, key: &[u8], holder: &str, ms: u64) -> Cmd {
     let mut cmd = call(&SLOT_SCRIPT, SLOT, by, key);
     cmd.arg(holder).arg(ms);
     cmd
 }
 
-/// The call that keeps the mark of a limit for so many milliseconds, or makes it by what this node goes by; with a
-/// `change`, what the limit shall be and after how many microseconds. The reply is a [`Mark`].
+/// Makes the call that keeps the mark of a limit for `ms` milliseconds, or creates it from what this node knows. A
+/// `change` is the new limit, and the microseconds until it is in force. The reply is a [`Mark`].
 pub fn mark(by: By, key: &[u8], ms: u64, mine: &Mark, change: Option<(&str, u64)>) -> Cmd {
     let mut cmd = call(&MARK_SCRIPT, MARK, by, key);
     cmd.arg(ms).arg(mine.version).arg(&mine.next).arg(&mine.before).arg(mine.ahead_us);

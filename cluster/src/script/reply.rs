@@ -1,30 +1,30 @@
-//! What comes back from the store: a grant, or why there is none. A fault is never a pass.
+//! The replies of the store: a grant, or why there is none. A fault is never a pass.
 
 use redis::{ErrorKind, FromRedisValue, ParsingError, RedisError, ServerErrorKind, Value};
 
-/// The reply of [`GRANT`](super::GRANT). All times are relative to the moment at which the script ran.
+/// Holds the reply of [`GRANT`](super::GRANT). All times are relative to the moment at which the script ran.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Grant {
-    /// Units granted; 0 = fewer than asked for at least are there.
+    /// The units granted; 0 if fewer exist than the ask's minimum.
     pub units: u64,
-    /// Where the piece starts: microseconds ahead of then, rounded down.
+    /// Where the piece starts: microseconds after that moment, rounded down.
     pub lead_us: u64,
-    /// Microseconds until the fewest units asked for exist; 0 where something was granted.
+    /// Microseconds until the ask's minimum exists; 0 if something was granted.
     pub retry_us: u64,
-    /// The key's value after the grant, for [`give_back`](super::give_back); empty where nothing was granted.
+    /// The key's value after the grant, for [`give_back`](super::give_back); empty if nothing was granted.
     pub stamp: String,
 }
 
-/// What a limit is by its mark.
+/// Holds the parameters of a limit, as its mark has them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mark {
     /// Higher by one with each change.
     pub version: u64,
-    /// Microseconds until `next` is in force; 0 where it is.
+    /// Microseconds until `next` is in force; 0 if it is.
     pub ahead_us: u64,
-    /// What the limit is, or will be.
+    /// The present limit, or the coming one.
     pub next: String,
-    /// What it was until then.
+    /// The limit until then.
     pub before: String,
 }
 
@@ -42,33 +42,33 @@ impl FromRedisValue for Mark {
     }
 }
 
-/// Why a call to the store had no answer that decides. What to do about it follows from the kind.
+/// Says why a call to the store has no answer that decides. The kind determines what to do about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Fault {
-    /// The store does not have the script: the call did not run; send it with the text.
+    /// The store does not have the script. The call did not run; send it with the text.
     NoScript,
-    /// READONLY: a replica. Reconnect; whoever is primary is found there.
+    /// READONLY: the server is a replica. Connect anew, to whichever server is primary then.
     ReadOnly,
-    /// LOADING, MASTERDOWN, CLUSTERDOWN, TRYAGAIN, BUSY: for a while. The connection stays.
+    /// LOADING, MASTERDOWN, CLUSTERDOWN, TRYAGAIN, BUSY: temporary. The connection stays.
     NotNow,
     /// OOM: the store is full and evicts nothing.
     OutOfMemory,
-    /// MOVED or ASK: the key is another node's, this store being part of a Redis Cluster.
+    /// MOVED or ASK: this store is part of a Redis Cluster, and another server has the key.
     Elsewhere,
-    /// NOAUTH, WRONGPASS, NOPERM: the password or the rights of the user changed.
+    /// NOAUTH, WRONGPASS, NOPERM: the password or the user's rights have changed.
     Refused,
-    /// The key holds something that no node wrote.
+    /// The key holds a value that no node wrote.
     ForeignValue,
-    /// No reply in time, or the connection broke: the call may have run. The connection must be closed, so that a late
-    /// reply meets no later call.
+    /// No reply in time, or the connection broke: the call may have run. Close the connection, so that a late reply
+    /// cannot be taken for that of a later call.
     Lost,
     /// Any other error, or a reply of another shape.
     Other,
 }
 
 impl Fault {
-    /// Tells the kind of an error.
+    /// Returns the kind of an error.
     pub fn of(error: &RedisError) -> Fault {
         if error.is_io_error() || error.is_timeout() || error.is_connection_dropped() {
             return Fault::Lost;
@@ -83,7 +83,7 @@ impl Fault {
                 | ServerErrorKind::TryAgain => Fault::NotNow,
                 ServerErrorKind::Moved | ServerErrorKind::Ask => Fault::Elsewhere,
                 ServerErrorKind::NoPerm => Fault::Refused,
-                // What a script may not do is said in words only; the second ones are Redis 7.2's and Valkey's.
+                // A script's missing right is reported only in words; the second form is that of Redis 7.2 and Valkey.
                 _ if error.detail().is_some_and(|said| {
                     said.contains("user executing the script can't") || said.contains("ACL failure in script")
                 }) =>
@@ -107,7 +107,7 @@ impl Fault {
         }
     }
 
-    /// Whether the connection is of no more use.
+    /// Returns whether the connection is unusable.
     pub fn breaks_connection(self) -> bool {
         matches!(self, Fault::Lost | Fault::ReadOnly | Fault::Refused | Fault::Elsewhere)
     }

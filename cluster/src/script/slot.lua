@@ -1,7 +1,7 @@
 -- Claims, renews or releases the right to one of the N reserves.
 --
 -- KEYS[1]  the slot
--- ARGV     the holder, and the ms for which it is held; 0 releases it
+-- ARGV     the holder, and for how many ms it holds the slot; 0 releases it
 -- Returns  1 claimed, 2 renewed or released, 0 another one holds it (or nobody did, when released)
 local held = redis.call('GET', KEYS[1])
 if held and held ~= ARGV[1] then return 0 end

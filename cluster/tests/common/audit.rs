@@ -3,11 +3,11 @@
 
 use std::collections::HashMap;
 
-/// Admissions: the reading of the clock that each was decided for, and its units, by key.
+/// Holds admissions by key: the clock reading for which each was decided, and its units.
 ///
-/// A call to the store decides at a moment of the store's, which a node knows only to lie between what it read before
-/// it asked and what it read when it was answered. Both are kept: [`replay`](Audit::replay) goes by the latter, and
-/// [`replay_between`](Audit::replay_between) by what is sure.
+/// The store decides a call at a moment of its own. A node knows only that this moment lies between its readings before
+/// the question and after the answer. Both are kept: [`replay`](Audit::replay) uses the latter, and
+/// [`replay_between`](Audit::replay_between) uses only what is certain.
 #[derive(Default)]
 pub struct Audit {
     by_key: HashMap<u32, Vec<Admission>>,
@@ -65,9 +65,9 @@ impl Audit {
         found
     }
 
-    /// Replays them by what is sure: in no window may those that were asked and answered within it be more than
-    /// R w + B. That is all that can be known without the store's clock: where it holds for every window, moments
-    /// between asking and answer exist at which all of them conform.
+    /// Replays them by what is certain: in any window, those that were both asked and answered within it must be at
+    /// most R w + B. Nothing more can be known without the store's clock. If it holds for every window, there are
+    /// moments between asking and answer at which all of them conform.
     pub fn replay_between(mut self, rate: f64, burst: f64) -> Found {
         let mut excess = f64::MIN;
         for list in self.by_key.values_mut() {
@@ -90,7 +90,7 @@ impl Audit {
     }
 }
 
-/// A number for each window that is open, by its beginning, and the most of them. A binary tree: each node adds to all
+/// A number for each open window, by its beginning, and the largest of them. A binary tree: each node adds to all nodes
 /// below it.
 struct Windows {
     /// Of a node: what it adds, and the most of what is below it with that.

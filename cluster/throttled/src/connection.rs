@@ -1,11 +1,11 @@
-//! One connection: reads what has come, answers all of it, writes the answers at once.
+//! One connection: reads what has come, answers all of it, and writes the answers at once.
 //!
 //! ```text
 //!   read --> every whole command is answered --> write --> read ...
 //!
-//!   a client that does not read its answers is not read from either: they never pile up
-//!   stop, QUIT, a protocol error: what has come is answered, the sending side is closed, and what still comes is read
-//!   and dropped until the client closes too, or for a second: closing at once would take the answers back (RST)
+//!   a client that does not read its answers is not read from either, so they never pile up
+//!   stop, QUIT, a protocol error: answer what has come, close the sending side, then read and drop input until the
+//!   client closes too, or for a second; closing at once would discard the answers (RST)
 //! ```
 
 use std::io;
@@ -21,18 +21,18 @@ use crate::resp;
 use crate::server::{Server, Tally};
 use crate::session::{Flow, Session};
 
-/// Answers are written when they are so many bytes, though commands are left.
+/// Answers are written once they reach this many bytes, even if commands are left.
 const WRITE: usize = 32 * 1024;
 
-/// Reads once the stop was said; a client that goes on sending is not read for ever.
+/// The most reads after the stop: a client that keeps sending is not read for ever.
 const LAST_READS: usize = 64;
 
 const LINGER: Duration = Duration::from_secs(1);
 
-/// Serves a client until it closes, it is silent for too long, or the stop is said.
+/// Serves a client until it closes, is silent for too long, or the server stops.
 ///
 /// # Errors
-/// The connection broke.
+/// The error of the connection.
 pub async fn serve(server: Arc<Server>, stream: TcpStream, id: u64, mut stop: Stop) -> io::Result<()> {
     let session = Session::new(id, !server.has_password());
     let (input, output) = (BytesMut::new(), Vec::new());

@@ -1,8 +1,8 @@
 //! `tatcell-throttled`: a server that speaks `CL.THROTTLE`, for clients of redis-cell.
 //!
-//! - [`resp`]: the protocol of Redis, as far as it is needed. [`throttle`]: one call and its five integers.
+//! - [`resp`]: the parts of Redis' protocol that are needed. [`throttle`]: one call and its five integers.
 //! - [`session`]: the commands of one client. [`connection`]: bytes in, bytes out, and how it ends.
-//! - [`server`]: settings, what connections share, and what is counted. [`listen`]: listening, accepting, stopping.
+//! - [`server`]: settings, and what connections share and count. [`listen`]: listening, accepting, stopping.
 
 pub mod connection;
 pub mod listen;

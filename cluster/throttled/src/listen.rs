@@ -60,7 +60,7 @@ async fn serve(settings: ServerSettings) -> Result<(), String> {
         second += 1;
     }
     accepting.join_all().await;
-    // All places are free when the last connection has ended.
+    // All places are free once the last connection has ended.
     let all = u32::try_from(server.max_clients).unwrap_or(u32::MAX);
     let ended = tokio::time::timeout(settings.stop_within, server.places.acquire_many(all)).await.is_ok();
     let left = if ended { 0 } else { server.connected() };
@@ -88,7 +88,7 @@ async fn accept(server: Arc<Server>, listener: TcpListener, mut stop: Stop) {
         match accepted {
             Ok((stream, _)) => admit(&server, stream, &stop),
             Err(e) => {
-                // Out of descriptors, mostly: others end, and then there are some.
+                // Mostly out of descriptors: wait until other connections end.
                 eprintln!("tatcell-throttled: cannot accept: {e}");
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
@@ -102,7 +102,7 @@ fn admit(server: &Arc<Server>, mut stream: TcpStream, stop: &Stop) {
         tokio::spawn(async move { stream.write_all(b"-ERR max number of clients reached\r\n").await });
         return;
     };
-    // ORDERING: Relaxed; a number of its own for each.
+    // ORDERING: Relaxed; each connection gets its own number.
     let id = server.counters.connections.fetch_add(1, Ordering::Relaxed) + 1;
     let _: io::Result<()> = stream.set_nodelay(true);
     let (server, stop) = (server.clone(), stop.clone());

@@ -1,18 +1,18 @@
 //! RESP, the protocol of Redis: commands in, replies out. Nothing is copied on the way in.
 //!
-//! A command is an array of bulk strings, or a line of words ("inline"). Bounds: [`MAX_ARGS`] words and [`MAX_COMMAND`]
-//! bytes; what goes beyond, or is malformed, ends the connection after an error.
+//! A command is an array of bulk strings, or a line of words ("inline"). It has at most [`MAX_ARGS`] words and
+//! [`MAX_COMMAND`] bytes. A longer or malformed one gets an error, and then the connection ends.
 
-/// Most words of a command.
+/// The most words of a command.
 pub const MAX_ARGS: usize = 32;
 
-/// Most bytes of a command, with all its headers.
+/// The most bytes of a command, with all its headers.
 pub const MAX_COMMAND: usize = 64 * 1024;
 
-/// Most bytes of a line: a header, or an inline command.
+/// The most bytes of a line: a header, or an inline command.
 const MAX_LINE: usize = 4 * 1024;
 
-/// The words of a command.
+/// Holds the words of a command.
 #[derive(Clone, Copy, Debug)]
 pub struct Args<'a> {
     words: [&'a [u8]; MAX_ARGS],
@@ -39,10 +39,10 @@ impl<'a> std::ops::Deref for Args<'a> {
     }
 }
 
-/// Why bytes are not a command.
+/// Says why bytes are not a command.
 pub type ProtocolError = &'static str;
 
-/// Reads the first command: its words (none for an empty one) and its bytes. None: not all of it is there yet.
+/// Parses the first command: its words (none for an empty one) and its length. Returns `None` if it is incomplete.
 ///
 /// # Errors
 /// The bytes can never become a command.
@@ -83,7 +83,7 @@ fn array(bytes: &[u8]) -> Result<Option<(Args<'_>, usize)>, ProtocolError> {
     Ok(Some((args, at)))
 }
 
-/// The number between `from` and the end of its line (None: it is none), and where the next line begins.
+/// Returns the number between `from` and the end of its line (`None` if it is not one), and where the next line begins.
 fn header(bytes: &[u8], from: usize) -> Result<Option<(Option<i64>, usize)>, ProtocolError> {
     const DIGITS: usize = 20;
     let rest = bytes.get(from..).unwrap_or_default();
@@ -95,7 +95,7 @@ fn header(bytes: &[u8], from: usize) -> Result<Option<(Option<i64>, usize)>, Pro
     }
 }
 
-/// A whole number as clients write it.
+/// Parses a whole number as clients write it.
 pub fn integer(text: &[u8]) -> Option<i64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
@@ -153,12 +153,12 @@ pub fn bulk(out: &mut Vec<u8>, text: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Writes that there is nothing.
+/// Writes a null.
 pub fn null(out: &mut Vec<u8>, resp3: bool) {
     out.extend_from_slice(if resp3 { b"_\r\n" } else { b"$-1\r\n" });
 }
 
-/// Most replies have five numbers: without the formatting of the standard library, which takes as long as a decision.
+/// Writes a number without the formatting of the standard library, which takes as long as a decision.
 fn headed(out: &mut Vec<u8>, kind: u8, value: i64) {
     let mut text = [0; 24];
     let mut at = text.len() - 2;

@@ -1,4 +1,4 @@
-//! Settings, what connections share, and what is counted.
+//! Settings, and what connections share and count.
 
 use std::fmt::Write;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use tokio::sync::Semaphore;
 
 use crate::throttle;
 
-/// What the server is started with.
+/// Holds the settings with which the server is started.
 #[derive(Debug)]
 pub struct ServerSettings {
     pub(crate) listen: Vec<SocketAddr>,
@@ -25,7 +25,7 @@ pub struct ServerSettings {
     pub(crate) keeper: KeeperSettings,
 }
 
-/// What `--help` prints.
+/// Returns what `--help` prints.
 pub fn help() -> String {
     format!(
         "\
@@ -46,7 +46,7 @@ tatcell-throttled: a server that speaks CL.THROTTLE, for clients of redis-cell
 }
 
 impl ServerSettings {
-    /// Takes them, and nothing else may be left.
+    /// Takes its settings; no other setting may be left.
     ///
     /// # Errors
     /// A line that says what is wrong and where.
@@ -112,7 +112,7 @@ impl std::str::FromStr for Shared {
 
 macro_rules! tally {
     ($($name:ident: $help:literal,)*) => {
-        /// What was counted since the last [`Server::count`].
+        /// Counts what happened since the last [`Server::count`].
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Tally {
             $(#[doc = $help] pub $name: u64,)*
@@ -154,10 +154,10 @@ tally! {
     turned_away: "Connections beyond the most that are allowed.",
 }
 
-/// What all connections share.
+/// Holds what all connections share.
 #[derive(Debug)]
 pub struct Server {
-    /// Who decides.
+    /// Decides the requests.
     pub keeper: Keeper,
     /// How long a connection may be silent.
     pub idle: Option<Duration>,
@@ -182,17 +182,17 @@ impl Server {
         }
     }
 
-    /// Adds what was counted, and starts the tally anew.
+    /// Adds a tally to the counters, and resets it.
     pub fn count(&self, tally: &mut Tally) {
         self.counters.add(&std::mem::take(tally));
     }
 
-    /// Whether clients must give a password.
+    /// Returns whether clients must give a password.
     pub fn has_password(&self) -> bool {
         self.password.is_some()
     }
 
-    /// Whether this user may ask. Takes as long for a wrong password as for the right one.
+    /// Returns whether this user may send commands. A wrong password takes as long as the right one.
     pub fn allows(&self, user: &[u8], password: &[u8]) -> bool {
         let Some(right) = &self.password else { return true };
         let right = right.as_bytes();
@@ -203,7 +203,7 @@ impl Server {
         user == b"default" && differs == 0 && password.len() == right.len()
     }
 
-    /// Forgets keys; how many owed something. None where the limits are shared.
+    /// Forgets keys; returns how many owed something, or `None` if the limits are shared.
     pub fn forget(&self, keys: &[&[u8]]) -> Option<i64> {
         let Keeper::Local(tables) = &self.keeper else { return None };
         let now = now();
@@ -214,11 +214,11 @@ impl Server {
         (self.max_clients - self.places.available_permits()) as u64
     }
 
-    /// The text of INFO.
+    /// Returns the text of INFO.
     pub fn info(&self) -> String {
         let seen = self.counters.read();
         let mut out = String::from("# Server\r\nserver_name:tatcell-throttled\r\n");
-        // Clients read it to learn what they may send: HELLO is of 6.0.
+        // Clients read it to learn what they may send; HELLO came with 6.0.
         let _ = write!(out, "redis_version:6.0.0\r\ntatcell_version:{}\r\n", env!("CARGO_PKG_VERSION"));
         let _ = write!(out, "redis_mode:standalone\r\nprocess_id:{}\r\n", std::process::id());
         let _ = write!(out, "uptime_in_seconds:{}\r\n", self.started.elapsed().as_secs());

@@ -6,30 +6,30 @@ use crate::resp::{self, Args};
 use crate::server::{Server, Tally};
 use crate::throttle;
 
-/// One client: its settings, and the limits that it has used.
+/// Holds one client: its settings, and the limits that it has used.
 #[derive(Debug)]
 pub struct Session {
     id: u64,
     name: Vec<u8>,
     allowed: bool,
     resp3: bool,
-    /// By a hash of the rate: clients use few.
+    /// By a hash of the rate; clients use few.
     limits: Vec<Option<(Rate, Limit)>>,
 }
 
-/// Limits that a session keeps at hand.
+/// The number of limits that a session caches.
 const LIMITS: usize = 8;
 
-/// Whether the connection goes on after a command.
+/// Says whether the connection goes on after a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
-    /// The next command.
+    /// Read the next command.
     On,
-    /// Nothing more is read.
+    /// Read nothing more.
     Close,
 }
 
-/// Every command: its name, its words (as Redis counts them: negative is at least), and where its key is.
+/// Every command: its name, its number of words (as Redis counts: negative means at least), and where its key is.
 const COMMANDS: &[(&str, i64, i64)] = &[
     ("auth", -2, 0),
     ("cl.throttle", -5, 1),
@@ -46,7 +46,7 @@ const COMMANDS: &[(&str, i64, i64)] = &[
 ];
 
 impl Session {
-    /// Starts one; `allowed`: no password is needed.
+    /// Starts a session; `allowed` means that it needs no password.
     pub fn new(id: u64, allowed: bool) -> Session {
         Session { id, name: Vec::new(), allowed, resp3: false, limits: Vec::new() }
     }
@@ -77,7 +77,7 @@ impl Session {
         lower[..name.len()].copy_from_slice(name);
         lower.make_ascii_lowercase();
         let name = &lower[..name.len()];
-        // A browser that was made to send a form here: what follows is not ours.
+        // A browser was made to send a form here: do not run what follows.
         if matches!(name, b"post" | b"host:") {
             return Flow::Close;
         }
@@ -269,7 +269,7 @@ fn pair(out: &mut Vec<u8>, key: &str, value: &str) {
     resp::bulk(out, value.as_bytes());
 }
 
-/// Enough for clients and proxies that ask where the key of a command is.
+/// Answers enough for clients and proxies that ask where the key of a command is.
 fn command(args: &Args<'_>, out: &mut Vec<u8>) {
     match args.get(1) {
         Some(word) if word.eq_ignore_ascii_case(b"count") => resp::number(out, COMMANDS.len() as i64),

@@ -1,21 +1,21 @@
 //! One `CL.THROTTLE`: its words, and its five integers.
 //!
 //! `CL.THROTTLE <key> <max_burst> <count per period> <period> [<quantity>]`: `max_burst + 1` units at once after idle,
-//! and `count` in `period` seconds. The reply: limited (0 or 1), `max_burst + 1`, how many are left, seconds until the
-//! same quantity passes (-1 where it did, or never will), seconds until all of the burst is back. Times are cut to
-//! milliseconds, and those rounded up to seconds, as redis-cell does.
+//! and `count` in `period` seconds. The reply has five integers: limited (0 or 1); `max_burst + 1`; how many are left;
+//! seconds until the same quantity passes (-1 if it did, or never will); seconds until the whole burst is back. Times
+//! are cut to milliseconds and then rounded up to seconds, as in redis-cell.
 
 use tatcell_door::{Answer, Rate};
 
 use crate::resp;
 
-/// How it is written.
+/// The form of the command.
 pub const USAGE: &str = "CL.THROTTLE <key> <max_burst> <count per period> <period> [<quantity>]";
 
-/// Reads a limit from `max_burst`, `count` and `period`.
+/// Parses a limit from `max_burst`, `count` and `period`.
 ///
 /// # Errors
-/// A line without the code.
+/// A line without the error code.
 pub fn rate(words: &[&[u8]]) -> Result<Rate, String> {
     let [max_burst, count, period] = words else { return Err(format!("usage: {USAGE}")) };
     let (max_burst, count, period) = (integer(max_burst)?, integer(count)?, integer(period)?);
@@ -29,13 +29,13 @@ pub fn rate(words: &[&[u8]]) -> Result<Rate, String> {
     Ok(Rate { units: positive("count", count)?, period: positive("period", period)?, burst })
 }
 
-/// Reads a quantity; 1 where none is given, and 0 only looks.
+/// Parses a quantity: 1 if none is given; 0 only peeks.
 ///
 /// # Errors
-/// A line without the code.
+/// A line without the error code.
 pub fn quantity(word: Option<&&[u8]>) -> Result<u64, String> {
     let value = word.map_or(Ok(1), |word| integer(word))?;
-    // redis-cell gives back without a bound for a negative one: above the burst, and to keys that never took any.
+    // redis-cell refunds a negative one without a bound: above the burst, and to keys that never took any.
     u64::try_from(value).map_err(|_| format!("a quantity must not be negative: {value}"))
 }
 
@@ -43,7 +43,7 @@ fn integer(word: &[u8]) -> Result<i64, String> {
     resp::integer(word).ok_or_else(|| format!("Couldn't parse as integer: {}", String::from_utf8_lossy(word)))
 }
 
-/// The five integers.
+/// Returns the five integers.
 pub fn integers(answer: &Answer, rate: &Rate) -> [i64; 5] {
     let retry_after = if answer.passes || !answer.ever { -1 } else { seconds(answer.retry_after) };
     [

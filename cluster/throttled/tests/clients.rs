@@ -1,4 +1,4 @@
-//! Clients that others made: redis-cli, the redis crate, redis-py; and redis-cell itself, asked the same.
+//! Clients by others: redis-cli, the redis crate, redis-py; and redis-cell itself, which gets the same calls.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! Many clients, slow clients, threads that fight for one key, and the stop.
+//! Many clients, slow clients, threads that compete for one key, and the stop.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! Random calls at times of their own, beside redis-cell's rule in 128-bit integers.
+//! Random calls at chosen times, compared with redis-cell's rule in 128-bit integers.
 
 #[path = "common/mod.rs"]
 mod common;

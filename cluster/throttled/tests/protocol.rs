@@ -1,4 +1,4 @@
-//! What clients may send, and what they are told.
+//! What clients may send, and what they get.
 
 mod common;
 

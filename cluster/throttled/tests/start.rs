@@ -1,4 +1,4 @@
-//! What is wrong with the settings is said in one line, and nothing starts.
+//! Wrong settings give an error of one line, and nothing starts.
 
 mod common;
 

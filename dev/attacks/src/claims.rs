@@ -1,4 +1,4 @@
-//! What docs/ATTACKS.md claims of the figures.
+//! What docs/ATTACKS.md claims about the figures.
 
 use crate::world::Flood;
 use crate::{Figures, AIMED};

@@ -1,13 +1,13 @@
-//! Attacks against a table in virtual time: figures, the claims of docs/ATTACKS.md about them, and its picture.
+//! Attacks on a table in virtual time: figures, the claims of docs/ATTACKS.md about them, and its picture.
 //!
 //! ```text
 //!  tatcell-attacks [--quick | --hold] [attacks.svg [ATTACKS.md]]
 //!  tatcell-attacks --quick --only CLAIM
 //! ```
 //!
-//! PASS and FAIL lines say whether the claims hold; ends with an error where one does not. With the page, what stands
-//! between its two marks is written anew; with `--hold` nothing is, and the page must have the figures of this run. All
-//! is seeded: the same figures on every machine.
+//! PASS and FAIL lines say whether the claims hold; if one does not, the program ends with an error. It rewrites the
+//! part of the page between two marks. With `--hold` it writes nothing, and the page must have the figures of this run.
+//! Everything is seeded, so the figures are the same on every machine.
 
 mod claims;
 mod picture;

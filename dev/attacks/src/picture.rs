@@ -1,4 +1,4 @@
-//! attacks.svg: innocents and abusers by policy, lasting abusers by memory, full sets beside Erlang B.
+//! attacks.svg: innocents and abusers by policy, lasting abusers by memory, full sets compared with Erlang B.
 
 use std::path::Path;
 

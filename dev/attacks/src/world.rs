@@ -1,4 +1,4 @@
-//! What attackers and others send to a table in virtual time, and what comes of it.
+//! The requests that attackers and others send to a table in virtual time, and their results.
 
 use tatcell::{
     full_set_ppb, FullPolicy, LimitSpec, Line, Request, Table, TableLimit, TableOptions, Tracking,

@@ -1,4 +1,4 @@
-//! The rows of what is not one GCRA word: limits that count or decay, logs, meters, chains and pairs.
+//! The rows of everything but plain GCRA words: limits that count or decay, logs, meters, chains and pairs.
 //!
 //! Each limit admits twice what the stream asks for, so every decision conforms and stores.
 

@@ -1,4 +1,4 @@
-//! What floors are made of: the words of a table, a prefetch, and other instructions between the operations.
+//! The parts of floors: the words of a table, a prefetch, and other instructions between the operations.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::Mutex;

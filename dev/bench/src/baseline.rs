@@ -1,5 +1,5 @@
-//! Compares this run with the baseline of the same processor: by how much each row takes longer or less long than it
-//! did then. Two runs have two machines, or two minutes of one, so nothing is judged.
+//! Compares this run with the baseline of the same processor: how much longer or shorter each row takes than then. Two
+//! runs have two machines, or two moments of one, so nothing is judged.
 //!
 //! ```text
 //!  # family: AuthenticAMD 26       maker and family, as the processor names them

@@ -1,6 +1,6 @@
-//! The same decisions through the shared library, as a C program makes them: one indirect call each. The functions and
-//! structures are those of the header, so it has fixtures and steps of its own; they do what
-//! [`fixtures`](crate::fixtures) and [`steps`](crate::steps) do.
+//! The same decisions through the shared library, as a C program makes them: one indirect call each. It uses the
+//! functions and structures of the header, so it has its own fixtures and steps, which do the same as
+//! [`fixtures`](crate::fixtures) and [`steps`](crate::steps).
 
 use std::cell::RefCell;
 use std::ffi::{c_void, CString};

@@ -1,5 +1,5 @@
-//! Floors of the rows from C: functions of `dev/bench/peers/floor.c` with the arguments of the library's, which look at
-//! them, make one bare operation and answer. Called as [`capi`](crate::capi) calls the library, in the same loop.
+//! Floors of the rows from C: functions of `dev/bench/peers/floor.c` with the library's arguments. They check those,
+//! make one bare operation and answer. [`capi`](crate::capi) calls the library in the same loop.
 
 use std::ffi::{c_void, CString};
 use std::hint::black_box;

@@ -1,11 +1,11 @@
-//! What else was measured of the cause of a goal that is missed, in the same run: lines under it, after those of its
-//! floor ([`restated`](crate::restated)).
+//! Other measurements of the same run that show the cause of a missed goal: lines under it, after those of its floor
+//! ([`restated`](crate::restated)).
 //!
 //! ```text
-//!  half denied   the bare operations where half of the words in no order are swapped, as for requests that pass:
-//!                every other branch is mispredicted there, too
-//!  two threads   how long a line takes that the other thread has written last, where lines are shared
-//!  parts         the same call over another table: what such a pair differs in besides
+//!  half denied   the bare operations if half of the words, in no order, are swapped, as for requests that pass:
+//!                every second branch is mispredicted there too
+//!  two threads   how long a line takes that the other thread wrote last, if lines are shared
+//!  parts         the same call over another table: the other differences of such a pair
 //!  peers         what their medians are worth
 //! ```
 

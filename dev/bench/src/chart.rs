@@ -1,4 +1,4 @@
-//! The bar chart: what a decision takes, ours beside floors and peers. SVG, written by hand.
+//! The bar chart: the time of a decision, ours next to floors and peers. SVG, written by hand.
 //!
 //! ```text
 //!  title, machine, legend

@@ -1,6 +1,6 @@
-//! What the parts of the table cost: the second line of a set, the full-set policies, full answers with counters.
+//! The costs of parts of the table: the second line of a set, the full-set policies, full answers with counters.
 //!
-//! The library cannot be built without them, so each row is beside one that does not use the part:
+//! The library cannot be built without them, so each row is next to one that does not use the part:
 //!
 //! ```text
 //! second line   two_lines    keys of a full 1e6 table as they fall: some live in the second line of their set

@@ -7,9 +7,9 @@
 //!                                                 stdout: what its processor has    and keys
 //! ```
 //!
-//! Callgrind collects inside one function only, so neither start-up nor the filling of tables is in a count: the same
-//! binary and N give the same number to the instruction (but for peers whose maps seed their hashes at random). Each
-//! row has a process of its own, because what another one leaves behind, such as its allocations, must not change it.
+//! Callgrind collects in one function only, so neither start-up nor the filling of tables is counted. The same binary
+//! and N give the same number to the instruction (except for peers whose maps seed their hashes at random). Each row
+//! has its own process, so that nothing of another row, such as its allocations, changes it.
 
 use std::process::{Command, Stdio};
 

@@ -1,4 +1,4 @@
-//! Processors: which ones, pinning, and the time a thread has used.
+//! Processors: which ones there are, pinning, and the time that a thread has used.
 
 use std::mem::size_of;
 

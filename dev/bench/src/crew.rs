@@ -8,8 +8,8 @@
 //!
 //! A member that waits between its decisions times them itself.
 //!
-//! No thread works alone for longer than a slice. A visit in which one of them had to wait for a processor does not
-//! count ([`Visit::together`]): alone, a thread would meet no contention and look faster than it is.
+//! No thread works alone for longer than a slice. A visit does not count ([`Visit::together`]) if one of them had to
+//! wait for a processor: alone, a thread would meet no contention and look faster than it is.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 

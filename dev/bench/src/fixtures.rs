@@ -1,5 +1,5 @@
-//! Fixtures: a table with all its keys in it, its limit, its stream and its time; made once and shared by the rows that
-//! ask the same of it. What a fixture is for is its mix and the order of its keys:
+//! Fixtures: a table with all its keys in it, its limit, its stream and its time; each is made once, and rows with the
+//! same needs share it. A fixture is chosen for its mix and the order of its keys:
 //!
 //! ```text
 //! conforming  each key comes at half its rate: about half the words are live, half expired

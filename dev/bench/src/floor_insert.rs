@@ -1,4 +1,4 @@
-//! The floor of a new key: the work that no insert into a set of two lines does without, and nothing else.
+//! The floor of a new key: only the work that every insert into a set of two lines must do.
 //!
 //! ```text
 //!  hash, place        as in floor_single; every key is new, as in the rows of churn
@@ -9,8 +9,8 @@
 //!  swap               commit
 //! ```
 //!
-//! What an insert has beyond that: whose limit it is, how old each of sixteen words is, which slot may be taken, what
-//! becomes of a claim whose thread has died, the charge, the answer.
+//! An insert also finds out whose limit it is, how old each of sixteen words is, which slot it may take and what to do
+//! with a claim whose thread has died; then it makes the charge and the answer.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

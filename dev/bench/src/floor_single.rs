@@ -1,4 +1,4 @@
-//! The floor of a single call: the work that no decision about a key in memory does without, and nothing else.
+//! The floor of a single call: only the work that every decision about a key in memory must do.
 //!
 //! ```text
 //!  loop, key    as the rows have it                                     stream, number, 16 bytes
@@ -8,9 +8,9 @@
 //!  swap         load the word that was found, lock cmpxchg of it plus 1
 //! ```
 //!
-//! What a decision has beyond that: whose limit it is and how the table hashes, is the word still the key's, how far it
-//! lies ahead, does the charge fit, the word after it, the answer. So a call takes as many instructions as this row and
-//! those, whoever writes it, and is judged beside this row.
+//! A decision also finds out whose limit it is, how the table hashes, whether the word still belongs to the key, how
+//! far it lies ahead, and whether the charge fits; then it makes the new word and the answer. So any implementation
+//! takes this row's instructions and those, and the call is judged next to this row.
 
 use std::arch::asm;
 use std::arch::x86_64::*;

@@ -1,4 +1,4 @@
-//! Floors over the memory of a table: the bare operations on as many words, in an order that no processor knows.
+//! Floors over the memory of a table: the bare operations on as many words, in an order that no processor can predict.
 //!
 //! ```text
 //!  random        swap                                                      as a single call waits for its line

@@ -1,9 +1,8 @@
-//! Floors: what the bare operations under a decision cost on this machine, in this run: of one word, of words in the
-//! first cache, of a hash. They have no verdict. Those over the memory of a table are in [`floor_words`].
+//! Floors: the cost of the bare operations under a decision, on this machine and in this run: of one word, of words in
+//! the first cache, of a hash. They have no verdict. [`floor_words`](crate::floor_words) has those over a table's
+//! memory.
 //!
-//! `_20`, `_40` and so on: with as many [`other`](others) instructions between the operations.
-//!
-//! [`floor_words`]: crate::floor_words
+//! `_20`, `_40` and so on: with this many [`other`](others) instructions between the operations.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -1,9 +1,9 @@
 //! Peers in C++ and C: a mutex around `std::unordered_map`, and DPDK's meters behind a flow index or `rte_hash`; and
-//! our own checks where a C compiler puts them into the caller's loop.
+//! our own checks that a C compiler inlines into the caller's loop.
 //!
-//! They are libraries of their own (`dev/bench/peers`, built by `make -C dev peers`), loaded when one of their rows is
-//! wanted. They decide a whole visit in one call, with the same keys, limits and time steps. Rows of one limit share
-//! a fixture: each takes its visits in turn, and time stands still in between.
+//! They are libraries (`dev/bench/peers`, built by `make -C dev peers`), loaded when one of their rows runs. One call
+//! decides a whole visit, with the same keys, limits and time steps. Rows of one limit share a fixture: they take
+//! turns, and time stands still in between.
 
 use std::collections::HashMap;
 use std::ffi::{c_char, c_void, CStr, CString};

@@ -8,10 +8,9 @@
 //!  ... --write            writes what was counted; lines of other processors stay
 //! ```
 //!
-//! A row is held to the line of this processor, or, if there is none, to the largest number that the file has for it:
-//! no processor skips a gate. The numbers belong to a compiler, which the file names. Other compilers choose registers
-//! and inline by themselves, so they are held to a wide margin only. A line with count 0 adds a row, which `--write`
-//! counts.
+//! A row must meet the line of this processor, or, if there is none, the largest number that the file has for it: no
+//! processor skips a gate. The numbers belong to a compiler, which the file names. Other compilers choose registers and
+//! inline differently, so they only have to meet a wide margin. A line with count 0 adds a row, which `--write` counts.
 
 use std::fmt::Write as _;
 

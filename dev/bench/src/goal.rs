@@ -1,4 +1,4 @@
-//! A goal, and what was found of it.
+//! A goal, and its result.
 
 /// Of one row, or of two.
 pub enum Goal {

@@ -1,7 +1,7 @@
-//! The goals, and whether this run met them: minimum over rounds against minimum over rounds. The same of the medians
-//! stands beside it: where the two are far apart, the machine changed during the run. Beside peers the medians decide,
-//! and the spread of theirs is shown. Under a goal that is missed stand the floor that hardware sets, how far the row
-//! is from that ([`restated`]), and what else was measured of its [`cause`].
+//! The goals, and whether this run met them. It compares minimums over rounds, and shows the same of the medians: if
+//! the two are far apart, the machine changed during the run. For peers the medians decide, and their spread is shown.
+//! Under a missed goal stand the floor that hardware sets, how far the row is from that ([`restated`]), and the
+//! [`cause`].
 
 use crate::cause;
 use crate::count::Counts;

@@ -1,4 +1,4 @@
-//! Keys and the stream of a fixture, the order in which they come: the same for ours and for the peers.
+//! Keys, and the stream of a fixture, which is their order: the same for ours and for the peers.
 
 use std::sync::atomic::{AtomicU32, AtomicU64};
 

@@ -1,4 +1,4 @@
-//! Where and when this was measured, and what of the processor the code depends on.
+//! Where and when this was measured, and the features of the processor on which the code depends.
 
 use tatcell::HashKind;
 

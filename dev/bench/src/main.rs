@@ -1,4 +1,4 @@
-//! The bench: times tatcell beside the bare atomic operations under it and beside other rate limiters, in one run.
+//! The bench: times tatcell, the bare atomic operations under it, and other rate limiters, in one run.
 //!
 //! ```text
 //! tatcell-bench run [--seconds S] [--only TEXT,TEXT] [--count] [--lib libtatcell.so] [--tsv FILE] [--svg FILE]
@@ -29,12 +29,12 @@
 //!  run: ns of each visit -> table, file, chart, goals       count, gate: a row alone under valgrind -> instructions
 //! ```
 //!
-//! [`fixture`], [`fixtures`], [`steps`], [`crew`], [`row`] and [`suite`] are that machine, on [`keys`], [`traffic`],
-//! [`memory`] and [`cpu`]. The [`rows`] are one idea a file: [`floors`] and [`floor_words`] (both on [`bare`]),
-//! `floor_single`, `floor_insert`, [`cells`], [`tables`], [`algorithms`], [`stagger`], [`costs`], [`capi`],
-//! [`capi_floors`], [`peers`], [`foreign`], [`threads`], [`thread_floors`], [`paced`]. What becomes of them:
-//! [`report`], [`chart`], [`goal`], [`goals`], [`restated`], [`cause`], [`baseline`], [`count`], [`gate`]; beside
-//! them [`machine`] and [`progress`].
+//! [`fixture`], [`fixtures`], [`steps`], [`crew`], [`row`] and [`suite`] are that machine, built on [`keys`],
+//! [`traffic`], [`memory`] and [`cpu`]. The [`rows`] have one idea per file: [`floors`] and [`floor_words`] (both on
+//! [`bare`]), `floor_single`, `floor_insert`, [`cells`], [`tables`], [`algorithms`], [`stagger`], [`costs`], [`capi`],
+//! [`capi_floors`], [`peers`], [`foreign`], [`threads`], [`thread_floors`], [`paced`]. These use the results:
+//! [`report`], [`chart`], [`goal`], [`goals`], [`restated`], [`cause`], [`baseline`], [`count`], [`gate`]; [`machine`]
+//! and [`progress`] help them.
 
 mod algorithms;
 mod bare;

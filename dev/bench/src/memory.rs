@@ -1,5 +1,5 @@
-//! Table memory on huge pages where the system gives them: of 1 GiB from the reserved pool for the largest tables, else
-//! of 2 MiB as the kernel finds them.
+//! Table memory on huge pages if the system gives them: of 1 GiB from the reserved pool for the largest tables, else of
+//! 2 MiB, as many as the kernel finds.
 
 use std::sync::atomic::AtomicU64;
 

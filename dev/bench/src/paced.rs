@@ -1,5 +1,5 @@
-//! Requests that come at a rate of their own, under a clock that is read: 1, 10 and 100 million a second, for one
-//! thread and for two that share them.
+//! Requests that come at a rate of their own, by a clock that is read: 1, 10 and 100 million a second, for one thread
+//! and for two that share them.
 //!
 //! ```text
 //!  time    |..........|..........|..........|..........|      a batch of 64 is due every 64 / rate (two threads: twice
@@ -7,14 +7,14 @@
 //!           clock, 64 decisions, one reading                  clock (part of what is timed), the decisions
 //! ```
 //!
-//! The other rows move their clock by a fixed step a decision and never wait, so a word is in one state for ever. Here
-//! 1e6 keys may come 200 times a second each: at 1 Mpps nearly all have drained and their lines are cold, at 100 Mpps
-//! a quarter of the slots is live. Two threads read one clock, so they agree about time as real ones do. A thread that
-//! falls behind by more than a millisecond, because another process had its processor, starts anew from there. The
-//! last column, by wall time, says what was really decided: 1000, 100 and 10 ns at these rates, if a thread keeps up.
+//! The other rows move their clock by a fixed step per decision and never wait, so a word is always in one state. Here
+//! 1e6 keys may come 200 times a second each: at 1 Mpps nearly all have drained and their lines are cold; at 100 Mpps a
+//! quarter of the slots is live. Two threads read one clock, so they agree about time as real ones do. A thread that
+//! falls behind by more than a millisecond, because another process had its processor, restarts from now. The last
+//! column, by wall time, shows the rate that was reached: 1000, 100 and 10 ns at these rates.
 //!
-//! Beside them bare operations at the same rates, `floor64` and `floor1`: swaps of words of their own on lines of both,
-//! asked for to be written one batch before or just before, with 52 and with 68 other instructions.
+//! Next to them are bare operations at the same rates, `floor64` and `floor1`: swaps of separate words on lines of
+//! both, prefetched for writing one batch before or just before, with 52 and with 68 other instructions.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::OnceLock;

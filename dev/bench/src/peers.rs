@@ -1,8 +1,8 @@
 //! Peers: the crates `governor` (GCRA, one word; keyed by DashMap), `ratelimit` (token bucket, one limiter) and
 //! `pingora-limits` (a count-min sketch).
 //!
-//! They get the same keys, limits and time steps. Their clock is a plain word that the loop sets, so neither a clock
-//! call nor the atomic addition of governor's `FakeRelativeClock` is charged to them. Only pingora's `Rate` reads the
+//! They get the same keys, limits and time steps. Their clock is a plain word that the loop sets, so they pay neither
+//! for a clock call nor for the atomic addition of governor's `FakeRelativeClock`. Only pingora's `Rate` reads the
 //! system's clock itself, at each event; `peer.clock` is that clock alone.
 
 use std::hash::BuildHasher;

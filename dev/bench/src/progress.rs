@@ -1,4 +1,4 @@
-//! What the bench is at, on stderr: one line that is overwritten on a terminal, now and then a line elsewhere.
+//! Progress on stderr: on a terminal one line that is overwritten, elsewhere a line now and then.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

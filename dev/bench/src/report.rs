@@ -1,4 +1,4 @@
-//! What a run prints, the notes and the table, and the file for machines.
+//! The printed notes and table of a run, and the file for machines.
 
 use std::fmt::Write as _;
 

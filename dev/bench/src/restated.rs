@@ -1,6 +1,6 @@
-//! Goals that hardware may refuse, restated: each as a ratio to a floor that does the same number of instructions, or
-//! that has the same to do in another way, measured in the same run. The goal itself stays as it is and is judged as
-//! it is; under one that is missed stand the floor and how far the row is from that.
+//! Goals that the hardware may make impossible, restated as a ratio to a floor of the same run: one that takes as many
+//! instructions, or that does the same in another way. The goal itself stays, and is judged as it is; under a missed
+//! goal stand the floor and how far the row is from it.
 //!
 //! ```text
 //!  Same           a floor of bare operations over the same memory in the same order, with as many other instructions
@@ -16,8 +16,8 @@
 //!  More           so many instructions more than a floor
 //! ```
 //!
-//! A goal that the floor misses too is refused by the machine, not by the table: "itself" is what the goal would show
-//! if the row took as long as the floor.
+//! If the floor misses a goal too, the machine prevents it, not the table: "itself" is the value of the goal if the row
+//! took as long as the floor.
 
 use crate::count::{counted, Counts};
 use crate::goal::{Found, Goal};

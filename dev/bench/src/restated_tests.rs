@@ -1,4 +1,4 @@
-//! That the goals, their restated forms, the rows and the counts fit.
+//! The goals, their restated forms, the rows and the counts fit together.
 
 use super::*;
 use crate::count::ROWS;

@@ -1,7 +1,7 @@
-//! A row: a body or a crew that makes n decisions, what it must decide, and what was measured.
+//! A row: a body or a crew that makes n decisions, what it must decide, and the measurements.
 //!
-//! A body runs on the thread of the bench, which times it; a crew brings threads and times itself. Neither knows the
-//! row: what it returns is how many passed, and [`Row::verify`] holds that to the mix.
+//! A body runs on the bench's thread, which times it; a crew brings threads and times itself. Neither knows the row: it
+//! returns how many requests passed, and [`Row::verify`] compares that with the mix.
 
 /// Decisions per visit are a multiple of this, so that bursts of 32 and 64 come out even.
 pub const GRAIN: u64 = 64;

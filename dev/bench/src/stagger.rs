@@ -12,9 +12,9 @@
 //!        a word that has expired: one that nobody needs, or that of a known key, which then inserts in its turn
 //! ```
 //!
-//! The fixtures of other rows insert all keys at one instant, so each gets a slot of its own and keeps it. Here nearly
-//! all words have expired at any instant (busy: half), so where an insert goes decides how many keys find their word
-//! again. The share that inserted is counted in untimed passes by full answers and printed as a note of the report.
+//! The fixtures of other rows insert all keys at one instant, so each gets its own slot and keeps it. Here nearly all
+//! words have expired at any instant (busy: half), so the choice of slots by inserts decides how many keys find their
+//! word again. Untimed passes count the share that inserted, by full answers, and the report prints it as a note.
 
 use tatcell::{Counters, Request, Shared};
 

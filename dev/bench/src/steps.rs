@@ -1,5 +1,5 @@
-//! Steps, the loops over a fixture. Each makes n decisions, one [`DT`] after the other, and returns how many passed:
-//! single calls, lone bursts, bursts with the next one prefetched before or in between, churn.
+//! Steps, the loops over a fixture. Each makes n decisions, [`DT`] apart, and returns how many passed: single calls,
+//! lone bursts, bursts that prefetch the next one before or in between, churn.
 
 use tatcell::{Access, Burst, Table, TableLimit};
 

@@ -1,9 +1,9 @@
-//! The suite: which rows there are, and the rounds that visit them.
+//! The suite: the rows, and the rounds that visit them.
 //!
-//! Rounds visit every row once, so slow phases of the machine hit all rows alike; each visit first runs some
-//! decisions untimed, because the rows before it have emptied the caches. Time is the CPU time of the pinned thread:
-//! waiting for other processes does not count, what they do to the caches does. The minimum over rounds is the
-//! machine undisturbed, the median what this run saw.
+//! A round visits every row once, so slow phases of the machine hit all rows alike. Each visit first makes some
+//! decisions untimed, because the rows before have emptied the caches. Time is the CPU time of the pinned thread:
+//! waiting for other processes does not count, but their effect on the caches does. The minimum over rounds is the
+//! undisturbed machine, the median is what this run saw.
 
 use std::time::Instant;
 

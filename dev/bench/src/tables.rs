@@ -1,4 +1,4 @@
-//! The rows of the keyed table, a step over a fixture each: sizes, ways to call, hashes, mixes and orders of keys.
+//! The rows of the keyed table, each a step over a fixture: sizes, ways to call, hashes, mixes and orders of keys.
 
 use std::cell::RefCell;
 use std::rc::Rc;

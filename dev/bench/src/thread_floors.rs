@@ -1,13 +1,13 @@
-//! What the bare operations do on one thread and on two: how much a second one can bring on this machine.
+//! The bare operations on one thread and on two: how much a second thread can gain on this machine.
 //!
 //! ```text
-//!  floor64      words of their own on lines of both, write prefetch 64 ahead + cmpxchg
+//!  floor64      separate words on lines of both, write prefetch 64 ahead + cmpxchg
 //!  floor64_52   the same with 52 other instructions, so that it takes as many as a decision of a burst
-//!  floor1_68    the same, each asked for to be written just before, with 68, as single calls: what only loads the word
-//!               and then swaps it transfers the line twice, and is slower than the table on two threads
+//!  floor1_68    the same, each prefetched for writing just before, with 68, as in single calls: without the prefetch
+//!               the line moves twice, for the load and for the swap, and two threads are slower than the table
 //!  1e8_..       over the words of 1e8 keys
-//!  floorhot     one word, swapped until it is won; after a lost swap it waits as long as a check does, and looks anew
-//!  floorown     a word of its own on a line of its own, load and store, as a lease or a refusal
+//!  floorhot     one word, swapped until it is won; after a lost swap it waits as long as a check does, and loads again
+//!  floorown     a separate word on a separate line, load and store, as in a lease or a refusal
 //! ```
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

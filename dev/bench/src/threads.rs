@@ -1,10 +1,10 @@
-//! Two threads beside one: distinct keys of one table, one denied key, one hot key with and without leases, one hot key
-//! of a table. The bare operations under these, which tell what the machine leaves to be had, are in
-//! [`thread_floors`](crate::thread_floors).
+//! Two threads compared with one: distinct keys of one table, one denied key, one hot key with and without leases, one
+//! hot key of a table. [`thread_floors`](crate::thread_floors) has the bare operations, which show what the machine
+//! allows.
 //!
-//! Rows come in pairs, `_1` and `_2`: the same loop on one thread and on two; ns per decision of all threads
-//! together, so two threads that do not disturb each other take half. `handover` is what it costs at least when they
-//! do: one cache line that two processors write in turn.
+//! Rows come in pairs, `_1` and `_2`: the same loop on one thread and on two. The number is ns per decision of all
+//! threads together, so two threads that do not disturb each other take half. `handover` is the least cost if they do:
+//! two processors write one cache line in turn.
 
 use std::cell::Cell as Now;
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! Keys that come back after an idle time, and new ones between them: what the rows of [`stagger`](crate::stagger) ask.
+//! Keys that return after an idle time, with new ones between them, for the rows of [`stagger`](crate::stagger).
 
 use crate::keys::Stream;
 use crate::suite::DT;

@@ -1,5 +1,5 @@
-//! A short run of the bench: rows decide what their names say, its files are whole, goals are judged. No time decides
-//! anything. The rows in C need `make lib` and `make -C dev own-peers`.
+//! A short run of the bench: rows decide what their names say, its files are complete, goals are judged. No test
+//! depends on a time. The rows in C need `make lib` and `make -C dev own-peers`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,7 +1,7 @@
-//! The same arrivals through every algorithm: units admitted over time as a picture, and a table of the worst window,
-//! the memory of a key and the time of a decision.
+//! Sends the same arrivals through every algorithm. Writes units admitted over time as a picture, and a table of the
+//! worst window, the memory per key and the time per decision.
 //!
-//! Checks what the documentation says of each algorithm; ends with an error where that is not so. Times decide nothing.
+//! Checks what the documentation says of each algorithm, and ends with an error if that is wrong. Times decide nothing.
 //!
 //! ```text
 //!  tatcell-compare [compare.svg]

@@ -1,4 +1,4 @@
-//! compare.svg: units admitted over time, a panel a stream, a line a limiter.
+//! compare.svg: units admitted over time, one panel per stream, one line per limiter.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! The C ABI as data: every structure and every function of `include/tatcell.ffi.h`, made by build.rs.
+//! The C ABI as data: every structure and every function of `include/tatcell.ffi.h`; build.rs generates it.
 
 /// A field of a structure, or a parameter.
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! An input, read as numbers. Behind its end there are zeros, so every input is one of every target.
+//! An input, read as numbers. After its end it reads as zeros, so every input is valid for every target.
 
 /// What is left of an input.
 pub struct Data<'a>(pub &'a [u8]);

@@ -1,5 +1,5 @@
-//! Objects between pages that nobody may touch: a read or a write outside of the page faults, a write beside the object
-//! in its page is seen.
+//! Objects between guard pages: a read or a write outside of the page faults, and a write next to the object in its
+//! page is detected.
 //!
 //! ```text
 //!  guard | pattern ......... [ object ] | guard      at the end: a byte too far faults

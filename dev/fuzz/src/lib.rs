@@ -1,11 +1,11 @@
-//! Fuzz targets of tatcell: each is a plain function of an input, which panics where something is wrong.
+//! Fuzz targets of tatcell: each is a plain function of an input, and panics if something is wrong.
 //!
 //! | who runs them | how |
 //! |---|---|
 //! | `make -C dev test-fuzz` | `tests/replay.rs`: the corpus, and inputs made from it and from random bytes |
 //! | `make -C dev fuzz TARGET=... SECONDS=...` | libFuzzer over `src/main.rs`, with the address sanitizer |
 //!
-//! An input is read by [`data::Data`]. A corpus is one file a target, one input a line in hexadecimal digits.
+//! [`data::Data`] reads an input. A corpus is one file per target, with one input per line in hexadecimal digits.
 #![cfg_attr(test, allow(dead_code))]
 
 pub mod abi;

@@ -1,5 +1,5 @@
-//! Every target on stable: its corpus, inputs made from it, and random ones. The same code that libFuzzer searches.
-//! `TATCELL_FUZZ_INPUTS` says how many; a failure prints the input, and `TATCELL_FUZZ_INPUT` runs that one alone.
+//! Runs every target on stable: its corpus, inputs made from it, and random ones; libFuzzer searches the same code.
+//! `TATCELL_FUZZ_INPUTS` sets how many. A failure prints the input, and `TATCELL_FUZZ_INPUT` runs that one alone.
 
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 

@@ -1,4 +1,4 @@
-//! What the comment of every item says: a reader of the header needs no other page to call a function.
+//! Checks that the comment of every item is complete: a reader of the header needs no other page to call a function.
 //!
 //! - Function: a first sentence; `@param` for each parameter, in order; `@retval` for each code that it returns, or
 //!   `@return`; `Thread:`, `Cost:`, `Since`.

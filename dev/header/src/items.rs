@@ -1,4 +1,4 @@
-//! What cbindgen found: constants, structures, functions, each with its comment.
+//! The items that cbindgen found: constants, structures, functions, each with its comment.
 
 /// A sort of item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

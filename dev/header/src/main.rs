@@ -1,9 +1,9 @@
 //! Writes the C headers and the export lists: `make header`, which runs `tatcell-header [FOLDER CLUSTER_FOLDER]`.
 //!
-//! cbindgen reads the crate and gives every constant, structure and function of `src/capi` with its comment; the
-//! second folder gets those of `cluster/src/capi`. The templates (`*.h.in`, in the folder of this file) say in which
-//! order a reader meets the items, and what stands between them. Every item is placed exactly once, and [`docs`] looks
-//! at its comment. If something is wrong, nothing is written.
+//! cbindgen reads the crate, and returns every constant, structure and function of `src/capi` with its comment. The
+//! second folder gets those of `cluster/src/capi`. The templates (`*.h.in`, in the folder of this file) give the order
+//! of the items, and the text between them. Every item is placed exactly once, and [`docs`] checks its comment. If
+//! something is wrong, nothing is written.
 
 mod docs;
 mod items;

@@ -1,4 +1,4 @@
-//! A header from its template. Lines that start with `@` are replaced:
+//! Makes a header from its template. Lines that start with `@` are replaced:
 //!
 //! ```text
 //! @const NAME..        constants; a * at the end of a name stands for anything not placed yet

@@ -1,35 +1,35 @@
-//! What a meter came out as: its word, its times in ticks, and what rounding takes.
+//! The numbers of a validated meter: its word, its times in ticks, and what rounding costs.
 #![forbid(unsafe_code)]
 #![warn(clippy::arithmetic_side_effects)]
 
 use super::params::{Bucket, MeterParams, FLAG_COUPLED};
 use super::spec::MeterKind;
 
-/// The numbers of a validated meter.
+/// Reports the numbers of a validated meter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MeterInfo {
-    /// What it marks by; RFC 2697 where a coupled meter has no excess rate.
+    /// The standard that it marks by; RFC 2697 for a coupled meter without an excess rate.
     pub kind: MeterKind,
-    /// Does what overflows the committed burst fill the excess burst of an RFC 4115 meter?
+    /// Whether, in an RFC 4115 meter, overflow of the committed burst fills the excess burst.
     pub coupled: bool,
-    /// Units a second, and units, as asked for.
+    /// The committed rate in units per second, as asked for.
     pub cir: u64,
-    /// The committed burst.
+    /// The committed burst in units, as asked for.
     pub cbs: u64,
     /// Peak or excess rate; 0 for RFC 2697.
     pub rate2: u64,
     /// Peak or excess burst.
     pub burst2: u64,
-    /// Ticks a second, as said.
+    /// The frequency of the clock in ticks per second, as given.
     pub tick_hz: u64,
-    /// W, bits of the word that hold the later time; the others hold the difference.
+    /// W, the bits of the word that hold the later time; the others hold the difference.
     pub word_bits: u32,
     /// One q-unit is 2^-resolution ticks.
     pub resolution: i32,
-    /// (m, k): a unit of the committed rate takes m / 2^k q-units.
+    /// (m, k): one unit takes m / 2^k q-units at the committed rate.
     pub committed_emission: (u64, u32),
-    /// (m, k): a unit of the second rate takes m / 2^k q-units.
+    /// (m, k): one unit takes m / 2^k q-units at the second rate.
     pub second_emission: (u64, u32),
     /// H, the longest debt that a store can make, in ticks.
     pub horizon: u64,
@@ -37,12 +37,12 @@ pub struct MeterInfo {
     pub skew: u64,
     /// Ticks after which an untouched word may read as a debt again, for at most H + S.
     pub span: u64,
-    /// Ticks within which a word that may rest wants one [`sweep`](crate::Meter::sweep).
+    /// Ticks within which an idle word needs one [`sweep`](crate::Meter::sweep).
     pub sweep_interval: u64,
-    /// The most that a charge of the committed bucket takes too much, in billionths of a unit: one q-unit. 0 where a
+    /// The most by which a charge of the committed bucket is rounded up: one q-unit, in billionths of a unit. 0 if a
     /// unit takes a whole number of q-units.
     pub committed_rounding_ppb: u64,
-    /// The same of the second bucket.
+    /// The same for the second bucket.
     pub second_rounding_ppb: u64,
 }
 
@@ -74,7 +74,7 @@ impl MeterInfo {
     }
 }
 
-/// 10^9 * 2^k / M, rounded up.
+/// Returns 10^9 * 2^k / M, rounded up; saturates.
 const fn rounding_ppb(bucket: &Bucket) -> u64 {
     if bucket.add == 0 {
         return 0;
@@ -92,7 +92,7 @@ const fn rounding_ppb(bucket: &Bucket) -> u64 {
 mod tests {
     use super::*;
 
-    /// T is at least one q-unit, so M is at least 2^k; what is forged saturates.
+    /// T is at least one q-unit, so M is at least 2^k; only forged numbers saturate.
     #[test]
     fn a_rounding_is_one_q_unit_of_the_interval_and_saturates() {
         let bucket = |m, k| Bucket { burst: 1, m, add: 1, k };

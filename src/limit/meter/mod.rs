@@ -1,7 +1,7 @@
 //! Three-colour meters: two rates with a burst each, or one rate with two bursts, validated once into fixed point.
 //!
 //! As for limits, all division happens here, every constructor is a `const fn`, and what cannot be represented is
-//! refused by name. A rate is never exceeded: charges round up to a q-unit, the test of a charge does not round.
+//! refused with an error of its own. A rate is never exceeded: a charge is rounded up to a q-unit, its test is exact.
 #![forbid(unsafe_code)]
 #![warn(clippy::arithmetic_side_effects)]
 
@@ -14,15 +14,15 @@ pub use spec::{MeterError, MeterKind, MeterSpec};
 
 use params::MeterParams;
 
-/// The validated limits of a [`Meter`](crate::Meter): two rates and bursts, in q-units.
+/// Holds the validated limits of a [`Meter`](crate::Meter): two rates and bursts, in q-units.
 ///
-/// A word belongs to one of these: another one reads it as something else. To change a meter's, reset it.
+/// Use one of these for a word: another one would misread it. To change the limits of a meter, reset the meter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct MeterLimit(pub(crate) MeterParams);
 
 impl MeterLimit {
-    /// Everything about it, for reports. Divides.
+    /// Returns everything about the meter limits, for reports. Divides.
     pub const fn info(&self) -> MeterInfo {
         MeterInfo::of(&self.0)
     }
@@ -31,11 +31,11 @@ impl MeterLimit {
 impl MeterSpec {
     /// Validates the meter.
     ///
-    /// The q-unit is the finest that leaves the word its span, but no finer than 2^-11 of what a unit takes at the
-    /// faster rate; where no q-unit of at most that leaves the default span, the coarsest counts.
+    /// The build chooses the finest q-unit that gives the word its span, but none finer than 2^-11 of the time that a
+    /// unit takes at the faster rate. If no allowed q-unit gives the default span, it chooses the coarsest.
     ///
     /// # Errors
-    /// Every [`MeterError`].
+    /// Any [`MeterError`].
     pub const fn build(&self) -> Result<MeterLimit, MeterError> {
         match MeterParams::build(self) {
             Ok(p) => Ok(MeterLimit(p)),

@@ -1,40 +1,39 @@
-//! The fixed-point form of a meter: what a step needs, with every division already done.
+//! The fixed-point form of a meter: the numbers that a step needs, with every division already done.
 //!
 //! ```text
-//! q-unit     2^-s ticks, as for limits: the finest in which the word has its span and the faster rate a T below 2^11
+//! q-unit     2^-s ticks, as for limits: the finest that gives the word its span and the faster rate a T below 2^11
 //! T          q-units that one unit takes at a rate: tick_hz * 2^s / rate, a rational
-//! M, k       M = ceil(T * 2^k), k as large as 40 while B * M + 2^k < 2^62
-//! A          makes the charge (n * M + A) >> k round up: to exactly ceil(n * T) where B is small enough, see `Scale`
-//! room(n)    ((B - n) * M) >> k: the most debt beside which n units fit
+//! M, k       M = ceil(T * 2^k); k is the largest number up to 40 with B * M + 2^k < 2^62
+//! A          makes the charge (n * M + A) >> k round up: to exactly ceil(n * T) if B is small enough, see `Scale`
+//! room(n)    ((B - n) * M) >> k: the most debt that leaves room for n units
 //! He, Hc     ceil(B * M / 2^k): the debt of a whole burst
 //! b          bits of the word's difference: bits(He) for RFC 2697, else bits(Hc + He). At most 44
-//! bias       what stands for a difference of 0: 0 for RFC 2697, else Hc
+//! bias       the stored form of a difference of 0: 0 for RFC 2697, else Hc
 //! H          the longest debt: Hc + He for RFC 2697, else the larger one
 //! S          skew; the default is max(H, 2^W / 64), W = 64 - b, at most 2^61 ticks
-//! window_q   H + S < 2^(W-1), and below 2^63 ticks
 //! ```
 //!
-//! A charge rounds up and the test of it does not: with T a fraction of a q-unit, testing the rounded charge against a
-//! rounded burst would let through up to one q-unit more than the burst.
+//! A charge is rounded up, but its test is exact. If T is a fraction of a q-unit, a test of the rounded charge against
+//! a rounded burst would admit up to one q-unit more than the burst.
 #![forbid(unsafe_code)]
 #![warn(clippy::arithmetic_side_effects)]
 
 use super::spec::{MeterError, MeterKind, MeterSpec};
 use crate::time::{self, ticks_to_q_up};
 
-/// The fingerprint of parameters of this layout of [`MeterParams`]; its low bits count up whenever that changes.
+/// The fingerprint of this layout of [`MeterParams`]; its low bits count up whenever the layout changes.
 pub(crate) const FINGERPRINT_METER: u64 = 0x7c6d_6574_6572_0001;
 
-/// [`MeterParams::flags`]: what overflows the committed bucket fills the second one.
+/// [`MeterParams::flags`]: overflow of the committed bucket fills the second one.
 pub(crate) const FLAG_COUPLED: u8 = 1;
 
-/// Most bits of a word's difference: 20 are left for the time.
+/// The most bits of a word's difference: that leaves 20 for the time.
 const MAX_DIFF_BITS: u32 = 44;
-/// Most fractional bits of M.
+/// The most fractional bits of M.
 const MAX_K: u32 = 40;
-/// The emission interval of the faster rate is below 2^this q-units.
+/// log2 of the upper bound of the faster rate's emission interval, in q-units.
 const FINEST: u32 = 11;
-/// Seconds of span where none is asked for.
+/// The default span in seconds.
 const DEFAULT_SPAN: u64 = 8;
 
 /// One bucket: a burst, and the time that each unit of it takes.
@@ -55,9 +54,9 @@ impl Bucket {
     /// A bucket that holds nothing.
     const NONE: Bucket = Bucket { burst: 0, m: 0, add: 0, k: 0 };
 
-    /// The most debt beside which `cost` units fit; None where no bucket ever has so many.
+    /// Returns the most debt that leaves room for `cost` units; `None` if the cost is above the burst.
     ///
-    /// No overflow: B * M is below 2^62.
+    /// This cannot overflow: B * M is below 2^62.
     #[inline(always)]
     pub const fn room(&self, cost: u64) -> Option<u64> {
         if cost > self.burst {
@@ -66,49 +65,49 @@ impl Bucket {
         Some(self.burst.wrapping_sub(cost).wrapping_mul(self.m).wrapping_shr(self.k as u32))
     }
 
-    /// What `cost` units add to the debt, for a cost that has a [`room`](Self::room): B * M + A is below 2^62.
+    /// Returns the debt that `cost` units add. The cost must have a [`room`](Self::room): then n * M + A is below 2^62.
     #[inline(always)]
     pub const fn charge(&self, cost: u64) -> u64 {
         cost.wrapping_mul(self.m).wrapping_add(self.add).wrapping_shr(self.k as u32)
     }
 
-    /// The debt of the whole burst, rounded up.
+    /// Returns the debt of the whole burst, rounded up.
     const fn horizon(&self) -> u64 {
         let up = 1u64.wrapping_shl(self.k as u32).wrapping_sub(1);
         self.burst.wrapping_mul(self.m).wrapping_add(up).wrapping_shr(self.k as u32)
     }
 }
 
-/// The parameters of a meter in q-units. `repr(C)`: they are stored as they are inside the C ABI's opaque parameters.
+/// The parameters of a meter in q-units. `repr(C)`: the C ABI's opaque parameters hold this structure as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub(crate) struct MeterParams {
-    /// [`FINGERPRINT_METER`]; zeroed memory has it not.
+    /// [`FINGERPRINT_METER`]; zeroed memory does not have it.
     pub fingerprint: u64,
     /// C.
     pub committed: Bucket,
-    /// E, or P for RFC 2698. For RFC 2697 its debt is that of both.
+    /// E, or P for RFC 2698. For RFC 2697 its debt is that of both buckets together.
     pub second: Bucket,
     /// H + S.
     pub window_q: u64,
     /// H.
     pub horizon_q: u64,
-    /// The difference that stands for 0.
+    /// The stored form of a difference of 0.
     pub bias: u64,
-    /// Coupled: floor(2^32 * CIR / EIR), what a q-unit of overflow is worth in the other bucket.
+    /// Coupled: floor(2^32 * CIR / EIR), what a q-unit of overflow is worth in the second bucket.
     pub ratio: u64,
-    /// What it was made from.
+    /// The committed rate that it was made from.
     pub cir: u64,
     pub rate2: u64,
     pub tick_hz: u64,
-    /// A [`MeterKind`], by its number.
+    /// The number of a [`MeterKind`].
     pub kind: u16,
     pub flags: u8,
     /// b.
     pub diff_bits: u8,
-    /// s when positive.
+    /// s if positive, else 0.
     pub shl: u8,
-    /// -s when positive.
+    /// -s if positive, else 0.
     pub shr: u8,
     pub reserved: [u8; 2],
 }
@@ -125,14 +124,14 @@ impl MeterParams {
             None => DEFAULT_SPAN.saturating_mul(spec.tick_hz),
         };
         let fastest = if spec.cir > spec.rate2 { spec.cir } else { spec.rate2 };
-        // From fine to coarse: each step doubles the span of a given split of the word.
+        // From fine to coarse: each coarser resolution doubles the span of the same split of the word.
         let (mut s, mut best) = (63i32, Err(MeterError::NotRepresentable));
         while s >= -63 && is_at_least(spec.tick_hz, s, fastest) {
             if !is_at_least(spec.tick_hz, s.wrapping_sub(FINEST as i32), fastest) {
                 let made = MeterParams::at(&spec, s);
                 match made {
                     Ok(p) if p.span() >= wanted => return made,
-                    // An error stands only until something fits.
+                    // An error counts only until some resolution fits.
                     Err(_) if best.is_ok() => {}
                     _ => best = made,
                 }
@@ -149,7 +148,7 @@ impl MeterParams {
     const fn at(spec: &MeterSpec, s: i32) -> Result<MeterParams, MeterError> {
         let single = matches!(spec.kind, MeterKind::Rfc2697);
         let (committed, second) = if single {
-            // One rate: both bursts in one scale, so that the debt of both is a sum.
+            // One rate: both bursts have one scale, so that their debts can be added.
             let most = if spec.cbs > spec.burst2 { spec.cbs } else { spec.burst2 };
             match Scale::of(spec.cir, most, spec.tick_hz, s) {
                 Some(scale) => (scale.bucket(spec.cbs), scale.bucket(spec.burst2)),
@@ -182,7 +181,7 @@ impl MeterParams {
         if window >= 1 << word_bits.wrapping_sub(1) || window << shr >= 1 << 63 {
             return Err(MeterError::HorizonTooLong);
         }
-        // A tick must not go beyond the span: a word whose clock stands still, mod 2^W, would never drain.
+        // One tick must fit into the span next to H + S: a clock that stands still mod 2^W would never drain a word.
         if window.wrapping_add(1 << shl) > 1 << word_bits {
             return Err(MeterError::HorizonTooLong);
         }
@@ -215,29 +214,29 @@ impl MeterParams {
         })
     }
 
-    /// The caller's clock in q-units, mod 2^64.
+    /// Converts the caller's clock to q-units, mod 2^64.
     #[inline(always)]
     pub const fn now_q(&self, now: u64) -> u64 {
         time::now_q(now, self.shl, self.shr)
     }
 
-    /// q-units in ticks, rounded up.
+    /// Converts q-units to ticks, rounded up.
     pub const fn ticks_up(&self, q: u64) -> u64 {
         time::ticks_up(q, 0, self.shl, self.shr)
     }
 
-    /// 2^W - H - S q-units, in ticks, rounded down.
+    /// Returns 2^W - H - S q-units, in ticks, rounded down.
     pub const fn span(&self) -> u64 {
         self.range_less(self.window_q)
     }
 
-    /// 2^W - H - 2S q-units, in ticks, rounded down: between one charge and the false debt a sweep has so long.
+    /// Returns 2^W - H - 2S q-units, in ticks, rounded down: a sweep this soon after a charge precedes any false debt.
     pub const fn sweep_interval(&self) -> u64 {
-        // Below 2^W: H + S is below half of that.
+        // Below 2^W, because H + S is below half of that.
         self.range_less(self.window_q.wrapping_add(self.skew_q()))
     }
 
-    /// S.
+    /// Returns S.
     pub const fn skew_q(&self) -> u64 {
         self.window_q.wrapping_sub(self.horizon_q)
     }
@@ -254,7 +253,7 @@ impl MeterParams {
 }
 
 impl MeterSpec {
-    /// The same meter without what has no effect: a burst that no rate fills, a coupling to a rate of 0.
+    /// Returns the same meter without parts that have no effect: a burst that no rate fills, a coupling to a rate of 0.
     const fn effective(&self) -> MeterSpec {
         let mut spec = *self;
         if spec.coupled && spec.rate2 == 0 {
@@ -270,8 +269,8 @@ impl MeterSpec {
     }
 }
 
-/// Default S: a 64th of the word's range, and at least H. Never H alone: a fast meter has a horizon of microseconds,
-/// and a thread stopped between its clock and the call is the normal case.
+/// Returns the default S: a 64th of the word's range, and at least H. H alone is too short: a fast meter has a horizon
+/// of microseconds, and threads often stop between reading their clock and the call.
 const fn default_skew(word_bits: u32, shr: u32, horizon_q: u64) -> u64 {
     let part = 1u64.wrapping_shl(word_bits.wrapping_sub(6));
     let most = (1u64 << 61).wrapping_shr(shr);
@@ -285,8 +284,8 @@ const fn default_skew(word_bits: u32, shr: u32, horizon_q: u64) -> u64 {
 
 /// M, A and k of one rate.
 ///
-/// With T = p / q in lowest terms and M = T * 2^k + e, 0 <= e < 1: n * M + A = n * T * 2^k + (n * e + A). Where
-/// B < floor(2^k / q), A = ceil(2^k * (q - 1) / q) makes the shifted sum exactly ceil(n * T) for every n <= B: it
+/// Let T = p / q in lowest terms, and M = T * 2^k + e with 0 <= e < 1. Then n * M + A = n * T * 2^k + (n * e + A). If B
+/// < floor(2^k / q), then A = ceil(2^k * (q - 1) / q) makes the shifted sum exactly ceil(n * T) for every n <= B: it
 /// lifts a fraction of 1/q or more to the next whole number, and n * e + A stays below 2^k. Otherwise A = 2^k - 1 makes
 /// it ceil(n * M / 2^k), the charge at a rate that is slower by less than 1 / M.
 struct Scale {
@@ -296,7 +295,7 @@ struct Scale {
 }
 
 impl Scale {
-    /// The finest scale in which a burst fits; None where there is none.
+    /// Returns the finest scale in which a burst fits, or `None`.
     const fn of(rate: u64, burst: u64, tick_hz: u64, s: i32) -> Option<Scale> {
         let mut k = MAX_K;
         loop {
@@ -317,7 +316,7 @@ impl Scale {
         Bucket { burst, m: self.m, add: self.add, k: self.k as u64 }
     }
 
-    /// The bucket of a rate; of none, one that holds nothing.
+    /// Returns the bucket of a rate; a rate of 0 has a bucket that holds nothing.
     const fn bucket_of(rate: u64, burst: u64, tick_hz: u64, s: i32) -> Option<Bucket> {
         if rate == 0 {
             return Some(Bucket::NONE);
@@ -328,10 +327,10 @@ impl Scale {
         }
     }
 
-    /// A.
+    /// Returns A.
     const fn add(rate: u64, burst: u64, tick_hz: u64, s: i32, k: u32) -> u64 {
         let all = 1u64 << k;
-        // |s| <= 63, so neither leaves 127 bits.
+        // |s| <= 63, so both stay within 127 bits.
         let (num, den) = match s {
             0.. => ((tick_hz as u128) << s, rate as u128),
             _ => (tick_hz as u128, (rate as u128) << s.unsigned_abs()),
@@ -350,14 +349,14 @@ impl Scale {
     }
 }
 
-/// ceil(tick_hz * 2^e / rate), where that is below 2^62.
+/// Returns ceil(tick_hz * 2^e / rate), if that is below 2^62.
 const fn times_hz(tick_hz: u64, e: i32, rate: u64) -> Option<u64> {
     let (num, den) = if e < 0 {
         (tick_hz as u128, (rate as u128) << e.unsigned_abs())
     } else if (tick_hz as u128).leading_zeros() > e as u32 {
         ((tick_hz as u128) << e, rate as u128)
     } else {
-        // 2^127 divided by any rate.
+        // At least 2^127, divided by any rate: 2^63 or more.
         return None;
     };
     match num.checked_div(den) {
@@ -373,12 +372,12 @@ const fn times_hz(tick_hz: u64, e: i32, rate: u64) -> Option<u64> {
     }
 }
 
-/// Is tick_hz * 2^s at least `rate`, so that T is at least one q-unit?
+/// Returns whether tick_hz * 2^s is at least `rate`, so that T is at least one q-unit.
 const fn is_at_least(tick_hz: u64, s: i32, rate: u64) -> bool {
     if s >= 0 {
         ((tick_hz as u128) << s) >= rate as u128
     } else if s < -63 {
-        // 2^64 and more.
+        // The rate times 2^64 or more is above any frequency.
         false
     } else {
         tick_hz as u128 >= (rate as u128) << s.unsigned_abs()
@@ -393,7 +392,7 @@ const fn gcd(a: u128, b: u128) -> u128 {
     a
 }
 
-/// Bits that a number takes; 1 for 0.
+/// Returns the length of a number in bits; 1 for 0.
 const fn bits(n: u64) -> u32 {
     let bits = 64u32.wrapping_sub(n.leading_zeros());
     if bits == 0 {

@@ -11,7 +11,7 @@ fn a_scale_of_nothing_or_of_too_much_is_none() {
     assert_eq!(Scale::of(1, 0, 1, 0).map(|scale| (scale.m, scale.k)), Some((1 << 40, 40)));
 }
 
-/// Where a burst fills what a product has, there are fewer places behind the point.
+/// The larger the burst, the fewer fractional bits are left in the product.
 #[test]
 fn a_scale_is_the_finest_in_which_its_burst_fits() {
     let places = |burst| Scale::of(1, burst, 1, 0).map(|scale| scale.k);
@@ -19,7 +19,7 @@ fn a_scale_is_the_finest_in_which_its_burst_fits() {
         [places((1 << 22) - 2), places((1 << 22) - 1), places(1 << 22)],
         [Some(40), Some(39), Some(39)]
     );
-    // T is 10 / 3: below floor(2^8 / 3) units the charge is exact.
+    // T is 10 / 3: the charge is exact if the burst is below floor(2^8 / 3) units.
     assert_eq!([84, 85].map(|burst| Scale::add(3, burst, 10, 0, 8)), [171, 255]);
 }
 
@@ -67,8 +67,8 @@ fn a_coupling_of_rates_too_far_apart_is_refused() {
     assert_eq!(refused(1 << 30, 8), None);
 }
 
-/// Skew and horizon reach 2^63 ticks where a q-unit has more than 2^12 of them: rounded up, they are too long, and what
-/// was found before stands.
+/// Skew and horizon reach 2^63 ticks if a q-unit has more than 2^12 of them: their rounded sum is too long then. The
+/// resolution that was found before stays.
 #[test]
 fn a_resolution_that_fits_is_not_lost_to_a_coarser_one_that_does_not() {
     let skew = (1 << 63) - (1025 << 12);

@@ -1,23 +1,23 @@
-//! The specification of a meter, before it is validated, and why one cannot be made.
+//! The specification of a meter before it is validated, and the errors of the validation.
 #![forbid(unsafe_code)]
 #![warn(clippy::arithmetic_side_effects)]
 
-/// Says which standard a meter marks by.
+/// Names the standard that a meter marks by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u16)]
 pub enum MeterKind {
-    /// Single rate: one rate fills the committed burst, and what overflows it the excess burst (RFC 2697).
+    /// Single rate: it fills the committed burst, and the overflow fills the excess burst (RFC 2697).
     Rfc2697 = 2697,
-    /// Two rates: a peak bucket that every packet pays, and a committed one that green packets pay as well (RFC 2698).
+    /// Two rates: every packet that is not red pays the peak bucket, green ones also the committed bucket (RFC 2698).
     Rfc2698 = 2698,
-    /// Two rates, independent: green packets pay the committed bucket, yellow ones the excess bucket (RFC 4115).
+    /// Two independent rates: green packets pay the committed bucket, yellow ones the excess bucket (RFC 4115).
     Rfc4115 = 4115,
 }
 
 /// Describes a three-colour meter, before it is validated.
 ///
-/// Rates are units a second, bursts units: bytes as the RFCs have it, or packets where the cost of each is 1.
-/// `tick_hz` is the frequency of the caller's clock.
+/// Rates are units per second, bursts are units: bytes as in the RFCs, or packets if each has a cost of 1. `tick_hz` is
+/// the frequency of the caller's clock.
 ///
 /// ```
 /// use tatcell::{MeterError, MeterSpec};
@@ -65,38 +65,38 @@ impl MeterSpec {
     /// Describes a two-rate meter with independent buckets: committed information rate and burst, excess information
     /// rate and burst.
     ///
-    /// One of the two rates may be 0, and then its burst counts as 0 too. Source: RFC 4115.
+    /// One of the two rates may be 0; its burst then counts as 0 too. Source: RFC 4115.
     pub const fn rfc4115(cir: u64, cbs: u64, eir: u64, ebs: u64, tick_hz: u64) -> MeterSpec {
         MeterSpec::new(MeterKind::Rfc4115, [cir, cbs, eir, ebs, tick_hz])
     }
 
-    /// Lets what overflows the committed burst of an RFC 4115 meter fill the excess burst: the coupling flag CF = 1
-    /// of MEF 10.3.
+    /// Lets overflow of the committed burst of an RFC 4115 meter fill the excess burst: the coupling flag CF = 1 of MEF
+    /// 10.3.
     ///
-    /// With an excess rate of 0 that is RFC 2697, and [`info`](crate::MeterLimit::info) says so.
+    /// With an excess rate of 0 the meter is that of RFC 2697, and [`info`](crate::MeterLimit::info) says so.
     pub const fn coupled(mut self) -> Self {
         self.coupled = true;
         self
     }
 
-    /// Asks for a word that may rest for at least so many ticks, instead of eight seconds where that can be had.
+    /// Asks for a word that may rest for at least `ticks`. The default is eight seconds, or less if no word has that.
     ///
-    /// A longer span is a coarser q-unit, and so a larger [rounding](crate::MeterInfo::committed_rounding_ppb).
+    /// A longer span needs a coarser q-unit, and so a larger [rounding](crate::MeterInfo::committed_rounding_ppb).
     pub const fn span(mut self, ticks: u64) -> Self {
         self.span = Some(ticks);
         self
     }
 
-    /// Tolerates a clock that steps back by up to this many ticks. A longer step finds the meter full.
+    /// Tolerates a clock that steps back by up to `ticks`. After a longer step the meter reads as full.
     ///
-    /// Default: the horizon, or a 64th of the word's range where that is longer. A shorter one makes false debts
-    /// shorter and rarer; see [`Limit`](crate::LimitSpec::skew) for what counts as a step.
+    /// Default: a 64th of the word's range, and at least the horizon. A shorter skew makes false debts shorter and
+    /// rarer. [`LimitSpec::skew`](crate::LimitSpec::skew) says what counts as a step.
     pub const fn skew(mut self, ticks: u64) -> Self {
         self.skew = Some(ticks);
         self
     }
 
-    /// The checks that do not depend on a resolution: those of the RFCs.
+    /// Makes the checks of the RFCs, which do not depend on a resolution.
     pub(crate) const fn validate(&self) -> Result<(), MeterError> {
         let MeterSpec { kind, cir, cbs, rate2, burst2, .. } = *self;
         if self.tick_hz == 0 {
@@ -110,7 +110,7 @@ impl MeterSpec {
             MeterKind::Rfc2698 if cbs == 0 || burst2 == 0 => Err(MeterError::ZeroBurst),
             MeterKind::Rfc2698 if rate2 < cir => Err(MeterError::PeakBelowCommitted),
             MeterKind::Rfc4115 if cir == 0 && rate2 == 0 => Err(MeterError::ZeroRate),
-            // A rate that fills nothing is a mistake; a burst that nothing fills counts as 0.
+            // A rate without a burst is a mistake; a burst without a rate counts as 0.
             MeterKind::Rfc4115 if cir != 0 && cbs == 0 || rate2 != 0 && burst2 == 0 => {
                 Err(MeterError::ZeroBurst)
             }
@@ -124,22 +124,22 @@ impl MeterSpec {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MeterError {
-    /// A rate that the RFC needs is 0.
+    /// A rate that the RFC requires is 0.
     ZeroRate,
-    /// A burst that the RFC needs is 0: nothing would ever get that colour.
+    /// A burst that the RFC requires is 0, so nothing would ever get that colour.
     ZeroBurst,
-    /// The clock has 0 ticks a second.
+    /// The clock has 0 ticks per second.
     ZeroFrequency,
     /// The peak rate is below the committed rate.
     PeakBelowCommitted,
-    /// The coupling flag is for the two independent buckets of RFC 4115 alone.
+    /// Only the two independent buckets of RFC 4115 can be coupled.
     BadCoupling,
-    /// No resolution has both rates and bursts in one word: they are too fast for the clock, too large, or too far
-    /// from each other.
+    /// No resolution fits both rates and bursts into one word: they are too fast for the clock, too large, or too far
+    /// apart.
     NotRepresentable,
     /// The longest debt and the skew together exceed half of the word: choose a shorter skew or smaller bursts.
     HorizonTooLong,
-    /// No resolution that has the rates leaves the word the span that was asked for.
+    /// No resolution that can represent the rates gives the word the span that was asked for.
     SpanTooShort,
 }
 

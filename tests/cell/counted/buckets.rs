@@ -1,4 +1,4 @@
-//! A token bucket and a leaky bucket as a meter are GCRA under other names: equal answers, in their own numbers.
+//! A token bucket, and a leaky bucket as a meter, are GCRA under other names: equal answers, in their own numbers.
 
 use super::frame::cost;
 use crate::common::{cases, size_from};

@@ -1,8 +1,8 @@
-//! Decaying levels against the exact ones, from both sides: never below them, and above them by no more than is stated.
+//! Decaying levels against the exact ones: never below them, and above them by no more than is stated.
 //!
-//! TATCELL_COUNTED_STEPS says how many decisions. 2e8 of them in one run (`cargo test --release --test cell
-//! counted every_decision_is_that_of_a_level`, AMD EPYC of family 26, 2026-11-23): 138 575 797 passed, 61 424 203
-//! refused, 676 971 of keys that were forgotten, none outside the bounds; 191 s of processor time.
+//! TATCELL_COUNTED_STEPS sets the number of decisions. A run of 2e8
+//! (`cargo test --release --test cell counted every_decision_is_that_of_a_level`, AMD EPYC of family 26, 2026-11-23):
+//! 138 575 797 passed, 61 424 203 refused, 676 971 of forgotten keys, none outside the bounds; 191 s of processor time.
 
 use super::frame::{ask, cost, Clock};
 use crate::common::{cases, size_from, Rng};

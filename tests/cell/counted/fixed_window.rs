@@ -1,4 +1,4 @@
-//! Fixed windows against their definition, counted without bounds.
+//! Fixed windows against their definition, counted in unbounded integers.
 
 use std::collections::HashMap;
 

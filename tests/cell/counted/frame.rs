@@ -1,5 +1,4 @@
-//! What the tests of all counting algorithms share: a clock that goes where it hurts, and the promises that hold for
-//! every answer, whatever the algorithm.
+//! Shared by the tests of counting algorithms: a clock that steps where it hurts, and the promises of every answer.
 
 use crate::common::Rng;
 use tatcell::{Cell, Decision, ExclusiveCell, Limit, LimitInfo, LimitSpec, Verdict};

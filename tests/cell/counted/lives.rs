@@ -1,9 +1,9 @@
-//! Lives of keys under an algorithm that counts: in a cell, an exclusive cell, a table and an exclusive table, each key
-//! beside its definition.
+//! Lives of keys under a counting algorithm, in a cell, an exclusive cell, a table and an exclusive table; each key is
+//! compared with its definition.
 //!
-//! Requests weigh what they like; clocks step back by up to the skew, to the borders of windows and over idle times,
-//! so that the words of tables wrap; single calls, short and full, are mixed with bursts of many keys. What was charged
-//! is refunded now and then, and the units of a limit change and change back.
+//! Costs vary. Clocks step back by up to the skew, to the borders of windows and over idle times, so that the words of
+//! tables wrap. Short and full single calls are mixed with bursts of many keys. Now and then a charge is refunded, and
+//! the units of a limit change and change back.
 
 use super::frame::{cost, Clock};
 use super::{decay, fixed_window, quota_linear, sliding_counter};

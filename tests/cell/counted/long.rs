@@ -1,4 +1,4 @@
-//! The long run of the algorithms that count: 1e9 decisions, each of the algorithms in each form with its share.
+//! The long run of the counting algorithms: 1e9 decisions, shared among all algorithms in all forms.
 
 use super::lives::{life, Counts, FORMS, KINDS, NAMES};
 use super::sliding_log::{Clock, Oracle};

@@ -1,8 +1,8 @@
-//! The algorithms that count: each against an oracle without bounds, one file each.
+//! The counting algorithms, each against an unbounded oracle, one file each.
 //!
-//! Sizes by environment: TATCELL_COUNTED_STEPS of every day's tests; TATCELL_DECISIONS (1e9) of the long one, which is
-//! ignored otherwise: `cargo test --release --test cell -- --ignored --nocapture counted`. A seed that fails
-//! is printed, and TATCELL_SEED=it runs that one alone.
+//! The environment sets the sizes: TATCELL_COUNTED_STEPS for the usual tests, TATCELL_DECISIONS (1e9) for the long one,
+//! which only `cargo test --release --test cell -- --ignored --nocapture counted` runs. A failing seed is printed;
+//! TATCELL_SEED runs it alone.
 
 mod buckets;
 mod decay;

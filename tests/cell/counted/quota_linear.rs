@@ -1,4 +1,4 @@
-//! Quota-linear against its definition by two modes and a bucket, in rational arithmetic without bounds.
+//! Quota-linear against its definition by two modes and a bucket, in unbounded rational arithmetic.
 
 use super::frame::{ask, cost, Clock};
 use crate::common::{cases, size_from, Rng};

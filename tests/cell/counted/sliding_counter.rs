@@ -1,4 +1,4 @@
-//! The sliding window counter against its definition, in windows that are numbered without bounds.
+//! The sliding window counter against its definition, in windows with unbounded numbers.
 
 use super::frame::{ask, cost, Clock};
 use crate::common::{cases, size_from, Rng};

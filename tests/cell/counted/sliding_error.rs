@@ -1,5 +1,5 @@
-//! How wrong the sliding window counter is: beside the exact log of what it has admitted itself, on friendly and on
-//! hostile streams, and beside the other limiters of the same units and window.
+//! The error of the sliding window counter, on friendly and on hostile streams: compared with the exact log of what it
+//! admitted itself, and with the other limiters of the same units and window.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! Sliding logs against a list of all that was admitted, and against their own promise for every window.
+//! Sliding logs against a list of all admissions, and against their own promise for every window.
 
 use std::collections::VecDeque;
 

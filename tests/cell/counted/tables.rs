@@ -1,4 +1,4 @@
-//! Every algorithm in the slots of a table: the answers of a cell per key, through every call.
+//! Every algorithm in the slots of a table: through every call, each key gets the answers of a cell.
 
 use super::frame::{cost, Clock};
 use crate::common::{cases, size_from, Rng};

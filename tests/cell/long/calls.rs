@@ -1,4 +1,4 @@
-//! What is asked of a key in a life, in every form, and what its bucket says.
+//! The calls in the life of a key, in every form, and the answers of its bucket.
 
 use super::lives::{Counts, Key, World, CELL32, GROUPED, LISTED, PASSED};
 use crate::common::oracle::{seen, Expected, Oracle};

@@ -1,11 +1,11 @@
-//! Lives of keys: two dozen of them in every form of a limiter, each beside an exact bucket, over days of virtual time.
+//! Lives of keys: two dozen in every form of a limiter, each compared with an exact bucket, over days of virtual time.
 //!
-//! Arrivals are staggered and weighted; clocks step back by up to the skew and forward by up to a quarter of a table's
-//! span, so that the words of tables wrap about once in a life; where the resolution is fine enough the words of cells
-//! wrap, too, and those of 32 bits as time passes. Requests are checked, with and without elastic room, charged after
-//! the fact, reserved, looked at, and come in bursts of up to 64 of many keys, which tables decide by groups. Limits
-//! change and change back, permits are refunded, keys reset, slots swept. Every answer of every form is compared with
-//! the bucket's.
+//! Arrivals are staggered, and costs vary. Clocks step back by up to the skew, and forward by up to a quarter of a
+//! table's span, so that the words of tables wrap about once in a life. The words of 32-bit cells wrap as time passes,
+//! and those of other cells if the resolution is fine enough. Requests are checked with and without elastic room,
+//! charged after the fact, reserved, and peeked at. They also come in bursts of up to 64 of many keys, which tables
+//! decide by groups. Limits change and change back, permits are refunded, keys reset, slots swept. Every answer must be
+//! that of the bucket.
 
 use super::calls::{burst, change, check, peek, refund, reset, Charged, Op};
 use crate::common::oracle::Oracle;

@@ -1,9 +1,9 @@
-//! The long run of GCRA, a part of `mk/rust-tests.sh long`. Counted algorithms have theirs in `counted/long.rs`, meters
-//! and marks in `meters/properties.rs` and in `combine/mark.rs`.
+//! The long run of GCRA, a part of `mk/rust-tests.sh long`. Counting algorithms have theirs in `counted/long.rs`,
+//! meters and marks in `meters/properties.rs` and in `combine/mark.rs`.
 //!
-//! Sizes by environment: TATCELL_DECISIONS here (1e9 of each test), TATCELL_KILLS in `kill` (1e5), TATCELL_RACES in
-//! `race`. Each form and kind of call has its share, which is printed and held to a least. Seeds are numbers from 0;
-//! one that fails is printed, and TATCELL_SEED=it runs that one alone:
+//! The environment sets the sizes: TATCELL_DECISIONS here (1e9 for each test), TATCELL_KILLS in `kill` (1e5),
+//! TATCELL_RACES in `race`. Each form and kind of call has a share, which is printed and must reach a minimum. Seeds
+//! are numbers from 0. A failing seed is printed, and TATCELL_SEED runs it alone:
 //!
 //! `TATCELL_SEED=0x2a cargo test --release --test cell -- --ignored --nocapture live_for_days`
 

@@ -1,5 +1,5 @@
-//! Streams of requests of one key from limit to limit: two cells and a table beside the exact bucket, whose rate is not
-//! rounded.
+//! Streams of requests for one key from limit to limit: two cells and a table against the exact bucket with an exact
+//! rate.
 
 use crate::common::oracle::Oracle;
 use crate::common::{memory, Rng, Seed};

@@ -1,5 +1,4 @@
-//! What a long run compared: a count for each form and kind of call, printed so that a log shows it, asserted from
-//! below.
+//! The counts of a long run for each form and kind of call: printed for the log, and each at least a minimum.
 
 use crate::common::seed_from_environment;
 

@@ -1,4 +1,4 @@
-//! Three-colour meters: tables of others, what is refused, clocks, words, figures and threads.
+//! Three-colour meters: published tables, refusals, clocks, words, figures and threads.
 
 pub mod oracle;
 mod properties;

@@ -1,4 +1,4 @@
-//! The exact meters of the RFCs: tokens in 128-bit integers, one token being `tick_hz` of them. No rounding anywhere.
+//! The exact meters of the RFCs: tokens in 128-bit integers, in units of 1 / `tick_hz` token. Nothing is rounded.
 #![allow(dead_code)] // each test binary uses its own part
 
 use tatcell::{Colour, MeterInfo, MeterKind, MeterLimit, MeterSpec};

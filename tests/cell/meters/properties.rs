@@ -1,4 +1,4 @@
-//! Three-colour meters beside the exact buckets of RFC 2697, RFC 2698, RFC 4115 and MEF 10.3, packet by packet.
+//! Three-colour meters against the exact buckets of RFC 2697, RFC 2698, RFC 4115 and MEF 10.3, packet by packet.
 
 use super::oracle::{all_four, build, Behind, Oracle, Rfc};
 use super::traffic::Traffic;

@@ -1,4 +1,4 @@
-//! What a meter says beside the colour: Never, its kind, its coupling.
+//! What a meter reports besides the colour: Never, its kind, its coupling.
 
 use super::oracle::build;
 use super::{drain, SECOND};

@@ -1,4 +1,4 @@
-//! Packets as meters meet them: sizes, bursts of arrivals, pauses, long rests, and colours they came with.
+//! Realistic packets: sizes, bursts of arrivals, pauses, long rests, and colours from upstream.
 
 use super::oracle::Rfc;
 use crate::common::Rng;

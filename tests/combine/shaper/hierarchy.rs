@@ -1,4 +1,4 @@
-//! Hierarchies: what a far reservation does to an aggregate, and that asking it when a request gets there does not.
+//! Hierarchies: a reservation far ahead harms an aggregate, and a request that asks it on arrival does not.
 
 use crate::common::Rng;
 use tatcell::{wheel_words, Cell, Chain, Limit, LimitSpec, Link, Shaper};

@@ -1,4 +1,4 @@
-//! The wheel against a sorted list of unbounded time.
+//! The wheel against a sorted list with unbounded time.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! A coarse clock beside a fine one: real threads on the real clock, which takes real time (about a second).
+//! A coarse clock next to a fine one: real threads on the real clock, which takes about a second.
 
 use super::{monotonic, Rate, DEFAULT_SKEW};
 use crate::common::memory;

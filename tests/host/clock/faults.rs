@@ -1,10 +1,9 @@
-//! Faults of clocks, one by one: what they admit beyond the true time's share, and for how long they lock a key out.
+//! Faults of clocks, one by one: what they admit beyond the share of the true time, and how long they lock a key out.
 //!
-//! Two callers ask for more than the rate without a pause; at one instant their clock fails. Each row states both
-//! bounds by the rules of the readme: a reading that is older than others by at most S only makes answers stricter,
-//! for as long as it is older; one that is older than that forgives a debt, a burst at most; a clock ahead by
-//! d is worth d / T
-//! units, and a burst at most; and a word that is met again a span later may read as a debt, for H + S at most.
+//! Two callers ask for more than the rate without a pause, and at one instant their clock fails. Each row states both
+//! bounds by the rules of docs/GUIDE.md. A reading that is older than others by at most S only makes answers stricter,
+//! while it is older. An even older one forgives a debt, one burst at most. A clock ahead by d is worth d / T units,
+//! one burst at most. A word that comes back a span later may read as a debt, for H + S at most.
 
 use super::Rate;
 use crate::common::memory;

@@ -1,9 +1,8 @@
-//! Clocks that are apart, and readings that are old when they are used: under default options nothing is minted.
+//! Clocks that differ, and readings that are old when they are used: under default options neither adds units.
 //!
-//! A caller reads its clock and asks some time later. In between it may be stopped, or the clock may be a coarse or a
-//! cached one, so that a key is asked by a reading older than one that it has already seen. Within the skew S that is
-//! answered more strictly; a reading older than that finds the debt expired. What is admitted is bounded by
-//!
+//! A caller reads its clock and asks some time later. It may be stopped in between, or its clock may be coarse or
+//! cached. So a key may get a reading that is older than one it has already seen. Within the skew S the answer is then
+//! stricter; a reading older than S finds the debt expired. What is admitted is bounded:
 //! ```text
 //!   units admitted <= B + (last reading - first reading) / T
 //!
@@ -13,10 +12,10 @@
 //!   r1 + n*T <= R + B*T.
 //! ```
 //!
-//! Each key has a set of its own here: in a shared set a caller whose clock is ahead may reuse a slot that one behind
-//! still counts, which is another matter and bounded otherwise (see the README).
+//! Each key has its own set here. In a shared set a caller whose clock is ahead may reuse a slot that a caller behind
+//! still counts; the README has another bound for that.
 //!
-//! The tests of `virtual_time` read no clock. Those of `coarse` and `stopped` need the real one and real time, and
+//! The tests of `virtual_time` read no clock. Those of `coarse` and `stopped` need the real clock and real time, and
 //! have controls: the same with a skew of one burst time must exceed the bound.
 
 #[cfg(all(target_os = "linux", target_has_atomic = "64"))]

@@ -2,18 +2,16 @@
 //!
 //! SIGSTOP stops a process and not a thread, so the workers are forked over one shared mapping. Each reads the real
 //! monotonic clock, works for some microseconds, as a server parses a request, and then asks, by a single call or by a
-//! burst. The parent stops random
-//! ones for 20 to 200 ms at random moments (the choices have a fixed seed, what they hit has not) and lets them go on.
-//! This needs the real clock and real time: nothing else tells a stopped process from one that is not.
+//! burst. The parent stops random workers for 20 to 200 ms at random moments, and continues them. (The choices have a
+//! fixed seed, but what they hit has not.) Only the real clock and real time show a stopped process as such.
 //!
-//! The bound is exact, B + (last - first) / T of the parent's readings before the first and after the last worker: all
-//! readings are of one clock that never falls, on whatever processor, so those of the workers lie between these two,
-//! and an old one only makes the answer stricter, as `clock.rs` derives. That needs every reading to be used within
-//! the skew, which every worker measures: a run in which the machine held one back for longer proves nothing and is
-//! repeated.
+//! The bound is exact: B + (last - first) / T, by the parent's readings before the first and after the last worker. All
+//! readings are of one clock that never falls, on whatever processor, so those of the workers lie between these two. An
+//! old one only makes the answer stricter, as `clock/mod.rs` derives. For that every reading must be used within the
+//! skew, which every worker measures. If the machine held one back for longer, the run proves nothing and is repeated.
 //!
-//! Nothing is left behind: workers end when told to, at a deadline of their own, with the parent, or by the kill when
-//! `Workers` is dropped.
+//! Nothing is left behind: workers end when told to, at a deadline of their own, with the parent, or when `Workers` is
+//! dropped, which kills them.
 
 use super::workers::Workers;
 use super::{monotonic, Rate, DEFAULT_SKEW};

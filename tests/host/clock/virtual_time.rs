@@ -1,4 +1,4 @@
-//! The default skew in virtual time: which readings are answered strictly, and at which one a debt is forgiven.
+//! The default skew in virtual time: which readings get strict answers, and which one forgives a debt.
 
 use super::Rate;
 use crate::common::{cases, memory};

@@ -1,4 +1,4 @@
-//! Forked processes that are stopped and continued, and never outlive their test.
+//! Forked processes that the tests stop and continue, and that never outlive their test.
 
 use super::monotonic;
 use crate::common::Rng;

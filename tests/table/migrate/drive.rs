@@ -1,4 +1,4 @@
-//! Keys that go on after a migration or a restore, each beside an exact bucket of its own: nothing is minted.
+//! Keys that continue after a migration or a restore, each compared with its own exact bucket: no units are added.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Migration of memory: errors, parts, what becomes of words that are not live, hostile words.
+//! Migration of memory: errors, parts, words that are not live, hostile words.
 
 use std::sync::atomic::Ordering::Relaxed;
 

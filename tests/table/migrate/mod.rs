@@ -1,4 +1,4 @@
-//! Migration: what every key owes in the new table, how much is dropped, permits.
+//! Migration: the debt of every key in the new table, how much is dropped, permits.
 
 mod drive;
 mod image;

@@ -1,4 +1,4 @@
-//! Requests in few words, and a client of gRPC.
+//! Short ways to write requests, and a gRPC client.
 #![allow(dead_code, unsafe_code)] // each test uses a part; libc::kill
 
 #[path = "../../../door/testing/process.rs"]

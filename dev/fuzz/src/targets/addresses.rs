@@ -1,4 +1,4 @@
-//! Addresses, prefixes and ladders: what is one address has one key, what is not has another; in Rust as in std.
+//! Addresses, prefixes and ladders: one address has one key, different addresses have different keys, as in std.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -1,9 +1,9 @@
 //! Any function of the C ABI with any arguments. Every object lies between guard pages and is exactly as long as the
-//! call says, so nothing can be read or written beside it; and a call that returns an error has changed nothing.
+//! call says, so no read or write can go past it. A call that returns an error has changed nothing.
 //!
-//! Each argument starts as a good one (`world.rs`); the input says which of them become NULL, misaligned, zero, cut
+//! Each argument starts as a valid one (`world.rs`). The input says which of them become NULL, misaligned, zero, too
 //! short, too large, or another number. Only what the header's contract forbids is left out: pointers to nowhere, and
-//! lengths that are longer than what is there but not impossible.
+//! lengths that are longer than the object but still possible.
 
 mod world;
 

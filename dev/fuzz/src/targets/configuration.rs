@@ -1,5 +1,5 @@
-//! Any limit and any options: refused with an error, or held to. The numbers that a limit came out with keep their
-//! promises, and what it admits at once and over time is never more than was asked for.
+//! Any limit and any options: they are refused with an error, or hold. The numbers of an accepted limit keep their
+//! promises, and it admits no more than was asked for, at once and over time.
 
 use tatcell::{
     full_set_ppb, lines_for, lines_for_load, ExclusiveCell, FullPolicy, HashKind, Limit, Limit32, LimitSpec,

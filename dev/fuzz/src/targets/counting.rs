@@ -1,4 +1,4 @@
-//! The algorithms that count, in cells and in slots: each answers as its definition, and keeps what every answer
+//! The counting algorithms, in cells and in slots: each answers as its definition does, and every answer keeps its
 //! promises (`frame::ask`).
 
 use tatcell::{

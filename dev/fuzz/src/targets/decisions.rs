@@ -1,5 +1,5 @@
-//! GCRA in every form: two cells, the 32-bit cell, two tables, and bursts. All are asked the same, and answer as the
-//! exact bucket.
+//! GCRA in every form: two cells, the 32-bit cell, two tables, and bursts. All get the same requests and answer like
+//! the exact bucket.
 
 use tatcell::{
     AttachOptions, Burst, Cell, Cell32, Counters, Decision, ExclusiveCell, ExclusiveTable, LimitSpec, Permit,

@@ -1,5 +1,5 @@
 //! Header fields: any names, units, partitions and numbers are refused, or make fields that a parser of structured
-//! fields (RFC 9651) takes, and that say the numbers they were made from.
+//! fields (RFC 9651) accepts, with the same numbers in them.
 
 use tatcell::http::{Field, Fields, Policy};
 use tatcell::{Cell, Limit};

@@ -1,5 +1,5 @@
-//! Images: any words are refused or restored, under any offset of the clock; what a table saved, restored or migrated
-//! is never less debt.
+//! Images: any words are refused or restored, at any offset of the clock. Saving, restoring and migrating a table never
+//! lowers a debt.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;

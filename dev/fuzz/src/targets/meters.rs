@@ -1,4 +1,4 @@
-//! Three-colour meters beside the exact buckets of their RFC: never better, and worse only by the stated rounding.
+//! Three-colour meters against the exact buckets of their RFC: never better, and worse only by the stated rounding.
 
 use tatcell::{Colour, ExclusiveMeter, Meter, MeterSpec};
 

@@ -1,4 +1,4 @@
-//! Table memory that every run of a target gets anew, without an allocation: the fuzzer runs for hours.
+//! Table memory that every run of a target reuses without an allocation, because the fuzzer runs for hours.
 
 use std::cell::RefCell;
 use std::sync::atomic::Ordering::Relaxed;

@@ -1,5 +1,5 @@
 //! Hostile memory: any words in the slots, any bits of the header. Nothing crashes or reaches outside, answers keep
-//! their bounds, and what a word makes believe ends with the window.
+//! their bounds, and the effect of a forged word ends with the window.
 
 use std::sync::atomic::Ordering::Relaxed;
 

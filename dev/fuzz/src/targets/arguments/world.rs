@@ -1,4 +1,4 @@
-//! The objects of one call: good ones, and what the input makes of them.
+//! The objects of one call: valid ones, and what the input makes of them.
 
 use std::collections::BTreeMap;
 

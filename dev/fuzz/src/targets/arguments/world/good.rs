@@ -1,4 +1,4 @@
-//! Good objects: what the library initialises, and structures that point to others.
+//! Valid objects: those that the library initialises, and structures that point to others.
 
 use super::{World, SEED};
 use crate::abi::{Function, Record};
