@@ -303,6 +303,29 @@ TEST(a_limit_is_read_from_text_and_an_error_names_its_byte) {
     EXPECT(spec.units == 100 && spec.period == 60000 && spec.burst == 100);
 }
 
+TEST(what_does_not_fit_one_table_is_named) {
+    static const uint8_t seed[16] = {1};
+    static TATCELL_ALIGNED(64) unsigned char memory[TATCELL_TABLE_BYTES(64)];
+    tatcell_limit_spec_t fast = TATCELL_LIMIT_SPEC_INIT, slow = TATCELL_LIMIT_SPEC_INIT;
+    tatcell_table_options_t options = TATCELL_TABLE_OPTIONS_INIT;
+    tatcell_table_fit_t fit = TATCELL_TABLE_FIT_INIT;
+    tatcell_table_t table;
+    EQ(tatcell_limit_spec_parse(&fast, "10M/s", 5, SECOND, NULL), 0);
+    EQ(tatcell_limit_spec_parse(&slow, "1/s burst 60", 12, SECOND, NULL), 0);
+    options.fastest = &fast, options.slowest = &slow, options.seed = seed;
+    EQ(tatcell_table_init(&table, memory, sizeof memory, &options), TATCELL_ERR_SPAN);
+    EQ(tatcell_table_options_fit(&options, &fit), 0);
+    EXPECT(fit.culprit == TATCELL_FIT_BURST && fit.needed == 120 * SECOND && fit.available < fit.needed);
+    options.tag_bits = fit.tag_bits;
+    EQ(tatcell_table_init(&table, memory, sizeof memory, &options), 0);
+    EQ(tatcell_table_options_fit(&options, &fit), 0);
+    EQ(fit.culprit, 0);
+    options.tag_bits++;
+    EQ(tatcell_table_init(&table, memory, sizeof memory, &options), TATCELL_ERR_SPAN);
+    options.tag_bits = 25;
+    EQ(tatcell_table_options_fit(&options, &fit), TATCELL_ERR_OPTION);
+}
+
 TEST(an_aligned_window_of_a_table_ends_at_its_border) {
     static TATCELL_ALIGNED(64) unsigned char memory[TATCELL_TABLE_BYTES(64)];
     static const uint8_t seed[16] = {1};
@@ -413,6 +436,7 @@ int main(void) {
     RUN(options_that_sliding_and_quota_linear_do_not_have_are_named);
     RUN(bad_specifications_are_named_and_change_nothing);
     RUN(a_limit_is_read_from_text_and_an_error_names_its_byte);
+    RUN(what_does_not_fit_one_table_is_named);
     RUN(an_aligned_window_of_a_table_ends_at_its_border);
     RUN(windows_cannot_reserve_and_change_by_reset_alone);
     RUN(a_lease_leaves_a_window_to_its_cell);

@@ -54,6 +54,7 @@ TEST(the_least_sizes_are_frozen) {
     EQ(TATCELL_LIMIT_INFO_MIN, 80);
     EQ(TATCELL_LIMIT_NUMBERS_MIN, 104);
     EQ(TATCELL_TABLE_INFO_MIN, 112);
+    EQ(TATCELL_TABLE_FIT_MIN, 32);
     EQ(TATCELL_TABLE_NUMBERS_MIN, 80);
     EQ(TATCELL_MIGRATED_MIN, 48);
     EQ(TATCELL_METER_SPEC_MIN, 72);
@@ -173,6 +174,7 @@ TEST(initialisers_set_the_size_and_nothing_else) {
     SIZE_THEN_ZERO(tatcell_shaper_info_t, TATCELL_SHAPER_INFO_INIT);
     SIZE_THEN_ZERO(tatcell_limit_info_t, TATCELL_LIMIT_INFO_INIT);
     SIZE_THEN_ZERO(tatcell_table_info_t, TATCELL_TABLE_INFO_INIT);
+    SIZE_THEN_ZERO(tatcell_table_fit_t, TATCELL_TABLE_FIT_INIT);
     SIZE_THEN_ZERO(tatcell_limit_numbers_t, TATCELL_LIMIT_NUMBERS_INIT);
     SIZE_THEN_ZERO(tatcell_table_numbers_t, TATCELL_TABLE_NUMBERS_INIT);
     SIZE_THEN_ZERO(tatcell_migrated_t, TATCELL_MIGRATED_INIT);

@@ -43,6 +43,15 @@ enum {
     TATCELL_HASH_SIPHASH13 = 0,
     TATCELL_HASH_CALLER = 1,
     TATCELL_HASH_AES = 2,
+    TATCELL_FIT_BURST = 1,
+    TATCELL_FIT_ROOM = 2,
+    TATCELL_FIT_DELAY = 3,
+    TATCELL_FIT_DEBT = 4,
+    TATCELL_FIT_PENALTY = 5,
+    TATCELL_FIT_SKEW = 6,
+    TATCELL_FIT_WINDOW = 7,
+    TATCELL_FIT_COUNT = 8,
+    TATCELL_TABLE_FIT_MIN = 32,
     TATCELL_PERMIT_SIZE = 64,
     TATCELL_TRACKED = 0,
     TATCELL_UNTRACKED = 1,
@@ -237,6 +246,15 @@ typedef struct tatcell_table_options_t {
     uint64_t guard;
     uint64_t overrides;
 } tatcell_table_options_t;
+
+typedef struct tatcell_table_fit_t {
+    uint32_t size;
+    uint32_t tag_bits;
+    int32_t resolution;
+    uint32_t culprit;
+    uint64_t needed;
+    uint64_t available;
+} tatcell_table_fit_t;
 
 typedef struct tatcell_permit_t {
     uint64_t tat;
@@ -615,6 +633,7 @@ int32_t tatcell_hash_available(uint32_t hash);
 size_t tatcell_table_bytes(uint64_t slots);
 size_t tatcell_table_size_for(uint64_t slots_busy, uint64_t target_ppb);
 uint64_t tatcell_table_full_ppb(uint64_t load_ppm);
+int32_t tatcell_table_options_fit(const tatcell_table_options_t *options, tatcell_table_fit_t *fit);
 int32_t tatcell_limit_spec_parse(tatcell_limit_spec_t *spec, const void *text, size_t length,
     uint64_t ticks_per_second, size_t *position);
 int32_t tatcell_limit_init_unlimited(tatcell_limit_t *limit);

@@ -731,6 +731,68 @@ size_t tatcell_table_size_for(uint64_t slots_busy,
 TATCELL_API
 uint64_t tatcell_table_full_ppb(uint64_t load_ppm);
 
+/** culprit: the burst of a limit. */
+#define TATCELL_FIT_BURST 1
+/** culprit: its max_room. */
+#define TATCELL_FIT_ROOM 2
+/** culprit: its max_delay. */
+#define TATCELL_FIT_DELAY 3
+/** culprit: its max_debt. */
+#define TATCELL_FIT_DEBT 4
+/** culprit: its penalty. */
+#define TATCELL_FIT_PENALTY 5
+/** culprit: the skew of the options. */
+#define TATCELL_FIT_SKEW 6
+/** culprit: the window or half-life of a limit that counts. */
+#define TATCELL_FIT_WINDOW 7
+/** culprit: the largest count of such a limit. */
+#define TATCELL_FIT_COUNT 8
+
+/** What fits one table. Start from TATCELL_TABLE_FIT_INIT. */
+typedef struct tatcell_table_fit_t {
+    /** sizeof(tatcell_table_fit_t); never written. */
+    uint32_t size;
+    /**
+     * The most tag bits with which the limits fit, 12..24. 0 if they do not fit with 12: use one table for each limit,
+     * and ask both in a chain (tatcell_chain_check).
+     */
+    uint32_t tag_bits;
+    /** The resolution of a table with that many tag bits: one q-unit is 2^-resolution ticks. */
+    int32_t resolution;
+    /**
+     * A TATCELL_FIT_ constant: the part that takes most of what is needed, if the limits do not fit with the options'
+     * tag bits. Make this one smaller. 0 if they fit.
+     */
+    uint32_t culprit;
+    /**
+     * The longest debt of the limits and the skew, in ticks. Unless the options set the skew, it is at least as long
+     * as the debt.
+     */
+    uint64_t needed;
+    /** The longest debt and skew together, in ticks, that a word with the options' tag bits holds. */
+    uint64_t available;
+} tatcell_table_fit_t;
+
+/** Bytes of a tatcell_table_fit_t in its first release. */
+#define TATCELL_TABLE_FIT_MIN 32
+/** A report before it is filled in. */
+#define TATCELL_TABLE_FIT_INIT {sizeof(tatcell_table_fit_t), 0, 0, 0, 0, 0}
+
+/**
+ * Reports whether the limits of these options fit one table, with how many tag bits, and which part is in the way if
+ * not. Ask it after TATCELL_ERR_SPAN or TATCELL_ERR_UNITS.
+ *
+ * @param options started from TATCELL_TABLE_OPTIONS_INIT; not NULL. The seed may be NULL.
+ * @param fit     started from TATCELL_TABLE_FIT_INIT; not NULL.
+ * @retval 0 done: fit->culprit is 0 if the limits fit.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_SIZE bad pointer or size field.
+ * @retval others as tatcell_table_init, for what more room in the word would not cure.
+ * Thread: any. Cost: tries each number of tag bits, some thousand divisions. Since 0.4.
+ */
+TATCELL_API
+int32_t tatcell_table_options_fit(const tatcell_table_options_t *options,
+                                  tatcell_table_fit_t *fit);
+
 /**
  * Reads rate and burst of a specification from text, such as "10/s burst 20", "100r/m", "1.5MB/s burst 64kB" or
  * "5/15min".
@@ -953,14 +1015,14 @@ int32_t tatcell_limit_init_decay(tatcell_limit_t *limit,
 /**
  * Proves what a charge stored, so that a later refund can give back no more than that.
  *
- * A refund gives back the part of the charge that has not drained since. A permit carries the tick of its charge, so
- * it credits nothing once it is older than the limit's horizon, however long the clock has run. A permit of a table
+ * A refund gives back the part of the charge that has not drained yet. A permit carries the tick of its charge, so it
+ * credits nothing once it is older than the limit's horizon, however long the clock has run. A permit of a table
  * carries the table's generation, so it credits nothing after a restore of the table. It also credits nothing after a
  * reset of its key. The permit of a request that was not charged (refused, untracked, shadow, cost 0) is all zero and
  * credits nothing.
  *
- * The permit of the charge that inserts a key into a table covers up to one claim lifetime and one q-unit less than
- * the charge.
+ * If the charge inserted its key into a table, the permit covers up to one claim lifetime and one q-unit less than the
+ * charge.
  */
 typedef struct tatcell_permit_t {
     /**
@@ -968,17 +1030,17 @@ typedef struct tatcell_permit_t {
      * sliding log, the stamp.
      */
     uint64_t tat;
-    /** The stored charge, in q-units, or in units if the limit counts units; 0 = nothing. */
+    /** The stored charge, in q-units, or in units if the limit counts units; 0 if nothing was charged. */
     uint64_t stored;
     /** The caller's clock at the charge, in ticks. */
     uint64_t tick;
-    /** Generation of the table that charged; 0 for cells. */
+    /** The generation of the table that charged; 0 for cells. */
     uint64_t generation;
-    /** Epoch of the limit that charged. */
+    /** The epoch of the limit that charged. */
     uint32_t epoch;
-    /** The charged slot (tables) or stamp (sliding logs), else 0. */
+    /** The charged slot (tables) or stamp (sliding logs); else 0. */
     uint32_t slot;
-    /** 0. */
+    /** Always 0. */
     uint64_t reserved[3];
 } tatcell_permit_t;
 

@@ -14,7 +14,7 @@ use crate::time::{ceil_div, max, ticks_to_q_down, ticks_to_q_up};
 const LONG_SPAN_SHL: u32 = 9;
 
 /// Returns T_q for a resolution, or 0 if it is below one q-unit or does not fit 62 bits.
-const fn emission_q(units: u64, period: u64, shift: i32) -> u64 {
+pub(crate) const fn emission_q(units: u64, period: u64, shift: i32) -> u64 {
     // Both stay below 2^127: a u64 shifted by at most 63.
     let (num, den) = if shift >= 0 {
         ((period as u128) << (shift as u32), units as u128)

@@ -36,6 +36,7 @@ pub(crate) use calls::pair::{Half, Known};
 pub use counters::Counters;
 pub use error::TableError;
 pub use handle::{ExclusiveTable, Table};
+pub use layout::fit_report::{FitPart, TableFit};
 pub use layout::geometry::{MAX_BURST, MIN_SLOTS, SLOTS_PER_LINE};
 pub use layout::image::{lines_for, Line, LAYOUT_VERSION};
 pub use layout::options::{AttachOptions, TableOptions};

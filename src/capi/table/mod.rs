@@ -3,6 +3,7 @@
 pub(super) mod burst;
 mod charge;
 pub(super) mod check;
+mod fit;
 pub(super) mod handle;
 mod info;
 mod limit;
