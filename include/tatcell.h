@@ -953,14 +953,14 @@ int32_t tatcell_limit_init_decay(tatcell_limit_t *limit,
 /**
  * Proves what a charge stored, so that a later refund can give back no more than that.
  *
- * A refund gives back the part of the charge that has not drained since. A permit carries the tick of its charge, so
- * it credits nothing once it is older than the limit's horizon, however long the clock has run. A permit of a table
+ * A refund gives back the part of the charge that has not drained yet. A permit carries the tick of its charge, so it
+ * credits nothing once it is older than the limit's horizon, however long the clock has run. A permit of a table
  * carries the table's generation, so it credits nothing after a restore of the table. It also credits nothing after a
  * reset of its key. The permit of a request that was not charged (refused, untracked, shadow, cost 0) is all zero and
  * credits nothing.
  *
- * The permit of the charge that inserts a key into a table covers up to one claim lifetime and one q-unit less than
- * the charge.
+ * If the charge inserted its key into a table, the permit covers up to one claim lifetime and one q-unit less than the
+ * charge.
  */
 typedef struct tatcell_permit_t {
     /**
@@ -968,17 +968,17 @@ typedef struct tatcell_permit_t {
      * sliding log, the stamp.
      */
     uint64_t tat;
-    /** The stored charge, in q-units, or in units if the limit counts units; 0 = nothing. */
+    /** The stored charge, in q-units, or in units if the limit counts units; 0 if nothing was charged. */
     uint64_t stored;
     /** The caller's clock at the charge, in ticks. */
     uint64_t tick;
-    /** Generation of the table that charged; 0 for cells. */
+    /** The generation of the table that charged; 0 for cells. */
     uint64_t generation;
-    /** Epoch of the limit that charged. */
+    /** The epoch of the limit that charged. */
     uint32_t epoch;
-    /** The charged slot (tables) or stamp (sliding logs), else 0. */
+    /** The charged slot (tables) or stamp (sliding logs); else 0. */
     uint32_t slot;
-    /** 0. */
+    /** Always 0. */
     uint64_t reserved[3];
 } tatcell_permit_t;
 
