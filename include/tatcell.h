@@ -6,6 +6,7 @@
  * that the caller owns, and keeps one atomic 8-byte word per key. Its answer is exactly that of a token bucket, on
  * every interleaving of threads and processes. C++17: tatcell.hpp. Clocks and memory: tatcell_host.h. Firmware:
  * tatcell_small.h. XDP and tc: tatcell_bpf.h. Inlined checks: tatcell_inline.h. LuaJIT and cffi: tatcell.ffi.h.
+ * What goes wrong most often, and why: docs/PITFALLS.md.
  *
  * I WANT TO ...                                        -> CALL                                         SECTION
  *   limit one thing: a port, a tenant, a socket        -> tatcell_cell_check                           3 Cells

@@ -1,5 +1,5 @@
-//! The figures of docs/GUIDE.md: the library writes what it reports of limits and tables, and the page must contain it,
-//! in words. Measured times are not included.
+//! The figures of docs/GUIDE.md and docs/PITFALLS.md: the library writes what it reports of limits and tables, and the
+//! page must contain it, in words. Measured times are not included.
 
 use tatcell::http::{Field, Fields, Policy};
 use tatcell::{
@@ -11,22 +11,30 @@ const SECOND: u64 = 1_000_000_000;
 const MINUTE: u64 = 60 * SECOND;
 const YEAR: u64 = 8_766 * 60 * MINUTE;
 
-fn guide() -> String {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/GUIDE.md");
-    std::fs::read_to_string(path).expect("the guide")
+fn page(name: &str) -> String {
+    let path = format!("{}/docs/{name}.md", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read_to_string(path).expect("a page")
 }
 
 /// Whether the guide says so, whatever its line breaks.
 fn says(words: &str) {
-    let text = guide().split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(text.contains(words), "the guide does not say: {words}");
+    says_in("GUIDE", words);
+}
+
+fn says_in(name: &str, words: &str) {
+    let text = page(name).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains(words), "{name} does not say: {words}");
 }
 
 /// The cells of the row of a table that begins so.
 fn row(first: &str) -> Vec<String> {
-    let text = guide();
+    row_in("GUIDE", first)
+}
+
+fn row_in(name: &str, first: &str) -> Vec<String> {
+    let text = page(name);
     let mut rows = text.lines().filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |"));
-    let row = rows.find(|row| row.split(" | ").next() == Some(first)).expect("a row of the guide");
+    let row = rows.find(|row| row.split(" | ").next() == Some(first)).expect("a row of the page");
     row.split(" | ").skip(1).map(|cell| cell.trim_matches(['|', ' ']).to_owned()).collect()
 }
 
@@ -204,4 +212,70 @@ fn the_guide_names_quota_and_window_of_its_limit() {
     let cell = Cell::new();
     let refused = (0..30).filter(|_| !cell.check(&limit, 0, 1).passes()).count();
     says(&format!("with `q=30;w=60` {refused} of its requests would be refused"));
+}
+
+/// Seconds in the words of the pitfalls: two digits or more, and `exact` for none.
+fn time(seconds: f64) -> String {
+    const UNITS: [(&str, f64); 8] = [
+        ("years", 31_557_600.0),
+        ("days", 86_400.0),
+        ("h", 3_600.0),
+        ("min", 60.0),
+        ("s", 1.0),
+        ("ms", 1e-3),
+        ("us", 1e-6),
+        ("ns", 1e-9),
+    ];
+    let unit = UNITS.iter().find(|(_, unit)| seconds >= 2.0 * unit);
+    unit.map_or("exact".into(), |(name, unit)| {
+        let count = seconds / unit;
+        let digits = if count < 9.95 { 1 } else { 0 };
+        format!("{count:.digits$} {name}")
+    })
+}
+
+#[test]
+fn the_pitfalls_name_how_often_to_sweep_and_how_late_windows_end() {
+    const NS: u64 = SECOND;
+    let bytes = |gigabit: u64, of: u64| LimitSpec::new(gigabit * 125_000_000 / of, NS, 64_000 / of);
+    for (name, hz, spec) in [
+        ("10 a second, burst 20; ns", NS, LimitSpec::new(10, NS, 20)),
+        ("the same; ticks of a 3 GHz processor", 3 * NS, LimitSpec::new(10, 3 * NS, 20)),
+        ("the same; us", 1_000_000, LimitSpec::new(10, 1_000_000, 20)),
+        ("the same; ms", 1_000, LimitSpec::new(10, 1_000, 20)),
+        ("1 Gbit/s in bytes, burst 64 000; ns", NS, bytes(1, 1)),
+        ("10 Gbit/s; ns", NS, bytes(10, 1)),
+        ("10 Gbit/s in units of 64 bytes; ns", NS, bytes(10, 64)),
+        ("400 Gbit/s; ns", NS, bytes(400, 1)),
+        ("100 a second, sliding counter; ns", NS, LimitSpec::sliding_counter(100, NS)),
+        ("the same counter; ms", 1_000, LimitSpec::sliding_counter(100, 1_000)),
+        ("1 million in 30 days, fixed window; ms", 1_000, LimitSpec::fixed_window(1_000_000, 2_592_000_000)),
+    ] {
+        let of = |tag_bits| {
+            let info = table(TableOptions::new(spec).tag_bits(tag_bits));
+            [info.sweep_interval, info.skew, info.border_error].map(|ticks| time(ticks as f64 / hz as f64))
+        };
+        assert_eq!(row_in("PITFALLS", name), [of(20), of(12)].concat(), "{name}");
+    }
+}
+
+#[test]
+fn the_pitfalls_name_the_tag_bits_that_fit() {
+    let most = |millions: u64, burst| {
+        let fastest = LimitSpec::new(millions * 1_000_000, SECOND, 20);
+        let options = TableOptions::new(fastest).slowest(LimitSpec::new(1, SECOND, burst)).seed([7; 16]);
+        let lines = memory();
+        let fits = |bits: &u32| Table::init(&lines, &options.tag_bits(*bits)).is_ok();
+        (12..=24).rev().find(fits)
+    };
+    let ten = [60, 3_600].map(|burst| most(10, burst).expect("some bits"));
+    says_in(
+        "PITFALLS",
+        &format!(
+            "10 million a second fit next to \"1 a second, burst 60\" with up to {} tag bits, and next to a burst of \
+             3600 with up to {}. 100 million do not fit next to the latter.",
+            ten[0], ten[1]
+        ),
+    );
+    assert_eq!(most(100, 3_600), None);
 }
