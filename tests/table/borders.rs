@@ -1,7 +1,7 @@
-//! Windows in tables with default options, against references in exact arithmetic that know ticks and no units of time.
+//! Windows in tables with default options, next to references in exact arithmetic that count in ticks.
 //!
-//! Where the unit of time is a tick, every verdict and wait is the reference's. Elsewhere nothing is admitted early, and
-//! nothing later than the reported error says.
+//! If the unit of time is a tick, every verdict and wait equals the reference's. Otherwise nothing is admitted early, and
+//! nothing later than the reported error allows.
 
 use crate::common::{cases, memory, size_from, Rng};
 use tatcell::{AttachOptions, LimitSpec, Outcome, Table, TableError, TableLimit, TableOptions};
