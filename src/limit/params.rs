@@ -222,7 +222,7 @@ impl Params {
         half_life
     }
 
-    /// Returns the largest number r with r * period < 2^64 (quota-linear: r * quota), for remainders without a division.
+    /// Returns the largest number r with r * period < 2^64 (quota-linear: r * quota), for remainders without division.
     /// Decay: 2^(62 + bits of the half-life) / half-life, rounded up.
     #[inline(always)]
     pub const fn reciprocal(&self) -> u64 {

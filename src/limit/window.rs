@@ -108,8 +108,8 @@ pub(crate) struct Goal {
     pub units: u64,
 }
 
-/// Returns the goals for a unit of time, best first: the finest unit that reaches the first possible goal is chosen. The
-/// first goal is a span of 1024 of the longest windows and of a year, with at least 1024 units in the shortest window;
+/// Returns the goals for a unit of time, best first: the finest unit that reaches the first possible goal is chosen.
+/// The first goal is a span of 1024 of the longest windows and of a year, with at least 1024 units in the shortest window;
 /// the second is 64 windows; the third is that the limits fit, with at least `coarsest` units. `tick_hz` tells how long
 /// a year is. If it is 0, the year counts only if both periods are whole seconds of nanoseconds.
 pub(crate) const fn goals(shortest: u64, longest: u64, tick_hz: u64, coarsest: u64) -> [Goal; 3] {
@@ -126,8 +126,8 @@ pub(crate) const fn goals(shortest: u64, longest: u64, tick_hz: u64, coarsest: u
     ]
 }
 
-/// Returns z of the finest useful unit of time. That is a tick, except for a decaying level: its fixed point cannot show
-/// finer units.
+/// Returns z of the finest useful unit of time. That is a tick, except for a decaying level: its fixed point cannot
+/// show finer units.
 pub(crate) const fn finest(spec: &LimitSpec) -> u32 {
     let mut z = 0u32;
     if let Algorithm::Decay = spec.algorithm {

@@ -1,7 +1,7 @@
 //! Windows in tables with default options, next to references in exact arithmetic that count in ticks.
 //!
-//! If the unit of time is a tick, every verdict and wait equals the reference's. Otherwise nothing is admitted early, and
-//! nothing later than the reported error allows.
+//! If the unit of time is a tick, every verdict and wait equals the reference's. Otherwise nothing is admitted early,
+//! and nothing later than the reported error allows.
 
 use crate::common::{cases, memory, size_from, Rng};
 use tatcell::{AttachOptions, LimitSpec, Outcome, Table, TableError, TableLimit, TableOptions};

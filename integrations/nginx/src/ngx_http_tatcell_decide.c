@@ -51,8 +51,8 @@ ngx_http_tatcell_handler(ngx_http_request_t *r)
 
     lcf = ngx_http_get_module_loc_conf(r, ngx_http_tatcell_module);
 
-    /* As limit_req: a request is asked once, however often it is redirected inside, and a subrequest is asked if neither
-     * its main request nor another subrequest was. */
+    /* As limit_req: a request is asked once, however often it is redirected inside, and a subrequest is asked if
+     * neither its main request nor another subrequest was. */
     if (lcf->uses == NULL || ngx_http_tatcell_get_ctx(r->main)) {
         return NGX_DECLINED;
     }

@@ -7,8 +7,8 @@
 //! All limits of the table share the unit of time u = 2^z ticks and the aux bits a: those of the limit that counts the
 //! most. The time wraps after 2^F units, so a coarser unit lasts longer and ends windows later. The unit is the finest
 //! one that reaches a goal of [`goals`]: one tick, and so exact borders, wherever a tick lasts long enough. If time and
-//! count do not both fit, the unit becomes coarser, down to 2^5 units a window. Then the table is refused, and fewer tag
-//! bits or larger units of the count help.
+//! count do not both fit, the unit becomes coarser, down to 2^5 units a window. Then the table is refused: use fewer
+//! tag bits or larger units of the count.
 
 use super::geometry::{table_width, Geometry};
 use super::options::TableOptions;

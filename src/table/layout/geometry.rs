@@ -96,7 +96,8 @@ impl Geometry {
         TableLimit(p)
     }
 
-    /// Returns the ticks after which an untouched slot may read as a debt again: 2^bits - H - S q-units, rounded down. Saturates.
+    /// Returns the ticks after which an untouched slot may read as a debt again: 2^bits - H - S q-units, rounded down.
+    /// Saturates.
     pub const fn span(&self) -> u64 {
         self.ticks_down((1u128 << self.layout.bits).saturating_sub(self.layout.window as u128))
     }
