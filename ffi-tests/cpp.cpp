@@ -140,7 +140,7 @@ TEST(errors_are_values) {
     EXPECT(limit.init(1, 0s, 5) == code::err_period);
     EXPECT(limit.init(1, -1s, 5) == code::err_period);
     EXPECT(limit.init(1, 1s, 0) == code::err_burst);
-    EXPECT(std::string_view(limit.init(1, 1s, 0).text()) == "burst is zero");
+    EXPECT(std::string_view(limit.init(1, 1s, 0).text()) == "the burst is 0: give at least 1 unit");
     EXPECT(limit.info() == code::err_limit && limit.info()->burst == 0);
     const tatcell::decision d = cell.check_ex(limit, instant(0));
     EXPECT(!d && d.failed() && d == code::err_limit && d.status() == code::err_limit && d.remaining == 0);

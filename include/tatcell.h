@@ -4946,12 +4946,12 @@ size_t tatcell_leaky_queue_size(void);
 #ifndef TATCELL_NO_ASSERT
 #if defined(__cplusplus)
 #if __cplusplus >= 201103L
-#define TATCELL_ASSERT_(test, name) static_assert(test, name)
+#define TATCELL_ASSERT_(test, name) static_assert(test, "tatcell: " name " differs from the library: remove packing")
 #define TATCELL_ALIGNOF_(type) alignof(type)
 #endif
 #elif defined(__STDC_VERSION__)
 #if __STDC_VERSION__ >= 201112L
-#define TATCELL_ASSERT_(test, name) _Static_assert(test, name)
+#define TATCELL_ASSERT_(test, name) _Static_assert(test, "tatcell: " name " differs from the library: remove packing")
 #define TATCELL_ALIGNOF_(type) _Alignof(type)
 #endif
 #endif

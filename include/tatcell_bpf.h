@@ -3,12 +3,12 @@
  * SPDX-License-Identifier: MIT OR Apache-2.0
  *
  * MODEL    That of tatcell.h. Cells and table images in BPF maps are those of the library, and every decision and every
- *          word that is stored is the library's to the bit: user space makes the table, sweeps it, reads its statistics
- *          and checks the same keys in it, while BPF programs decide.
+ *          stored word equals the library's. BPF programs decide. User space makes the table, sweeps it, reads its
+ *          statistics, and may check the same keys.
  * SETUP    User space includes this header, too. A table is a BPF_MAP_TYPE_ARRAY of tatcell_bpf_line_t with
- *          BPF_F_MMAPABLE, one element for each 64 bytes of tatcell_table_bytes(slots). Map it, call tatcell_table_init
- *          on the mapping, then hand the program what it needs to know through a map of yours: tatcell_bpf_table_init
- *          and tatcell_bpf_limit_init fill it in. A cell is a uint64_t in a map.
+ *          BPF_F_MMAPABLE and one element for each 64 bytes of tatcell_table_bytes(slots). Map it, and call
+ *          tatcell_table_init on the mapping. Then call tatcell_bpf_table_init and tatcell_bpf_limit_init, and pass
+ *          the results to the program in a map of yours. A cell is a uint64_t in a map.
  * DECIDE   In the program:
  *
  *            uint64_t hash = tatcell_bpf_hash(table, low, high, length);
@@ -17,16 +17,16 @@
  *            if (a && b && tatcell_bpf_table_check(table, a, b, limit, bpf_ktime_get_ns(), hash, 1, &answer) > 0)
  *                return XDP_DROP;
  *
- * SCOPE    GCRA limits and tables, which are what tatcell_limit_export and tatcell_table_export accept; others they
- *          refuse by name. Keys of up to 16 bytes are hashed here by SipHash-1-3; AES does not exist in BPF, so make
- *          the table with TATCELL_HASH_SIPHASH13, or with TATCELL_HASH_CALLER and a keyed hash of yours.
- * BUILD    clang 14 or later: -O2 -g -target bpf -mcpu=v3. The slow path is made of global functions, which the
- *          verifier knows by their BTF (-g) and walks once each; they need kernel 5.13 or later.
- * ORDER    BPF before v4 has no load with acquire order. Where the processor keeps loads in order (x86-64, s390x) none
- *          is needed. Elsewhere (arm64, powerpc, riscv) define TATCELL_BPF_ORDERED: an insert then reads each slot by
- *          an atomic addition of 0, which is ordered everywhere.
- * CHECKS   None in the program: the maps are filled by the _init functions here, which check. Any 64-bit value in a
- *          slot is valid, so other writers of the image can spoil answers, not more.
+ * SCOPE    GCRA limits and tables; the _init functions refuse others (TATCELL_ERR_ALGORITHM). SipHash-1-3 hashes keys
+ *          of up to 16 bytes here. BPF has no AES: make the table with TATCELL_HASH_SIPHASH13, or with
+ *          TATCELL_HASH_CALLER and a keyed hash of yours.
+ * BUILD    clang 14 or later: -O2 -g -target bpf -mcpu=v3. The slow path consists of global functions, which the
+ *          verifier knows by their BTF (-g) and walks once each. They need kernel 5.13 or later.
+ * ORDER    BPF before v4 has no load with acquire order. Processors that keep loads in order (x86-64, s390x) need
+ *          none. For others (arm64, powerpc, riscv) define TATCELL_BPF_ORDERED: an insert then reads each slot with an
+ *          atomic addition of 0, which is ordered everywhere.
+ * CHECKS   None in the program: the _init functions, which fill the maps, check. Any 64-bit value in a slot is valid,
+ *          so another writer of the image can make answers wrong, and no more.
  *
  * Since 0.3.
  */
@@ -52,44 +52,44 @@ typedef __SIZE_TYPE__ size_t;
 extern "C" {
 #endif
 
-/* What a program needs inline. */
+/* Inlined into the program. */
 #define TATCELL_BPF_INLINE static inline __attribute__((always_inline, unused))
-/* What the verifier walks apart from its callers: its arguments are numbers and memory of a known size. */
+/* A function that the verifier walks on its own: its arguments are numbers and memory of a known size. */
 #if defined(__bpf__)
 #define TATCELL_BPF_APART __attribute__((weak, noinline))
 #else
 #define TATCELL_BPF_APART static __attribute__((noinline, unused))
 #endif
-/* Hides a value from the compiler. BPF has no conditional move: a comparison that the compiler knows becomes a branch,
- * and each branch in a loop over slots multiplies what the verifier walks. */
+/* Hides a value from the compiler. BPF has no conditional move: a comparison that the compiler recognises becomes a
+ * branch, and each branch in a loop over slots multiplies what the verifier walks. */
 #define TATCELL_BPF_HIDE(value) __asm__ volatile("" : "+r"(value))
 
-/* 64 ones; the bit of a claim. Types without <stdint.h> have no UINT64_MAX. */
+/* 64 ones, and the bit of a claim. Without <stdint.h> there is no UINT64_MAX. */
 #define TATCELL_BPF_ONES 0xffffffffffffffffu
 #define TATCELL_BPF_CLAIM 0x8000000000000000u
 
 /** Lost swaps after which a check is contended, as in the library. */
 #define TATCELL_BPF_MAX_LOST 8
-/** Looks at a set after which an insert is contended, as in the library. */
+/** Scans of a set after which an insert is contended, as in the library. */
 #define TATCELL_BPF_MAX_LOOKS 24
-/** Set in the answer's flags: the key was not in the table before. */
+/** In the answer's flags: the key was not in the table before. */
 #define TATCELL_BPF_INSERTED 1
-/** Set in the answer's flags: it passes because the limit is in shadow mode. */
+/** In the answer's flags: the request passes only because the limit is in shadow mode. */
 #define TATCELL_BPF_SHADOWED 2
 
-/** What a check needs of a limit. Made by tatcell_bpf_limit_init; all zero is a limit that everything conforms to. */
+/** The part of a limit that a check needs, made by tatcell_bpf_limit_init. If it is zeroed, every request conforms. */
 typedef struct tatcell_bpf_limit_t {
-    /** T, in q-units; 0 = unlimited. */
+    /** The emission interval T, in q-units; 0 = unlimited. */
     uint64_t emission_q;
-    /** The debt of a whole burst. */
+    /** The debt of a whole burst, in q-units. */
     uint64_t burst_q;
-    /** H + S. */
+    /** H + S, horizon and skew, in q-units. */
     uint64_t window_q;
-    /** Most lead that a denied request may build, burst included; 0 = denied requests cost nothing. */
+    /** The largest lead that refused requests may build, burst included; 0 = they cost nothing. */
     uint64_t penalty_q;
-    /** Units: the largest cost that can ever conform. */
+    /** The burst, in units: the largest cost that can conform. */
     uint64_t burst;
-    /** TATCELL_LIMIT_HEAL and TATCELL_LIMIT_SHADOW count. */
+    /** TATCELL_LIMIT_HEAL and TATCELL_LIMIT_SHADOW have an effect. */
     uint32_t flags;
     /** A tick is 2^shift_left q-units. */
     uint32_t shift_left;
@@ -99,23 +99,23 @@ typedef struct tatcell_bpf_limit_t {
     uint32_t reserved;
 } tatcell_bpf_limit_t;
 
-/** What a check needs of a table. Made by tatcell_bpf_table_init. Holds the secret of the table's hash. */
+/** The part of a table that a check needs, with the secret seed. Made by tatcell_bpf_table_init. */
 typedef struct tatcell_bpf_table_t {
-    /** The payload's bits of a slot word. */
+    /** The bits of a slot word that hold the payload. */
     uint64_t mask;
-    /** H + S of the table. */
+    /** H + S of the table, in q-units. */
     uint64_t window_q;
-    /** The claim lifetime. */
+    /** The claim lifetime, in q-units. */
     uint64_t claim_lifetime_q;
-    /** How far an empty slot's version may lie ahead and still be taken. */
+    /** An empty slot can be taken if its version lies at most this far ahead. */
     uint64_t grace_q;
-    /** The seed: its first 8 bytes, little-endian. */
+    /** The first 8 bytes of the seed, little-endian. */
     uint64_t seed_low;
-    /** Its other 8 bytes. */
+    /** The other 8 bytes of the seed. */
     uint64_t seed_high;
     /** Lines of 8 slots, without the header. */
     uint32_t lines;
-    /** Lines of the header: the number of the first line of slots. */
+    /** Lines of the header; also the number of the first line of slots. */
     uint32_t first_line;
     /** A TATCELL_FULL_ constant. */
     uint32_t policy;
@@ -127,15 +127,15 @@ typedef struct tatcell_bpf_table_t {
     uint32_t reserved;
 } tatcell_bpf_table_t;
 
-/** A line of a table: the element of its map. */
+/** A line of a table: one element of its map. */
 typedef struct tatcell_bpf_line_t {
     /** Slots, or words of the header. */
     uint64_t word[8];
 } tatcell_bpf_line_t;
 
-/** What a check answers beside its verdict. */
+/** The answer to a check, next to its verdict. */
 typedef struct tatcell_bpf_answer_t {
-    /** Ticks until the same cost conforms: 0 when it passes or is contended, UINT64_MAX when never. */
+    /** Ticks until the same cost conforms: 0 if it passes or is contended, UINT64_MAX if it never conforms. */
     uint64_t retry_after;
     /** TATCELL_TRACKED, TATCELL_UNTRACKED, TATCELL_INHERITED or TATCELL_FORGIVEN. */
     uint32_t tracking;
@@ -145,30 +145,30 @@ typedef struct tatcell_bpf_answer_t {
 
 /* ---- numbers ---------------------------------------------------------------------------------------------------- */
 
-/* The low half. */
+/* The low 32 bits. */
 TATCELL_BPF_INLINE uint32_t tatcell_bpf_low(uint64_t value) {
     return value & 0xffffffffu;
 }
 
-/* 1 where a value below 2^63 is 0. */
+/* 1 if a value below 2^63 is 0. */
 TATCELL_BPF_INLINE uint64_t tatcell_bpf_is_zero(uint64_t value) {
     TATCELL_BPF_HIDE(value);
     return (value - 1) >> 63;
 }
 
-/* 1 where a < b, both below 2^63. */
+/* 1 if a < b; both below 2^63. */
 TATCELL_BPF_INLINE uint64_t tatcell_bpf_is_less(uint64_t a, uint64_t b) {
     uint64_t difference = a - b;
     TATCELL_BPF_HIDE(difference);
     return difference >> 63;
 }
 
-/* `a` where bit is 1, `b` where it is 0. */
+/* `a` if bit is 1, `b` if it is 0. */
 TATCELL_BPF_INLINE uint64_t tatcell_bpf_select(uint64_t bit, uint64_t a, uint64_t b) {
     return b ^ ((a ^ b) & (0 - bit));
 }
 
-/* The number of the lowest bit that is set, of 16. */
+/* The number of the lowest of 16 bits that is set. */
 TATCELL_BPF_INLINE uint32_t tatcell_bpf_lowest(uint32_t bits) {
     uint32_t below = ((bits & (0 - bits)) - 1) & 0xffff;
     below -= below >> 1 & 0x5555;
@@ -182,7 +182,7 @@ TATCELL_BPF_INLINE uint64_t tatcell_bpf_clock(uint64_t now, uint32_t shift_left,
     return now >> (shift_right & 63) << (shift_left & 63);
 }
 
-/* Ticks after now until q more q-units have passed. */
+/* Ticks after now until q q-units have passed. */
 TATCELL_BPF_INLINE uint64_t tatcell_bpf_ticks(uint64_t q, uint64_t now, uint32_t shift_left, uint32_t shift_right) {
     uint64_t one = 1;
     if (q == 0) return 0;
@@ -192,12 +192,12 @@ TATCELL_BPF_INLINE uint64_t tatcell_bpf_ticks(uint64_t q, uint64_t now, uint32_t
 
 /* ---- words in memory -------------------------------------------------------------------------------------------- */
 
-/* A word, whole; value only. */
+/* Loads a word whole; value only. */
 TATCELL_BPF_INLINE uint64_t tatcell_bpf_load(const volatile uint64_t *word) {
     return *word;
 }
 
-/* A word, before every later load. */
+/* Loads a word before every later load. */
 TATCELL_BPF_INLINE uint64_t tatcell_bpf_load_first(uint64_t *word) {
 #if defined(TATCELL_BPF_ORDERED)
     return __sync_fetch_and_add(word, 0);
@@ -208,19 +208,19 @@ TATCELL_BPF_INLINE uint64_t tatcell_bpf_load_first(uint64_t *word) {
 #endif
 }
 
-/* Replaces old by new; the word found there. A full barrier. */
+/* Replaces old, and returns the word that was there. A full barrier. */
 TATCELL_BPF_INLINE uint64_t tatcell_bpf_swap(uint64_t *word, uint64_t old, uint64_t replacement) {
     return __sync_val_compare_and_swap(word, old, replacement);
 }
 
-/* A full barrier: what the library has between a claim and the look that follows. */
+/* A full barrier, as the library has it between a claim and the scan that follows. */
 TATCELL_BPF_INLINE void tatcell_bpf_fence(uint64_t *own) {
     (void)__sync_fetch_and_add(own, 0);
 }
 
 /* ---- one request on one lead ------------------------------------------------------------------------------------ */
 
-/* What a request does to a lead. */
+/* The effect of a request on a lead. */
 struct tatcell_bpf_step {
     uint64_t wait; /* q-units */
     uint64_t lead; /* to store */
@@ -258,15 +258,15 @@ TATCELL_BPF_INLINE struct tatcell_bpf_step tatcell_bpf_decide(const tatcell_bpf_
 }
 
 /**
- * Decides one request of a cell and charges it if it conforms: as tatcell_cell_check, under a limit for 64-bit cells.
+ * Decides one request of a cell and charges it if it conforms. It equals tatcell_cell_check with a 64-bit limit.
  *
  * @param cell        the word, 8-byte aligned, in a map.
  * @param limit       made by tatcell_bpf_limit_init.
  * @param now         the clock, ticks: bpf_ktime_get_ns is CLOCK_MONOTONIC.
- * @param cost        units; 0 looks.
- * @param retry_after as tatcell_cell_check; not NULL.
+ * @param cost        units; 0 only peeks.
+ * @param retry_after ticks until the same cost conforms, as for tatcell_cell_check; not NULL.
  * @retval TATCELL_PASS, TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED as tatcell_cell_check.
- * Thread: any, beside user space. Cost: one swap where it passes, one load where it does not. Since 0.3.
+ * Thread: any number, also in user space. Cost: one swap if it passes, one load if not. Since 0.3.
  */
 TATCELL_BPF_INLINE int32_t tatcell_bpf_cell_check(uint64_t *cell, const tatcell_bpf_limit_t *limit, uint64_t now,
                                                   uint64_t cost, uint64_t *retry_after) {
@@ -276,7 +276,7 @@ TATCELL_BPF_INLINE int32_t tatcell_bpf_cell_check(uint64_t *cell, const tatcell_
     for (tries = 0; tries < TATCELL_BPF_MAX_LOST; tries++) {
         uint64_t ahead = word - clock, lead = word != 0 && ahead - 1 < limit->window_q ? ahead : 0, next, found;
         struct tatcell_bpf_step step;
-        /* Ahead of now by more than a window, and not behind: a full debt of one burst. */
+        /* Heal: a TAT further ahead than a window counts as a full debt of one burst. */
         int heals = (limit->flags & TATCELL_LIMIT_HEAL) != 0 && lead == 0 && word != 0;
         heals = heals && ahead - 1 < TATCELL_BPF_ONES >> 1;
         step = tatcell_bpf_decide(limit, heals ? limit->burst_q : lead, cost);
@@ -299,25 +299,25 @@ TATCELL_BPF_INLINE int32_t tatcell_bpf_cell_check(uint64_t *cell, const tatcell_
 
 /* ---- slots ------------------------------------------------------------------------------------------------------ */
 
-/* Nowhere: no slot of a set has this number. */
+/* No slot of a set has this number. */
 #define TATCELL_BPF_NONE 16
 
-/* One request of one key, and what its insert has met. Slots of a set are numbered in search order: 0..7 home line. */
+/* One request of one key, and the state of its insert. Slots of a set are numbered in search order: home line first. */
 struct tatcell_bpf_ask {
     uint64_t mask, field, window, lifetime, grace; /* the table's */
     uint64_t tag, clock, cost;
-    uint64_t own, known;       /* claims: placed by this request; seen in a look before */
-    uint64_t fence;            /* what tatcell_bpf_fence adds to */
+    uint64_t own, known;       /* claims: placed by this request; seen in an earlier scan */
+    uint64_t fence;            /* the word for tatcell_bpf_fence */
     uint64_t wait;             /* the answer, q-units */
-    uint32_t own_at, known_at; /* their slots */
+    uint32_t own_at, known_at; /* the slots of own and known */
     uint32_t policy, sample;
-    uint32_t turn; /* 8 where the home line is the second of its set: number ^ turn is the order of addresses */
-    uint32_t looks, lost;     /* that are over */
+    uint32_t turn; /* 8 if the home line is the second of its set: number ^ turn is the order of addresses */
+    uint32_t looks, lost;     /* scans done, swaps lost */
     uint32_t tracking, flags; /* the answer */
     int32_t verdict;
 };
 
-/* What one look at a set found. */
+/* The result of one scan of a set. */
 struct tatcell_bpf_look {
     uint64_t live, claim, free, least; /* words */
     uint64_t live_at, claim_at, free_at, least_at;
@@ -331,14 +331,14 @@ TATCELL_BPF_INLINE uint64_t tatcell_bpf_lead(const struct tatcell_bpf_ask *ask, 
 }
 
 TATCELL_BPF_INLINE uint64_t *tatcell_bpf_slot(tatcell_bpf_line_t *home, tatcell_bpf_line_t *next, uint64_t at) {
-    /* Apart, or the compiler makes of two pointers one with an offset that the verifier does not know. */
+    /* Otherwise the compiler merges both pointers into one with an offset that the verifier does not know. */
     TATCELL_BPF_HIDE(home);
     TATCELL_BPF_HIDE(next);
     if (at & 8) return &next->word[at & 7];
     return &home->word[at & 7];
 }
 
-/* LIVE of the key: nothing above the payload differs. */
+/* Is the word LIVE, of the key? Then no bit above the payload differs. */
 TATCELL_BPF_INLINE int tatcell_bpf_is_live_of(const struct tatcell_bpf_ask *ask, uint64_t word) {
     return (word ^ ask->tag) <= ask->mask;
 }
@@ -360,7 +360,7 @@ TATCELL_BPF_INLINE uint64_t tatcell_bpf_claim(const struct tatcell_bpf_ask *ask,
     return ask->tag | TATCELL_BPF_CLAIM | ((version + (version & 1)) & ask->mask);
 }
 
-/* The lead that a claim commits on: what it took over, or nothing. */
+/* The lead on which a claim commits: the debt that it took over, or 0. */
 TATCELL_BPF_INLINE uint64_t tatcell_bpf_claim_lead(const struct tatcell_bpf_ask *ask, uint64_t claim) {
     return (claim & 1) != 0 && ask->policy == TATCELL_FULL_INHERIT ? tatcell_bpf_lead(ask, claim - 1) : 0;
 }
@@ -373,7 +373,7 @@ TATCELL_BPF_INLINE uint32_t tatcell_bpf_tracking(const struct tatcell_bpf_ask *a
 
 /* ---- the insert: src/table/set/insert.rs draws its protocol ------------------------------------------------------*/
 
-/* Weighs one slot of a look, without a branch. */
+/* Adds one slot to the result of a scan, without a branch. */
 TATCELL_BPF_INLINE void tatcell_bpf_weigh(const struct tatcell_bpf_ask *ask, struct tatcell_bpf_look *look,
                                           uint64_t at, uint64_t word) {
     uint64_t lead = tatcell_bpf_lead(ask, word), field = word & ask->field, claim = word >> 63, odd = word & 1;
@@ -384,21 +384,21 @@ TATCELL_BPF_INLINE void tatcell_bpf_weigh(const struct tatcell_bpf_ask *ask, str
     uint64_t takes = (drained | (empty & (never | odd | grace))) & (1 - debt) & (1 - tagged);
     uint64_t holds = (1 - tagged) & (1 - takes) & (1 - (claim & (1 - empty)));
     uint64_t far = TATCELL_BPF_CLAIM >> 1, rank = at ^ ask->turn, first, better, age, free_age;
-    /* The first LIVE one of the key. */
+    /* The first LIVE slot of the key. */
     first = tagged & (1 - claim) & tatcell_bpf_is_less(at, look->live_at);
     look->live = tatcell_bpf_select(first, word, look->live);
     look->live_at = tatcell_bpf_select(first, at, look->live_at);
-    /* The lowest claim of the key, by its address. */
+    /* The lowest claim of the key, in address order. */
     first = tagged & claim & tatcell_bpf_is_less(rank, look->claim_at);
     look->claim = tatcell_bpf_select(first, word, look->claim);
     look->claim_at = tatcell_bpf_select(first, rank, look->claim_at);
-    /* The first EMPTY one, else the one expired longest. free_at: the slot and, above it, its age and one. */
+    /* The first EMPTY slot, else the one that expired longest ago. free_at: the slot, and above it its age + 1. */
     age = tatcell_bpf_select(empty, ask->mask + 1, (ask->clock - word) & ask->mask) + 1;
     free_age = look->free_at >> 5;
     better = takes & tatcell_bpf_is_less(free_age, age);
     look->free = tatcell_bpf_select(better, word, look->free);
     look->free_at = tatcell_bpf_select(better, age << 5 | at, look->free_at);
-    /* The smallest debt, and the first slot to drain. */
+    /* The smallest debt, and the slot that drains first. */
     lead = tatcell_bpf_select(holds, lead, far);
     better = tatcell_bpf_is_less(lead, look->soonest);
     look->soonest = tatcell_bpf_select(better, lead, look->soonest);
@@ -408,7 +408,7 @@ TATCELL_BPF_INLINE void tatcell_bpf_weigh(const struct tatcell_bpf_ask *ask, str
     look->least_at = tatcell_bpf_select(better, lead << 5 | at, look->least_at);
 }
 
-/* Looks at all slots of a set. */
+/* Scans all slots of a set. */
 TATCELL_BPF_APART int tatcell_bpf_look_at(tatcell_bpf_line_t *home, tatcell_bpf_line_t *next,
                                           const struct tatcell_bpf_ask *ask, struct tatcell_bpf_look *look) {
     uint64_t at;
@@ -421,7 +421,7 @@ TATCELL_BPF_APART int tatcell_bpf_look_at(tatcell_bpf_line_t *home, tatcell_bpf_
     return 0;
 }
 
-/* Drops every claim of the key that is higher than `than`. 0: one of them changed, or has committed; look again. */
+/* Drops every claim of the key that is higher than `than`. 0: one of them changed, or has committed; scan again. */
 TATCELL_BPF_APART int tatcell_bpf_drop_higher(tatcell_bpf_line_t *home, tatcell_bpf_line_t *next,
                                               const struct tatcell_bpf_ask *ask, uint32_t than) {
     uint64_t at, word, *slot;
@@ -439,7 +439,7 @@ TATCELL_BPF_APART int tatcell_bpf_drop_higher(tatcell_bpf_line_t *home, tatcell_
     return 1;
 }
 
-/* Turns the request's own claim, if it has one, back into an empty slot; whoever was faster is right. */
+/* Turns the request's own claim, if any, back into an empty slot. If the swap fails, a faster thread did more. */
 TATCELL_BPF_INLINE void tatcell_bpf_drop(tatcell_bpf_line_t *home, tatcell_bpf_line_t *next,
                                          const struct tatcell_bpf_ask *ask) {
     if (ask->own_at < TATCELL_BPF_NONE)
@@ -455,7 +455,7 @@ TATCELL_BPF_INLINE int tatcell_bpf_end(struct tatcell_bpf_ask *ask, const struct
     return 1;
 }
 
-/* Charges the live slot of a look while it stays the key's. 1: decided; 0: it changed hands, look again. */
+/* Charges the live slot of a scan while it stays the key's. 1: decided; 0: it changed hands, scan again. */
 TATCELL_BPF_APART int tatcell_bpf_charge(tatcell_bpf_line_t *home, tatcell_bpf_line_t *next,
                                          struct tatcell_bpf_ask *ask, const tatcell_bpf_limit_t *limit,
                                          const struct tatcell_bpf_look *look) {
@@ -477,7 +477,7 @@ TATCELL_BPF_APART int tatcell_bpf_charge(tatcell_bpf_line_t *home, tatcell_bpf_l
     return 1;
 }
 
-/* Commits the claim of a look, seen before: the request's own or one that it helps. 1: decided; 0: look again. */
+/* Commits the claim that two scans saw: the request's own, or one that it helps. 1: decided; 0: scan again. */
 TATCELL_BPF_APART int tatcell_bpf_commit(tatcell_bpf_line_t *home, tatcell_bpf_line_t *next,
                                          struct tatcell_bpf_ask *ask, const tatcell_bpf_limit_t *limit,
                                          const struct tatcell_bpf_look *look) {
@@ -494,7 +494,7 @@ TATCELL_BPF_APART int tatcell_bpf_commit(tatcell_bpf_line_t *home, tatcell_bpf_l
         return tatcell_bpf_end(ask, &step, tracking);
     }
     if (tatcell_bpf_drop_higher(home, next, ask, rank)) {
-        /* Never below the claim, but a takeover, whose debt the lead has. */
+        /* Never below the claim, except for a takeover: its lead contains the debt. */
         ahead = tatcell_bpf_lead(ask, claim);
         lead = (claim & 1) != 0 || step.lead > ahead ? step.lead : ahead;
         slot = tatcell_bpf_slot(home, next, rank ^ ask->turn);
@@ -508,7 +508,7 @@ TATCELL_BPF_APART int tatcell_bpf_commit(tatcell_bpf_line_t *home, tatcell_bpf_l
     return 0;
 }
 
-/* The key is absent: claims a slot, or lets the policy of a full set decide. 1: decided; 0: look again. */
+/* The key is absent: claims a slot, or the policy of a full set decides. 1: decided; 0: scan again. */
 TATCELL_BPF_APART int tatcell_bpf_place(tatcell_bpf_line_t *home, tatcell_bpf_line_t *next,
                                         struct tatcell_bpf_ask *ask, const tatcell_bpf_limit_t *limit,
                                         const struct tatcell_bpf_look *look) {
@@ -530,12 +530,12 @@ TATCELL_BPF_APART int tatcell_bpf_place(tatcell_bpf_line_t *home, tatcell_bpf_li
         claim = tatcell_bpf_claim_of_debt(ask, word);
         if (policy == TATCELL_FULL_INHERIT) {
             step = tatcell_bpf_decide(limit, tatcell_bpf_claim_lead(ask, claim), ask->cost);
-            /* Nothing would be stored, so nobody loses a slot. */
+            /* Nothing would be stored, so no key loses its slot. */
             if (!step.stores || step.verdict != TATCELL_PASS) return tatcell_bpf_end(ask, &step, TATCELL_INHERITED);
         }
     } else {
         int drains = look->soonest >> 62 == 0;
-        /* Every slot is being inserted into at this moment: no verdict rather than a guess. */
+        /* Other inserts hold every slot at this moment. Return no verdict, rather than guess. */
         if (policy == TATCELL_FULL_INHERIT && !drains) {
             tatcell_bpf_drop(home, next, ask);
             return 1;
@@ -556,8 +556,8 @@ TATCELL_BPF_APART int tatcell_bpf_place(tatcell_bpf_line_t *home, tatcell_bpf_li
     return 0;
 }
 
-/* How good a slot is for an insert that meets no word of its tag: the first EMPTY one, else the one expired longest.
- * 0: not at all. The lowest bits are 15 - its number. */
+/* How good a slot is for an insert that met no word of its tag: the first EMPTY one is best, then the one that expired
+ * longest ago. 0: it cannot be taken. The lowest bits are 15 minus its number. */
 TATCELL_BPF_INLINE uint64_t tatcell_bpf_worth(const struct tatcell_bpf_ask *ask, uint64_t at, uint64_t word) {
     uint64_t age = ((ask->clock - word) & ask->mask) + 1, empty = tatcell_bpf_is_zero(word & ask->field);
     age = tatcell_bpf_select(tatcell_bpf_is_zero(tatcell_bpf_lead(ask, word)), age, 0);
@@ -565,7 +565,7 @@ TATCELL_BPF_INLINE uint64_t tatcell_bpf_worth(const struct tatcell_bpf_ask *ask,
     return (age << 4 | (15 - at)) & (0 - (1 - tatcell_bpf_is_zero(age)));
 }
 
-/* Bit i: word i of a line has the key's tag, LIVE or CLAIM. `worth` becomes that of its best slot, if it is better. */
+/* Bit i: word i of a line has the key's tag, LIVE or CLAIM. `worth` rises to the worth of its best slot. */
 TATCELL_BPF_INLINE uint64_t tatcell_bpf_tagged(const struct tatcell_bpf_ask *ask, tatcell_bpf_line_t *line,
                                                uint64_t first, uint64_t *worth) {
     uint64_t bits = 0, at;
@@ -580,8 +580,8 @@ TATCELL_BPF_INLINE uint64_t tatcell_bpf_tagged(const struct tatcell_bpf_ask *ask
     return bits;
 }
 
-/* The insert of a key that nobody else inserts, into a set with a free slot: the look, the claim, the look behind it,
- * the commit. 1: decided; 0: there is more to it, settle. */
+/* Inserts a key that no other thread inserts, into a set with a free slot: scan, claim, scan again, commit. 1: decided;
+ * 0: tatcell_bpf_settle must decide. */
 TATCELL_BPF_APART int tatcell_bpf_insert(tatcell_bpf_line_t *home, tatcell_bpf_line_t *next,
                                          struct tatcell_bpf_ask *ask, const tatcell_bpf_limit_t *limit) {
     struct tatcell_bpf_step step;
@@ -597,7 +597,7 @@ TATCELL_BPF_APART int tatcell_bpf_insert(tatcell_bpf_line_t *home, tatcell_bpf_l
     slot = tatcell_bpf_slot(home, next, at);
     word = tatcell_bpf_load_first(slot);
     lead = tatcell_bpf_lead(ask, word);
-    /* A debt to inherit, a tombstone, or changed since the look. */
+    /* A debt to inherit, a tombstone, or a slot that changed since the scan. */
     if (lead != 0 && ((word & ask->field) != 0 || (word & 1 && ask->policy == TATCELL_FULL_INHERIT))) return 0;
     if (lead > ask->grace && word != 0 && (word & 1) == 0) return 0;
     if ((word & ask->field) == ask->tag) return 0;
@@ -609,7 +609,7 @@ TATCELL_BPF_APART int tatcell_bpf_insert(tatcell_bpf_line_t *home, tatcell_bpf_l
     }
     ask->own = ask->known = claim;
     ask->own_at = ask->known_at = at;
-    /* The swap is the barrier between the claim and this look. */
+    /* The swap is the barrier between the claim and this scan. */
     bits = tatcell_bpf_tagged(ask, home, 0, unasked) | tatcell_bpf_tagged(ask, next, 8, unasked) << 8;
     if (bits >> at != 1 || (bits & ((1u << at) - 1)) != 0) return 0;
     lead = tatcell_bpf_lead(ask, claim);
@@ -624,7 +624,7 @@ TATCELL_BPF_APART int tatcell_bpf_insert(tatcell_bpf_line_t *home, tatcell_bpf_l
     return 1;
 }
 
-/* Everything but a hit: inserts, rivals, claims left behind, full sets. Leaves its answer in `ask`. */
+/* Decides everything but a hit: inserts, rivals, abandoned claims, full sets. Puts the answer into `ask`. */
 TATCELL_BPF_APART int tatcell_bpf_settle(tatcell_bpf_line_t *home, tatcell_bpf_line_t *next,
                                          struct tatcell_bpf_ask *ask, const tatcell_bpf_limit_t *limit) {
     struct tatcell_bpf_look look = {0, 0, 0, 0, 0, 0, 0, 0, 0};
@@ -645,7 +645,7 @@ TATCELL_BPF_APART int tatcell_bpf_settle(tatcell_bpf_line_t *home, tatcell_bpf_l
         } else if (ask->known_at == at && ask->known == look.claim) {
             decided = tatcell_bpf_commit(home, next, ask, limit, &look);
         } else {
-            /* An insert of this key is under way: it counts once it was seen in two looks. */
+            /* Another thread inserts this key. Its claim counts after two scans saw it. */
             ask->known_at = at;
             ask->known = look.claim;
         }
@@ -658,11 +658,11 @@ TATCELL_BPF_APART int tatcell_bpf_settle(tatcell_bpf_line_t *home, tatcell_bpf_l
 /* ---- the table -------------------------------------------------------------------------------------------------- */
 
 /**
- * Gives the element of the image that is the home line of a hash.
+ * Returns the number of the home line of a hash: the element of the image.
  *
  * @param table made by tatcell_bpf_table_init.
  * @param hash  of the key.
- * @return its number, below that of the image's lines.
+ * @return the number, below the count of lines.
  * Thread: any. Cost: one multiplication. Since 0.3.
  */
 TATCELL_BPF_INLINE uint32_t tatcell_bpf_home(const tatcell_bpf_table_t *table, uint64_t hash) {
@@ -670,11 +670,11 @@ TATCELL_BPF_INLINE uint32_t tatcell_bpf_home(const tatcell_bpf_table_t *table, u
 }
 
 /**
- * Gives the other line of the set of a home line.
+ * Returns the number of the other line of a set.
  *
  * @param table made by tatcell_bpf_table_init.
- * @param home  as tatcell_bpf_home gave it.
- * @return the number of its element.
+ * @param home  from tatcell_bpf_home.
+ * @return the number of the element.
  * Thread: any. Cost: none. Since 0.3.
  */
 TATCELL_BPF_INLINE uint32_t tatcell_bpf_next(const tatcell_bpf_table_t *table, uint32_t home) {
@@ -692,14 +692,14 @@ TATCELL_BPF_INLINE uint32_t tatcell_bpf_next(const tatcell_bpf_table_t *table, u
     } while (0)
 
 /**
- * Hashes a key of up to 16 bytes with the table's secret: as tatcell_table_hash of a table of TATCELL_HASH_SIPHASH13.
+ * Hashes a key of up to 16 bytes with the table's secret. It equals tatcell_table_hash under TATCELL_HASH_SIPHASH13.
  *
  * @param table  made by tatcell_bpf_table_init.
- * @param low    the key's first 8 bytes, the first in the lowest bits; 0 beyond its end.
- * @param high   its other bytes, the same way.
- * @param length of the key in bytes, 0..16.
+ * @param low    the first 8 bytes of the key, the first in the lowest bits; 0 beyond its end.
+ * @param high   the other bytes, in the same way.
+ * @param length bytes of the key, 0..16.
  * @return the hash.
- * Thread: any. Cost: 4 rounds of SipHash, one more for each whole 8 bytes. Since 0.3.
+ * Thread: any. Cost: 4 rounds of SipHash, and one for each whole 8 bytes. Since 0.3.
  */
 TATCELL_BPF_INLINE uint64_t tatcell_bpf_hash(const tatcell_bpf_table_t *table, uint64_t low, uint64_t high,
                                              uint64_t length) {
@@ -729,7 +729,7 @@ TATCELL_BPF_INLINE uint64_t tatcell_bpf_hash(const tatcell_bpf_table_t *table, u
     return a ^ b ^ c ^ d;
 }
 
-/* Bit i is set where word i of a line is LIVE of the key. */
+/* Bit i is set if word i of a line is LIVE of the key. */
 TATCELL_BPF_INLINE uint32_t tatcell_bpf_hits(const struct tatcell_bpf_ask *ask, const tatcell_bpf_line_t *line) {
     uint64_t bits = 0, at;
     for (at = 0; at < 8; at++)
@@ -738,18 +738,18 @@ TATCELL_BPF_INLINE uint32_t tatcell_bpf_hits(const struct tatcell_bpf_ask *ask, 
 }
 
 /**
- * Decides one request of a key and charges it if it conforms: as tatcell_table_check_hash.
+ * Decides one request of a key and charges it if it conforms. It equals tatcell_table_check_hash.
  *
  * @param table  made by tatcell_bpf_table_init.
- * @param home   the element of the image that tatcell_bpf_home names, looked up; not NULL.
- * @param next   the one that tatcell_bpf_next names; not NULL.
- * @param limit  made by tatcell_bpf_limit_init for this table.
+ * @param home   the element of the image with the number from tatcell_bpf_home; not NULL.
+ * @param next   the element with the number from tatcell_bpf_next; not NULL.
+ * @param limit  made by tatcell_bpf_limit_init_table for this table.
  * @param now    the clock, ticks: bpf_ktime_get_ns is CLOCK_MONOTONIC.
  * @param hash   of the key.
- * @param cost   units; 0 looks.
+ * @param cost   units; 0 only peeks and never writes.
  * @param answer gets the answer; not NULL.
  * @retval TATCELL_PASS, TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED as tatcell_table_check_hash.
- * Thread: any, beside user space. Cost: a known key reads one or two lines and swaps once where it passes. Since 0.3.
+ * Thread: any number, also in user space. Cost: for a known key one or two lines, and one swap if it passes. Since 0.3.
  */
 TATCELL_BPF_INLINE int32_t tatcell_bpf_table_check(const tatcell_bpf_table_t *table, tatcell_bpf_line_t *home,
                                                    tatcell_bpf_line_t *next, const tatcell_bpf_limit_t *limit,
@@ -801,15 +801,15 @@ TATCELL_BPF_INLINE int32_t tatcell_bpf_table_check(const tatcell_bpf_table_t *ta
 #if !defined(__bpf__)
 
 /**
- * Gives a program what it needs of a limit, of a 64-bit cell or of a table.
+ * Makes the limit of a program from a limit for a 64-bit cell or a table.
  *
- * A limit of a table is only for that table: hand both to tatcell_bpf_limit_init_table, which makes sure.
+ * A limit of a table is only for that table; tatcell_bpf_limit_init_table checks this.
  *
- * @param to    to initialise; not NULL. Write it to the map at once, or change the element that no program reads.
- * @param limit of a 64-bit cell or of a table; not NULL.
+ * @param to    to initialise; not NULL. Write it to the map in one update, or write an element that no program reads.
+ * @param limit for a 64-bit cell or a table; not NULL.
  * @retval 0 done.
  * @retval TATCELL_ERR_ALGORITHM the limit is not of GCRA.
- * @retval TATCELL_ERR_LIMIT it is for 32-bit cells, or not initialised.
+ * @retval TATCELL_ERR_LIMIT the limit is for 32-bit cells, or not initialised.
  * @retval others as tatcell_limit_export. Nothing is changed on error.
  * Thread: one writer. Cost: none. Since 0.3.
  */
@@ -831,7 +831,7 @@ static inline int32_t tatcell_bpf_limit_init(tatcell_bpf_limit_t *to, const tatc
 }
 
 /**
- * Gives a program what it needs of a limit of a table.
+ * Makes the limit of a program from a limit for a table.
  *
  * @param to    as tatcell_bpf_limit_init.
  * @param table handle; not NULL.
@@ -839,7 +839,7 @@ static inline int32_t tatcell_bpf_limit_init(tatcell_bpf_limit_t *to, const tatc
  * @retval 0 done.
  * @retval TATCELL_ERR_FOREIGN the limit is not for this table.
  * @retval others as tatcell_bpf_limit_init and tatcell_table_peek_hash. Nothing is changed on error.
- * Thread: one writer. Cost: one look at the table. Since 0.3.
+ * Thread: one writer. Cost: one peek at the table. Since 0.3.
  */
 static inline int32_t tatcell_bpf_limit_init_table(tatcell_bpf_limit_t *to, const tatcell_table_t *table,
                                                    const tatcell_limit_t *limit) {
@@ -849,16 +849,16 @@ static inline int32_t tatcell_bpf_limit_init_table(tatcell_bpf_limit_t *to, cons
 }
 
 /**
- * Gives a program what it needs of a table, the secret of its hash included.
+ * Makes the table of a program, with the secret of its hash.
  *
  * @param to    to initialise; not NULL.
  * @param table handle; not NULL.
- * @param seed  the 16 secret bytes that the table was made with; NULL where the caller hashes.
+ * @param seed  the 16 secret bytes that the table was made with; NULL if the caller hashes.
  * @retval 0 done.
- * @retval TATCELL_ERR_ALGORITHM the table's algorithm is not GCRA.
+ * @retval TATCELL_ERR_ALGORITHM the table is not of GCRA.
  * @retval TATCELL_ERR_MODE the table is exclusive.
- * @retval TATCELL_ERR_HASH_UNAVAILABLE it hashes by AES, which BPF has not.
- * @retval TATCELL_ERR_SEED it hashes, and there is no seed; TATCELL_ERR_WRONG_SEED another one.
+ * @retval TATCELL_ERR_HASH_UNAVAILABLE the table hashes by AES, which BPF does not have.
+ * @retval TATCELL_ERR_SEED the table hashes, and seed is NULL; TATCELL_ERR_WRONG_SEED seed is not the table's.
  * @retval others as tatcell_table_export. Nothing is changed on error.
  * Thread: one writer. Cost: two hashes. Since 0.3.
  */
@@ -881,7 +881,7 @@ static inline int32_t tatcell_bpf_table_init(tatcell_bpf_table_t *to, const tatc
     if (from.hash != TATCELL_HASH_CALLER) {
         rc = tatcell_table_hash(table, "tatcell", 7, &probe);
         if (rc < 0) return rc;
-        /* The same seven bytes, the first in the lowest bits. */
+        /* The same seven bytes, with the first in the lowest bits. */
         if (tatcell_bpf_hash(&made, 0x6c6c6563746174u, 0, 7) != probe) return TATCELL_ERR_WRONG_SEED;
     }
     made.mask = from.mask;

@@ -1,12 +1,12 @@
 /*
- * tatcell_inline.h - checks of 64-bit cells as inline functions, for paths where a call is too dear.
+ * tatcell_inline.h - checks of 64-bit cells as inline functions, for paths where a function call costs too much.
  * SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * MODEL    That of tatcell.h. What nearly every check is, one that passes or does not conform, is decided where it is
- *          asked; the rest is a call of the library: a swap that another thread won, a cost of 0 or above the burst,
- *          limits with heal, shadow or penalty, with q-units longer than a tick, or not of GCRA. So every answer and
- *          every stored word is the library's, and both kinds of calls share a cell.
- * SETUP    Beside a limit keep a tatcell_inline_limit_t, which tatcell_inline_limit_init fills in:
+ * MODEL    That of tatcell.h. The inline code decides most checks. It calls the library if another thread won the swap,
+ *          if the cost is 0 or above the burst, and if the limit is unlimited, not of GCRA, or has heal, shadow, a
+ *          penalty or q-units longer than a tick. Every answer and every stored word equals the library's, so both
+ *          kinds of calls may use one cell.
+ * SETUP    Keep a tatcell_inline_limit_t next to the limit. tatcell_inline_limit_init fills it in:
  *
  *   #include <stdio.h>
  *   #include <tatcell_inline.h>
@@ -25,12 +25,12 @@
  *       return 0;
  *   }
  *
- * CHECKS   None of pointers where it decides inline: cell and limit must be what this header asks for. A limit that is
- *          all zero is refused (TATCELL_ERR_NULL).
- * ABI      It takes numbers from tatcell_limit_export and knows how a cell's word holds a TAT, which is part of the
- *          ABI, as for tatcell_bpf.h; nothing else of the library is in it.
- * BUILD    C99 or C++11, gcc or clang; elsewhere, and where the machine has no 64-bit compare-and-swap, every check is
- *          a call. Some 25 instructions where it passes.
+ * CHECKS   The inline code checks no pointer: the caller must pass a valid cell and limit. A zeroed
+ *          tatcell_inline_limit_t is refused (TATCELL_ERR_NULL).
+ * ABI      This header uses the numbers of tatcell_limit_export, and the way in which the word of a cell holds a TAT.
+ *          Both are part of the ABI. It contains nothing else of the library.
+ * BUILD    C99 or C++11, gcc or clang. With another compiler, or without a 64-bit compare-and-swap, every check of a
+ *          shared cell is a call. A check that passes takes about 25 instructions.
  *
  * Since 0.4.
  */
@@ -49,7 +49,7 @@ extern "C" {
 #endif
 #endif
 
-/* Part of the caller, whatever the optimiser thinks of it; and what nearly always holds. */
+/* Inlined, whatever the optimiser decides; and a condition that nearly always holds. */
 #if defined(__GNUC__)
 #define TATCELL_INLINE static inline __attribute__((always_inline, unused))
 #define TATCELL_INLINE_LIKELY(condition) __builtin_expect(condition, 1)
@@ -58,17 +58,17 @@ extern "C" {
 #define TATCELL_INLINE_LIKELY(condition) (condition)
 #endif
 
-/** A limit with what its inline checks need. Made by tatcell_inline_limit_init. Read-only afterwards. */
+/** A limit with what its inline checks need. tatcell_inline_limit_init initialises it; after that it is read-only. */
 typedef struct tatcell_inline_limit_t {
-    /** T, in q-units. */
+    /** The emission interval T, in q-units. */
     uint64_t emission_q;
-    /** The debt of a whole burst. */
+    /** The debt of a whole burst, in q-units. */
     uint64_t burst_q;
-    /** H + S: a word is live iff 1 <= TAT - now <= this. */
+    /** H + S, horizon and skew, in q-units: a word is live iff 1 <= TAT - now <= this. */
     uint64_t window_q;
-    /** Units: the largest cost that is decided inline; 0 = every check is a call. */
+    /** The largest cost that is decided inline, in units; 0 = every check is a call. */
     uint64_t most;
-    /** What is asked for the rest. */
+    /** The library decides the other checks by this limit. */
     const tatcell_limit_t *limit;
     /** A tick is 2^shift q-units. */
     uint32_t shift;
@@ -109,14 +109,14 @@ static inline int32_t tatcell_inline_limit_init(tatcell_inline_limit_t *to, cons
     return 0;
 }
 
-/* What a word becomes by this cost, and the lead that it then has. */
+/* The word after a charge, and its lead. */
 struct tatcell_inline_step {
     uint64_t lead, tat;
 };
 
-/* A TAT at most H + S ahead of the clock is moved on, one of now to where a full cell gets; else the cell is full and
- * starts from now. Branches, not selections: the next check waits for this word, and a predicted branch lets it wait
- * for one addition. */
+/* A TAT at most H + S ahead of the clock moves on by the charge. (A TAT of now gives the result of a full cell.) Else
+ * the cell is full and starts from now. Branches, not selections: the next check needs this word, and with a predicted
+ * branch it waits for one addition only. */
 TATCELL_INLINE struct tatcell_inline_step tatcell_inline_charge(const tatcell_inline_limit_t *limit, uint64_t word,
                                                                 uint64_t clock, uint64_t cost) {
     uint64_t charge = cost * limit->emission_q, ahead = word - clock;
@@ -126,39 +126,39 @@ TATCELL_INLINE struct tatcell_inline_step tatcell_inline_charge(const tatcell_in
         step.tat = word + charge;
     }
     if (TATCELL_INLINE_LIKELY(step.tat != 0)) return step;
-    step.tat = 1; /* 0 is a cell that was never charged */
+    step.tat = 1; /* 0 means a cell that was never charged */
     return step;
 }
 
-/* It does not conform now: that is q q-units away. */
+/* Refuses: the same cost conforms in q q-units. */
 TATCELL_INLINE int32_t tatcell_inline_wait(const tatcell_inline_limit_t *limit, uint64_t q, uint64_t *retry_after) {
     uint64_t one = 1;
     if (retry_after) *retry_after = (q + (one << (limit->shift & 63)) - 1) >> (limit->shift & 63);
     return TATCELL_NON_CONFORMING;
 }
 
-/* It passes. */
+/* Passes. */
 TATCELL_INLINE int32_t tatcell_inline_pass(uint64_t *retry_after) {
     if (retry_after) *retry_after = 0;
     return TATCELL_PASS;
 }
 
 /**
- * Decides one request and charges it if it conforms: as tatcell_cell_check.
+ * Decides one request and charges it if it conforms. It equals tatcell_cell_check.
  *
  * @param cell        not NULL.
  * @param limit       made by tatcell_inline_limit_init; not NULL.
  * @param now         the caller's clock, ticks.
- * @param cost        units; 0 looks and never writes.
- * @param retry_after as tatcell_cell_check; NULL = not wanted.
+ * @param cost        units; 0 only peeks and never writes.
+ * @param retry_after ticks until the same cost conforms, as for tatcell_cell_check; NULL = not wanted.
  * @retval as tatcell_cell_check.
- * Thread: any number on one cell, beside all other calls on it. Cost: one compare-and-swap when it charges, else one
- * load; a call where it is not decided here. Since 0.4.
+ * Thread: any number on one cell, also in other calls. Cost: one compare-and-swap if it charges, else one load; a call
+ * if not decided inline. Since 0.4.
  */
 TATCELL_INLINE int32_t tatcell_inline_cell_check(tatcell_cell_t *cell, const tatcell_inline_limit_t *limit,
                                                  uint64_t now, uint64_t cost, uint64_t *retry_after) {
 #if defined(TATCELL_INLINE_ATOMICS)
-    if (cost - 1 < limit->most) { /* 1..=burst, so that nothing here overflows */
+    if (cost - 1 < limit->most) { /* 1..=burst, so nothing here overflows */
         /* ORDERING: relaxed, as in the library; the word is the whole state and orders nothing else. */
         uint64_t clock = now << (limit->shift & 63), word = __atomic_load_n(&cell->word, __ATOMIC_RELAXED);
         struct tatcell_inline_step step = tatcell_inline_charge(limit, word, clock, cost);
@@ -171,19 +171,19 @@ TATCELL_INLINE int32_t tatcell_inline_cell_check(tatcell_cell_t *cell, const tat
 }
 
 /**
- * Decides one request of a cell that only this thread uses: as tatcell_cell_check_exclusive.
+ * Decides one request and charges it if it conforms, for a cell with one owner. It equals tatcell_cell_check_exclusive.
  *
- * @param cell        not NULL; nobody else touches it during the call.
+ * @param cell        not NULL; no other thread uses it during the call.
  * @param limit       made by tatcell_inline_limit_init; not NULL.
  * @param now         the caller's clock, ticks.
- * @param cost        units; 0 looks and never writes.
- * @param retry_after as tatcell_cell_check; NULL = not wanted.
+ * @param cost        units; 0 only peeks and never writes.
+ * @param retry_after ticks until the same cost conforms, as for tatcell_cell_check; NULL = not wanted.
  * @retval as tatcell_cell_check_exclusive.
- * Thread: one at a time. Cost: one load, one store when it charges; a call where it is not decided here. Since 0.4.
+ * Thread: one at a time on one cell. Cost: one load, one store if it charges; a call if not decided inline. Since 0.4.
  */
 TATCELL_INLINE int32_t tatcell_inline_cell_check_exclusive(tatcell_cell_t *cell, const tatcell_inline_limit_t *limit,
                                                            uint64_t now, uint64_t cost, uint64_t *retry_after) {
-    if (cost - 1 < limit->most) { /* 1..=burst, so that nothing here overflows */
+    if (cost - 1 < limit->most) { /* 1..=burst, so nothing here overflows */
         uint64_t clock = now << (limit->shift & 63);
         struct tatcell_inline_step step = tatcell_inline_charge(limit, cell->word, clock, cost);
         if (step.lead > limit->burst_q) return tatcell_inline_wait(limit, step.lead - limit->burst_q, retry_after);

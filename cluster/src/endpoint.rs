@@ -61,7 +61,7 @@ impl Endpoint {
             let info = url.into_connection_info();
             info.map_err(|e| OpenError::Url(e.detail().map_or_else(|| e.to_string(), str::to_owned)))
         };
-        let (scheme, rest) = url.split_once("://").ok_or_else(|| wrong("it has no scheme"))?;
+        let (scheme, rest) = url.split_once("://").ok_or_else(|| wrong("it does not begin with a scheme"))?;
         let (scheme, kind) = match scheme.split_once('+') {
             Some((scheme, kind @ ("sentinel" | "cluster"))) => (scheme, kind),
             _ => {

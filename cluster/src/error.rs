@@ -68,59 +68,58 @@ impl fmt::Display for OpenError {
         match self {
             OpenError::Url(why) => write!(
                 f,
-                "not the URL of a store: {why}; redis://[user:password@]host:port/, redis+unix:///path, \
-                 redis+sentinel://host:port,host:port/name or redis+cluster://host:port,host:port, and rediss with TLS"
+                "the URL of the store is not valid: {why}; use redis://[user:password@]host:port/, redis+unix:///path, \
+                 redis+sentinel://host:port,host:port/name or redis+cluster://host:port,host:port; rediss for TLS"
             ),
-            OpenError::Limits => f.write_str("give at least one limit, and each a name of its own"),
+            OpenError::Limits => f.write_str("no limit was given, or two have one name: give each its own"),
             OpenError::Limit { name, error } => write!(f, "limit {name:?}: {error}"),
             OpenError::Options => f.write_str(
-                "the prefix must have 1 to 64 bytes, times must be above 0 and at most an hour, keys at least 1",
+                "an option is out of range: the prefix takes 1 to 64 bytes, a time 1 ms to 1 h, keys 1 or more",
             ),
-            OpenError::Host(error) => write!(f, "the system gives no clock or no random bytes: {error:?}"),
-            OpenError::Reserve(error) => write!(f, "no table for the reserve: {error:?}; ask for fewer keys"),
+            OpenError::Host(error) => write!(f, "the system has no clock, random bytes or thread: {error}"),
+            OpenError::Reserve(error) => write!(f, "no table for the reserve: {error}; ask for fewer keys"),
             OpenError::Unreachable(why) => {
                 write!(f, "the store does not answer: {why}; is it running, and is the address right?")
             }
             OpenError::Refused(why) => write!(
                 f,
                 "the store refuses this user: {why}; check user and password, and allow +eval +evalsha +get +set +del \
-                 +time +info +ping on the keys of the prefix, of a Redis Cluster +cluster|slots and +asking \
-                 too"
+                 +time +info +ping on the keys of the prefix, and +cluster|slots +asking in a Redis Cluster"
             ),
             OpenError::Certificate(why) => write!(
                 f,
                 "a certificate is refused: {why}; give the authority that signed the store's (or name its file in \
-                 SSL_CERT_FILE), and a certificate of this node's where the store asks for one; the store's must \
-                 carry the name or address that is connected to"
+                 SSL_CERT_FILE), and this node's certificate if the store asks for one; the store's must contain \
+                 the name or address that the node connects to"
             ),
-            OpenError::TooOld(version) => write!(f, "the store is version {version}; Redis 6.2 or Valkey is needed"),
+            OpenError::TooOld(version) => write!(f, "the store has version {version}; Redis 6.2 or Valkey is needed"),
             OpenError::ClusterMode => f.write_str(
-                "the store is a node of a Redis Cluster; name it as one: redis+cluster://host:port,host:port",
+                "the server belongs to a Redis Cluster; use the URL redis+cluster://host:port,host:port",
             ),
             OpenError::NotACluster(why) => write!(
                 f,
-                "the store is no Redis Cluster that serves: {why}; name a single server as redis://host:port/, or \
+                "the server is no Redis Cluster that works: {why}; use redis://host:port/ for a single server, or \
                  create the cluster first"
             ),
             OpenError::NotSentinels(why) => write!(
                 f,
-                "what answers is no sentinel: {why}; name the sentinels (their port is mostly 26379), or the server \
+                "the server is no sentinel: {why}; name the sentinels (their usual port is 26379), or the server \
                  itself as redis://host:port/"
             ),
             OpenError::UnknownPrimary(name) => write!(
                 f,
-                "the sentinels know no primary {name:?}; the name is that of `sentinel monitor` in their configuration"
+                "the sentinels know no primary {name:?}; use the name in `sentinel monitor` of their configuration"
             ),
             OpenError::Sentinel => f.write_str(
-                "the store is a sentinel; name it as one, and the primary: redis+sentinel://host:port,host:port/name",
+                "the server is a sentinel; use the URL redis+sentinel://host:port,host:port/name of its primary",
             ),
-            OpenError::Replica => f.write_str("the store is a replica; name its primary"),
+            OpenError::Replica => f.write_str("the server is a replica; use the URL of its primary"),
             OpenError::OtherParameters { name, ours, theirs } => write!(
                 f,
-                "limit {name:?} is in use under this prefix with other parameters ({theirs}; here {ours}); take \
-                 another prefix or name, or stop the other nodes for a minute"
+                "other nodes use limit {name:?} under this prefix with other parameters ({theirs}; here {ours}); \
+                 take theirs, another prefix or another name, or stop the other nodes for a minute"
             ),
-            OpenError::Store(why) => write!(f, "the store answers what it should not: {why}"),
+            OpenError::Store(why) => write!(f, "the store gave an unexpected answer: {why}"),
         }
     }
 }

@@ -93,7 +93,7 @@ fn look(
     let mine = limited.versions.load().mark(sent);
     let mark = ask(node, limited, store, &mine, change)?;
     let new = limited.adopt(&mark, sent, node.clock.now(), node.delay);
-    Ok((mark, new.map_err(|fault| Miss::new(fault, "it is none of this limit"))?))
+    Ok((mark, new.map_err(|fault| Miss::new(fault, "the store holds something else"))?))
 }
 
 fn ask(

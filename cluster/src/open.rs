@@ -5,7 +5,7 @@ use std::sync::mpsc::{sync_channel, Receiver};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tatcell::host::random_seed;
+use tatcell::host::{random_seed, HostError};
 
 use crate::answers::{Answers, Wake};
 use crate::clock::NodeClock;
@@ -184,7 +184,8 @@ impl Builder {
         let store_thread = StoreThread::new(node.clone(), store, slot, Log::new(self.sink));
         let thread = std::thread::Builder::new().name("tatcell-cluster".into());
         let thread = thread.spawn(move || store_thread.run(&jobs));
-        let thread = thread.map_err(|e| OpenError::Store(format!("no thread: {e}")))?;
+        let thread =
+            thread.map_err(|e| OpenError::Host(HostError::System(e.raw_os_error().unwrap_or_default())))?;
         Ok(Cluster::new(node, thread))
     }
 

@@ -81,14 +81,14 @@ impl std::fmt::Display for LimitError {
         f.write_str(match self {
             LimitError::Name => "the name must be 1 to 64 letters, digits, '-', '_' or '.'",
             LimitError::ZeroUnits => "a limit of 0 units passes nothing; give at least 1",
-            LimitError::ZeroPeriod => "the period is 0",
+            LimitError::ZeroPeriod => "a period of 0 has no rate; give at least 1 ns",
             LimitError::ZeroBurst => "a burst of 0 passes nothing; give at least 1",
-            LimitError::RateTooHigh => "more than 1e9 units a second; count in larger units",
+            LimitError::RateTooHigh => "the rate is above 1e9 units a second; count in larger units",
             LimitError::DebtTooLong => {
                 "the burst takes more than 71 years to drain; raise the rate or lower the burst"
             }
             LimitError::Nodes => "the number of nodes must be 1 to 4096",
-            LimitError::ReserveTooLarge => "a reserve must be less than 1000 per mille of the limit",
+            LimitError::ReserveTooLarge => "a reserve must be below 1000 per mille: the store needs a part",
         })
     }
 }

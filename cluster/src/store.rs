@@ -184,7 +184,7 @@ impl Store {
         let mut each: Vec<Result<T, Miss>> = Vec::new();
         let mut open = Vec::new();
         for (call, key) in keys.iter().enumerate() {
-            each.push(Err(Miss::new(Fault::Elsewhere, "the key moves on and on")));
+            each.push(Err(Miss::new(Fault::Elsewhere, "each server sends this key to another one")));
             match self.map.server_of(key.as_ref()) {
                 Some(server) => open.push(Sending { call, server, by: By::Digest, asking: false }),
                 None => {

@@ -70,12 +70,15 @@ impl std::fmt::Display for ChangeError {
             ChangeError::Unknown => f.write_str("no limit of this node has this name"),
             ChangeError::Limit(error) => error.fmt(f),
             ChangeError::Other { in_force_after } => {
-                write!(f, "another change of this limit is in force in {in_force_after:?}; try again then")
+                write!(
+                    f,
+                    "another change of the limit comes into force in {in_force_after:?}; try again then"
+                )
             }
             ChangeError::Away => f.write_str("the store is away; try again when it is back"),
-            ChangeError::Store(fault) => write!(f, "the store answers {fault:?}"),
+            ChangeError::Store(fault) => write!(f, "the store did not make the change: {fault:?}"),
             ChangeError::Unanswered => {
-                f.write_str("no answer in time; the change may have been made: look at what the limit is")
+                f.write_str("no answer came in time; the change may have been made: read the limit to see")
             }
         }
     }

@@ -29,9 +29,11 @@ fn error(builder: Builder) -> OpenError {
         OpenError::Unreachable(_) => "is it running, and is the address right?",
         OpenError::Refused(_) => "check user and password, and allow +eval",
         OpenError::TooOld(_) => "Redis 6.2 or Valkey is needed",
-        OpenError::OtherParameters { .. } => "take another prefix or name, or stop the other nodes",
-        OpenError::Replica => "name its primary",
-        OpenError::ClusterMode => "name it as one: redis+cluster://",
+        OpenError::OtherParameters { .. } => {
+            "take theirs, another prefix or another name, or stop the other nodes"
+        }
+        OpenError::Replica => "use the URL of its primary",
+        OpenError::ClusterMode => "use the URL redis+cluster://",
         _ => "",
     };
     assert!(error.to_string().contains(advice), "{error}");

@@ -24,7 +24,7 @@ local function find(name)
             return prefix .. name
         end
     end
-    error("tatcell: there is no " .. name .. " below " .. table.concat(prefixes, " or ") ..
+    error("tatcell: " .. name .. " is not in " .. table.concat(prefixes, " or ") ..
           ": install the library, or set TATCELL_PREFIX")
 end
 
@@ -92,7 +92,7 @@ local function number(options, name, default, least)
         n = default
     end
     if type(n) ~= "number" or n < least or n ~= math.floor(n) then
-        error("tatcell: " .. name .. " must be a whole number of at least " .. least .. ", and is " .. tostring(n), 3)
+        error("tatcell: " .. name .. " must be a whole number of at least " .. least .. ", not " .. tostring(n), 3)
     end
     return n
 end
@@ -139,7 +139,7 @@ local OPTIONS = { rate = true, burst = true, slip = true, undecided = true, slot
 function M.limit(options)
     for name in pairs(options) do
         if not OPTIONS[name] then
-            error("tatcell: there is no option " .. tostring(name) .. ", but rate, burst, slip, undecided and slots", 2)
+            error("tatcell: unknown option " .. tostring(name) .. ": use rate, burst, slip, undecided, slots", 2)
         end
     end
     local spec, fastest, slowest =
@@ -150,7 +150,7 @@ function M.limit(options)
 
     local undecided = options.undecided or "pass"
     if undecided ~= "pass" and undecided ~= "refuse" then
-        error("tatcell: undecided must be \"pass\" or \"refuse\", and is " .. tostring(undecided), 2)
+        error("tatcell: undecided must be \"pass\" or \"refuse\", not " .. tostring(undecided), 2)
     end
 
     local seed = ffi.new("uint8_t[16]")
@@ -169,7 +169,7 @@ function M.limit(options)
     local limits, ladder = ffi.new("tatcell_table_t"), ffi.new("tatcell_ladder_t")
     local rc = lib.tatcell_table_init(limits, memory.memory, bytes, table_options)
     if rc == lib.TATCELL_ERR_SPAN then
-        error("tatcell: rate = " .. tostring(options.rate) .. " is too fast beside a burst so long: take less of both", 2)
+        error("tatcell: rate = " .. tostring(options.rate) .. " and its burst do not fit one word: use smaller ones", 2)
     end
     must(rc, "table")
     must(lib.tatcell_ladder_init(ladder, limits, spec, nil), "ladder")

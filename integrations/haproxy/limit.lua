@@ -1,14 +1,14 @@
 -- A converter for HAProxy: http-request set-var(txn.wait) src,ipmask(32,64),lua.tatcell
--- It gives 0 where a request passes, else the seconds to wait, and -1 where there was no verdict and it passes.
--- A converter, and no action: for an action HAProxy makes an object of the whole transaction.
+-- It returns 0 if a request passes, -1 if it passes without a verdict, and else the seconds to wait.
+-- A converter is cheaper than an action: for an action HAProxy makes an object of the whole transaction.
 -- SPDX-License-Identifier: MIT OR Apache-2.0
 local tatcell = require "tatcell"
 
 local limits = tatcell.new { name = "clients", rate = 10, burst = 20, slots = 65536 }
 local refuse_undecided = false
 
--- Without a verdict: other threads won every attempt, or the source is no address. Told once a second and thread: a
--- limiter without verdicts is something to look at.
+-- No verdict: other threads won every attempt, or the source is not an address. Each thread logs it once a second,
+-- because somebody should look at a limiter without verdicts.
 local undecided, told = 0, 0
 local function without_verdict(why)
     local now = core.now().sec
@@ -29,10 +29,10 @@ core.register_converters("tatcell", function (key)
     if ok == nil then
         return without_verdict(retry_after)
     end
-    return math.ceil(retry_after or 86400) -- nil: never, as a cost above the burst
+    return math.ceil(retry_after or 86400) -- nil: never, the cost is above the burst
 end)
 
--- http-request lua.tatcell_no_source unless { src -m found }: HAProxy calls no converter for what is not there.
+-- http-request lua.tatcell_no_source unless { src -m found }: without a source HAProxy calls no converter.
 core.register_action("tatcell_no_source", { "http-req" }, function (txn)
-    txn:set_var("txn.wait", without_verdict("the source is no address"))
+    txn:set_var("txn.wait", without_verdict("the source is not an address"))
 end)

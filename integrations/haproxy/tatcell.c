@@ -56,14 +56,14 @@ field(lua_State *L, const char *name, lua_Integer missing)
 static const char *
 make(struct limits *l)
 {
-    static const char none[] = "no memory for slots, or no secret bytes";
+    static const char none[] = "no memory for the slots (use fewer), or no secret bytes";
     uint8_t seed[16];
     int32_t rc;
     tatcell_limit_spec_t spec = TATCELL_LIMIT_SPEC_INIT;
     tatcell_host_memory_t memory = TATCELL_HOST_MEMORY_INIT;
     tatcell_table_options_t options = TATCELL_TABLE_OPTIONS_INIT;
 
-    if ((uint64_t)l->per > UINT64_MAX / HZ) return "per is too long";
+    if ((uint64_t)l->per > UINT64_MAX / HZ) return "per is above 584 years";
     spec.units = (uint64_t)l->rate;
     spec.period = (uint64_t)l->per * HZ;
     spec.burst = (uint64_t)l->burst;
@@ -79,7 +79,7 @@ make(struct limits *l)
     if (rc == 0) rc = tatcell_limit_init_table(&l->limit, &l->table, &spec);
     if (rc == 0) return NULL;
     (void)tatcell_host_memory_unmap(&memory);
-    if (rc == TATCELL_ERR_SPAN) return "rate is too fast beside a burst so long: take less of both";
+    if (rc == TATCELL_ERR_SPAN) return "rate and burst do not fit one word: use smaller ones";
     return tatcell_strerror(rc);
 }
 
@@ -98,9 +98,9 @@ find_or_make(const struct limits *asked, const char **why)
     if (found != NULL) {
         if (found->rate != asked->rate || found->per != asked->per || found->burst != asked->burst ||
             found->slots != asked->slots || found->policy != asked->policy)
-            *why = "this name has another rate, per, burst, slots or policy elsewhere";
+            *why = "another call gave this name another rate, per, burst, slots or policy: give the same";
     } else if (made == MOST) {
-        *why = "more than 32 names";
+        *why = "there are more than 32 names: use one of them";
     } else {
         found = &all[made];
         *found = *asked;
@@ -132,7 +132,7 @@ all_known(lua_State *L)
     while (lua_next(L, 1) != 0) {
         lua_pop(L, 1);
         if (lua_type(L, -1) != LUA_TSTRING || place(options, lua_tostring(L, -1)) < 0)
-            luaL_error(L, "tatcell: there is no option %s, but name, rate, per, burst, slots and policy",
+            luaL_error(L, "tatcell: unknown option %s: use name, rate, per, burst, slots, policy",
                        luaL_tolstring(L, -1, NULL));
     }
 }
@@ -184,7 +184,7 @@ check(lua_State *L)
     const char *key = luaL_checklstring(L, 2, &length);
     lua_Integer cost = luaL_optinteger(L, 3, 1);
 
-    luaL_argcheck(L, cost >= 0, 3, "a cost is not below 0");
+    luaL_argcheck(L, cost >= 0, 3, "a cost must be at least 0");
     (void)tatcell_host_clock(TATCELL_HOST_CLOCK_MONOTONIC, &now, NULL);
     rc = tatcell_table_check(&l->table, &l->limit, now, key, length, (uint64_t)cost, &retry_after);
 

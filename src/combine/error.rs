@@ -23,12 +23,12 @@ pub enum ChainError {
 impl core::fmt::Display for ChainError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(match self {
-            ChainError::Empty => "chain has no link",
-            ChainError::TooManyLinks => "chain has more than 8 links",
-            ChainError::ForeignLimit => "limit was made for another table",
-            ChainError::TwoLimits => "one cell or key stands under two limits",
-            ChainError::BadCost => "costs of one cell or key exceed 64 bits",
-            ChainError::BadAlgorithm => "a limit's algorithm does not have reservations",
+            ChainError::Empty => "the chain has no link: give at least one",
+            ChainError::TooManyLinks => "the chain has more than 8 links",
+            ChainError::ForeignLimit => "the limit was made for another table: make it for this one",
+            ChainError::TwoLimits => "one cell or key has two limits: give each limit its own cell or key",
+            ChainError::BadCost => "the costs of one cell or key exceed 64 bits together",
+            ChainError::BadAlgorithm => "a limit's algorithm cannot reserve: use GCRA",
         })
     }
 }

@@ -71,17 +71,17 @@ impl core::fmt::Display for HostError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
             HostError::System(errno) => write!(f, "a system call failed with errno {errno}"),
-            HostError::Unsupported => f.write_str("not available on this system"),
+            HostError::Unsupported => f.write_str("this system or processor does not support it"),
             HostError::BadName => {
-                f.write_str("name is neither \"/name\" nor an absolute path to a file, or too long")
+                f.write_str("the name is neither \"/name\" nor an absolute path to a file, or too long")
             }
-            HostError::BadSize => f.write_str("size is zero or too large"),
-            HostError::BadInterval => f.write_str("interval is outside 1 ms to 1 s"),
-            HostError::Exists => f.write_str("the name exists already"),
-            HostError::Absent => f.write_str("the name does not exist"),
-            HostError::NoFolder => f.write_str("the folder of the path does not exist"),
-            HostError::NotReady => f.write_str("the creator has not sized the memory yet"),
-            HostError::WrongSize => f.write_str("the memory has another size"),
+            HostError::BadSize => f.write_str("the size is 0, or above half of the address space"),
+            HostError::BadInterval => f.write_str("the interval must be 1 ms to 1 s"),
+            HostError::Exists => f.write_str("the name exists already: attach to it, or unlink it"),
+            HostError::Absent => f.write_str("the name does not exist: create it"),
+            HostError::NoFolder => f.write_str("the folder of the path does not exist: make it first"),
+            HostError::NotReady => f.write_str("the creator has not sized the memory yet: ask again"),
+            HostError::WrongSize => f.write_str("the memory has another size than expected"),
         }
     }
 }

@@ -23,9 +23,9 @@ pub enum HttpError {
 impl fmt::Display for HttpError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            HttpError::BadName => "a name or unit has a character that no structured-field string has",
-            HttpError::ZeroFrequency => "the clock has 0 ticks a second",
-            HttpError::TooManyPolicies => "more than 8 policies",
+            HttpError::BadName => "a name or unit has a character outside of 0x20 to 0x7e",
+            HttpError::ZeroFrequency => "the clock has 0 ticks a second: give its frequency",
+            HttpError::TooManyPolicies => "there are more than 8 policies",
         })
     }
 }

@@ -40,10 +40,10 @@ pub enum LadderError {
 impl core::fmt::Display for LadderError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(match self {
-            LadderError::BadCount => "a family has no rung, or more than 8",
-            LadderError::BadLength => "a prefix is longer than an address",
-            LadderError::BadMultiplier => "a multiplier is zero",
-            LadderError::BadOrder => "prefix lengths must fall and multipliers must not",
+            LadderError::BadCount => "each family needs 1 to 8 rungs",
+            LadderError::BadLength => "a prefix is longer than an address (32 bits, or 128)",
+            LadderError::BadMultiplier => "a multiplier is 0: give at least 1",
+            LadderError::BadOrder => "prefix lengths must fall from rung to rung, multipliers must not",
         })
     }
 }

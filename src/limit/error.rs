@@ -37,25 +37,37 @@ pub enum LimitError {
     BadDuty,
 }
 
+impl LimitError {
+    /// What is wrong and what to change, also for a panic at compile time.
+    #[doc(hidden)]
+    pub const fn text(self) -> &'static str {
+        match self {
+            LimitError::ZeroRate => "the rate is 0: give at least 1 unit a period",
+            LimitError::ZeroPeriod => "the period is 0: give at least 1 tick",
+            LimitError::ZeroBurst => "the burst is 0: give at least 1 unit",
+            LimitError::NotRepresentable => {
+                "the rate is too fast or the burst too large: use larger units or another resolution"
+            }
+            LimitError::HorizonTooLong => {
+                "burst and allowances are too long for the word: lower them, or use slower ticks"
+            }
+            LimitError::BadResolution => "the resolution must be -63 to 63",
+            LimitError::BadSoft => "the soft threshold is above the burst: lower it",
+            LimitError::BadHeal => "heal needs a 64-bit cell with a span of more than a year: leave it out",
+            LimitError::NotSmall => "SmallLimit and SmallLimit32 have no option but max_delay: use a Limit",
+            LimitError::BadAlgorithm => "the algorithm does not have this option, or this word the algorithm",
+            LimitError::BadPhase => "the phase must be below the window",
+            LimitError::TooManyUnits => {
+                "the limit counts more units than the word has bits for: use larger units, or fewer tag bits"
+            }
+            LimitError::BadDuty => "a duty cycle needs longest below on, and on at most the window",
+        }
+    }
+}
+
 impl core::fmt::Display for LimitError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(match self {
-            LimitError::ZeroRate => "rate is zero",
-            LimitError::ZeroPeriod => "period is zero",
-            LimitError::ZeroBurst => "burst is zero",
-            LimitError::NotRepresentable => "rate or burst cannot be represented at this resolution",
-            LimitError::HorizonTooLong => "burst and allowances are too long for the word",
-            LimitError::BadResolution => "resolution is outside -63..=63",
-            LimitError::BadSoft => "soft threshold is above the burst",
-            LimitError::BadHeal => "heal needs a 64-bit cell with a span of more than a year",
-            LimitError::NotSmall => "SmallLimit and SmallLimit32 have no option but max_delay",
-            LimitError::BadAlgorithm => "the algorithm does not have this option, or this word the algorithm",
-            LimitError::BadPhase => "phase is not below the window",
-            LimitError::TooManyUnits => "the limit counts more units than the word has bits for",
-            LimitError::BadDuty => {
-                "longest transmission is not below the time on, or that is above the window"
-            }
-        })
+        f.write_str(self.text())
     }
 }
 

@@ -227,7 +227,7 @@ macro_rules! limit {
         const {
             match $crate::Limit::new($units, $period, $burst) {
                 Ok(limit) => limit,
-                Err(_) => panic!("tatcell: this limit cannot be represented"),
+                Err(error) => panic!("{}", error.text()),
             }
         }
     };

@@ -85,7 +85,7 @@ macro_rules! small_limit32 {
         const {
             match $crate::SmallLimit32::per_time($units, $n, stringify!($unit), $hz, $burst) {
                 Ok(limit) => limit,
-                Err(_) => panic!("tatcell: this limit cannot be represented"),
+                Err(error) => panic!("{}", error.text()),
             }
         }
     };
@@ -93,7 +93,7 @@ macro_rules! small_limit32 {
         const {
             match $crate::SmallLimit32::new($units, $period, $burst) {
                 Ok(limit) => limit,
-                Err(_) => panic!("tatcell: this limit cannot be represented"),
+                Err(error) => panic!("{}", error.text()),
             }
         }
     };
@@ -112,7 +112,7 @@ macro_rules! small_limit {
         const {
             match $crate::SmallLimit::per_time($units, $n, stringify!($unit), $hz, $burst) {
                 Ok(limit) => limit,
-                Err(_) => panic!("tatcell: this limit cannot be represented"),
+                Err(error) => panic!("{}", error.text()),
             }
         }
     };
@@ -120,7 +120,7 @@ macro_rules! small_limit {
         const {
             match $crate::SmallLimit::new($units, $period, $burst) {
                 Ok(limit) => limit,
-                Err(_) => panic!("tatcell: this limit cannot be represented"),
+                Err(error) => panic!("{}", error.text()),
             }
         }
     };
@@ -151,7 +151,7 @@ macro_rules! log_limited {
         static LIMIT: $crate::SmallLimit32 =
             match $crate::SmallLimit32::per_time($units, $n, stringify!($unit), $hz, $burst) {
                 Ok(limit) => limit,
-                Err(_) => panic!("tatcell: this limit cannot be represented"),
+                Err(error) => panic!("{}", error.text()),
             };
         static LOG: $crate::SmallLog = $crate::SmallLog::new();
         LOG.check(&LIMIT, $now)
@@ -159,7 +159,7 @@ macro_rules! log_limited {
     ($now:expr, $units:literal per $period:expr, burst $burst:expr) => {{
         static LIMIT: $crate::SmallLimit32 = match $crate::SmallLimit32::new($units, $period, $burst) {
             Ok(limit) => limit,
-            Err(_) => panic!("tatcell: this limit cannot be represented"),
+            Err(error) => panic!("{}", error.text()),
         };
         static LOG: $crate::SmallLog = $crate::SmallLog::new();
         LOG.check(&LIMIT, $now)

@@ -116,7 +116,7 @@ mod imp {
     );
     #[cfg(all(tatcell_masked64, feature = "single-core", not(feature = "exclusive")))]
     compile_error!(
-        "tatcell: `single-core` knows Cortex-M and RISC-V firmware; use `critical-section` on this target."
+        "tatcell: `single-core` works only on Cortex-M and RISC-V firmware; use `critical-section` on this target."
     );
 
     pub struct Open;

@@ -76,35 +76,39 @@ pub enum TableError {
 impl core::fmt::Display for TableError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(match self {
-            TableError::TooSmall => "memory is smaller than a header and one set",
-            TableError::TooLarge => "table has more than 2^31 sets",
+            TableError::TooSmall => "the memory is too small for one set of slots: give more",
+            TableError::TooLarge => "the table has too many sets: give less memory, or use two tables",
             TableError::Limit(e) => return e.fmt(f),
-            TableError::SpanTooShort => "fastest and slowest limit do not fit one word: use fewer tag bits",
-            TableError::BadTagBits => "tag width is outside 12..=24",
-            TableError::BadLifetime => "claim lifetime is longer than half an emission interval",
-            TableError::MissingSeed => "a keyed hash needs a secret seed",
-            TableError::HashUnavailable => "this processor cannot compute the table's hash",
-            TableError::BadHashKind => "the call does not match the hash kind of the table",
-            TableError::ForeignLimit => "limit was made for another table",
-            TableError::LimitTooFast => "limit is faster or longer than the table's options provide for",
-            TableError::TooManyKeys => "more than 64 keys",
-            TableError::BadCosts => "costs or colours and keys differ in number",
-            TableError::NotReady => "memory holds no initialised table",
-            TableError::BadVersion => "image has another layout version",
-            TableError::BadGeometry => "image geometry is not valid",
-            TableError::WrongSeed => "image was made with another seed",
-            TableError::BadMode => "image has another mode, policy or clock than was asked for",
-            TableError::BufferTooSmall => "buffer is too small for the image",
-            TableError::NotSmall => "SmallTable has no FullPolicy::Sampled",
-            TableError::TagTooWide => "new table has more tag bits than the old one",
-            TableError::Overlap => "memory of the new table overlaps the old table",
-            TableError::BadAlgorithm => "limit or operation is of another algorithm than the table",
-            TableError::BadPolicy => "a count cannot be inherited: use Deny",
-            TableError::PeakBelowCommitted => "peak rate is below the committed rate",
-            TableError::BadUntil => "override does not end after now, or too far ahead",
-            TableError::FullSet => "the set of the key is full: the override is not stored",
-            TableError::OverrideClash => "the override of another key lies in this place",
-            TableError::Contended => "contended: nothing changed, ask again",
+            TableError::SpanTooShort => {
+                "fastest and slowest limit do not fit one word: use fewer tag bits, or two tables"
+            }
+            TableError::BadTagBits => "the tag width must be 12 to 24 bits",
+            TableError::BadLifetime => "the claim lifetime exceeds half an emission interval: lower it",
+            TableError::MissingSeed => "a keyed hash needs a secret seed of 16 bytes",
+            TableError::HashUnavailable => "this processor cannot compute the table's hash: use SipHash",
+            TableError::BadHashKind => "pass a key to a table that hashes, and a hash to one that does not",
+            TableError::ForeignLimit => "the limit was made for another table: make it for this one",
+            TableError::LimitTooFast => {
+                "the limit is faster or longer than the table's options: change fastest or slowest"
+            }
+            TableError::TooManyKeys => "there are more than 64 keys: split them",
+            TableError::BadCosts => "there must be as many costs or colours as keys",
+            TableError::NotReady => "the memory holds no initialised table yet: ask again",
+            TableError::BadVersion => "the image has a layout version or feature that is not known here",
+            TableError::BadGeometry => "the image's geometry is not valid",
+            TableError::WrongSeed => "the image was made with another seed: give that one",
+            TableError::BadMode => "the image has another mode, policy or clock, or the memory is not zero",
+            TableError::BufferTooSmall => "the buffer is too small for the image",
+            TableError::NotSmall => "a SmallTable has no FullPolicy::Sampled: use another policy",
+            TableError::TagTooWide => "the new table has more tag bits than the old one: use as many",
+            TableError::Overlap => "the memory of the new table overlaps the old table",
+            TableError::BadAlgorithm => "the limit or operation has another algorithm than the table",
+            TableError::BadPolicy => "a count cannot be inherited, an override cannot be dropped: use Deny",
+            TableError::PeakBelowCommitted => "the peak rate is below the committed rate: raise it",
+            TableError::BadUntil => "the override has ended, or ends too far ahead for the table's options",
+            TableError::FullSet => "the set of the key is full, the override is not stored: use more slots",
+            TableError::OverrideClash => "the override of another key occupies this place",
+            TableError::Contended => "other threads won every attempt, nothing changed: ask again",
         })
     }
 }

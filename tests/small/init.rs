@@ -15,7 +15,7 @@ const PROGRAM: &str = r#"
 #include <stdio.h>
 #include "tatcell_small.h"
 #undef TATCELL_REQUIRE_
-#define TATCELL_REQUIRE_(ok) 0
+#define TATCELL_REQUIRE_(limit, table) 0
 static uint64_t state = 0x5eed0301u;
 static uint64_t any(unsigned bits) {
     state ^= state >> 12;

@@ -134,15 +134,15 @@ words!(Down: "reserve" = Down::Reserve, "share" = Down::Share, "open" = Down::Op
 impl KeeperSettings {
     /// The part of `--help` that lists these settings.
     pub const HELP: &'static str = "\
-  --keys N            keys that are in debt at one time (100000): 16 bytes each and kind of limit;
-                      behind a store 240 bytes each and limit
-  --when-full WORD    a new key that finds no place: admit (usual), inherit, deny, sampled
+  --keys N            keys in debt at one time (100000), each 16 bytes for each kind of limit,
+                      with a store 240 bytes for each limit
+  --when-full WORD    for a new key whose set is full: admit (default), inherit, deny, sampled
   --store URL         redis://[user:password@]host:port/ shares the limits with other nodes
-  --nodes N           most nodes that share them; must be the same at each
-  --store-prefix TEXT what keys begin with in the store (tatcell)
+  --nodes N           most nodes that share them; the same for all nodes
+  --store-prefix TEXT the beginning of each key in the store (tatcell)
   --store-wait TIME   longest wait for the store's answer (20ms)
-  --when-down WORD    while the store is away: reserve (usual: exact), share, open
-  --reserve BOOL      whether nodes have reserves of their own (true); false leaves all to the store
+  --when-down WORD    while the store is away: reserve (default, exact), share, open
+  --reserve BOOL      nodes have reserves (true); with false the store grants every unit
 ";
 
     /// Takes these settings.
@@ -156,7 +156,7 @@ impl KeeperSettings {
             return Ok(KeeperSettings { keys, policy, store: None });
         };
         let nodes =
-            settings.one("nodes")?.ok_or("with a store, give nodes: the most that share the limits")?;
+            settings.one("nodes")?.ok_or("with a store, give nodes: how many share the limits at most")?;
         let prefix = settings.or("store_prefix", "tatcell".to_owned())?;
         let wait = settings.or("store_wait", Time(Duration::from_millis(20)))?.0;
         let down = settings.or("when_down", Word(Down::Reserve))?.0;
@@ -204,12 +204,14 @@ impl Keeper {
     pub fn limit(&self, rate: &Rate) -> Result<Limit, &'static str> {
         match self {
             Keeper::Local(tables) => {
-                let period = rate.period.checked_mul(1_000_000_000).ok_or("the period is too long")?;
+                let period = rate.period.checked_mul(1_000_000_000).ok_or("the period is above 584 years")?;
                 tables.limit(rate.units, period, rate.burst).map(Limit::Local)
             }
             Keeper::Shared { limits, .. } => {
                 let known = limits.get(rate).map(|id| Limit::Shared(*id, *rate));
-                known.ok_or("not one of the limits that this server shares with others")
+                known.ok_or(
+                    "not one of the limits that this server shares with others: add it to the settings",
+                )
             }
         }
     }

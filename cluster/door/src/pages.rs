@@ -52,7 +52,7 @@ async fn page(mut stream: TcpStream, metrics: &Metrics, stop: &Stop) -> std::io:
     };
     let (status, body) = match whole {
         true => answer(&request, metrics, stop.is_said()),
-        false => ("400 Bad Request", "a GET of /metrics or /healthz\n".into()),
+        false => ("400 Bad Request", "send GET /metrics or GET /healthz\n".into()),
     };
     let body = if request.starts_with(b"HEAD ") { String::new() } else { body };
     let length = body.len();

@@ -42,7 +42,7 @@ impl Settings {
         let mut arguments = arguments.into_iter();
         while let Some(flag) = arguments.next() {
             let Some(name) = flag.strip_prefix("--").filter(|name| !name.is_empty()) else {
-                return Err(format!("{flag}: settings are flags, as in --listen 127.0.0.1:6380"));
+                return Err(format!("{flag} is not a flag: write settings as --listen 127.0.0.1:6380"));
             };
             let (name, text) = match name.split_once('=') {
                 Some((name, text)) => (name, text.to_owned()),
@@ -77,7 +77,7 @@ impl Settings {
                     DeValue::Boolean(yes) => yes.to_string(),
                     _ => {
                         return Err(format!(
-                            "{at}: {} is a text, a whole number, or true or false",
+                            "{at}: {} must be a text, a whole number, true or false",
                             name.get_ref()
                         ))
                     }
@@ -100,7 +100,7 @@ impl Settings {
         let mut all = self.list(name)?;
         match all.len() {
             0 | 1 => Ok(all.pop()),
-            _ => Err(format!("{name} is given {} times", all.len())),
+            _ => Err(format!("{name} is given {} times: give it once", all.len())),
         }
     }
 
@@ -154,7 +154,7 @@ impl FromStr for Time {
             _ => return Err("a time is a whole number and ms, s, m or h: 250ms"),
         };
         let number: u64 = text[..digits].parse().map_err(|_| "a time begins with a whole number: 250ms")?;
-        number.checked_mul(ms).map(|ms| Time(Duration::from_millis(ms))).ok_or("too long")
+        number.checked_mul(ms).map(|ms| Time(Duration::from_millis(ms))).ok_or("the time is too long")
     }
 }
 
@@ -184,12 +184,12 @@ mod tests {
     fn what_is_wrong_is_said_with_its_place() {
         let error = |text: &str| Settings::file("f.toml", text).expect_err("an error");
         assert!(error("a = 1\nb = \n").starts_with("f.toml:2: "), "{}", error("a = 1\nb = \n"));
-        assert!(error("\n\n[table]\nb = 2\n").starts_with("f.toml:3: table is a text"));
+        assert!(error("\n\n[table]\nb = 2\n").starts_with("f.toml:3: table must be a text"));
         let mut settings = Settings::file("f.toml", "\nkeys = \"many\"\n").expect("a file");
         let error = settings.one::<u32>("keys").expect_err("an error");
         assert_eq!(error, "f.toml:2: keys: \"many\": invalid digit found in string");
         let mut settings = flags(&["--keys", "1", "--keys", "2"]).expect("flags");
-        assert_eq!(settings.one::<u32>("keys"), Err("keys is given 2 times".into()));
+        assert_eq!(settings.one::<u32>("keys"), Err("keys is given 2 times: give it once".into()));
         assert!(flags(&["--listen"]).is_err_and(|e| e.contains("needs a value")));
         assert!(flags(&["listen"]).is_err());
         let unknown = flags(&["--lisen", "x"]).expect("flags").finish();

@@ -55,7 +55,7 @@ impl Tables {
     pub fn new(keys: usize, policy: FullPolicy) -> Result<Tables, String> {
         let lines = keys.checked_mul(2).filter(|slots| *slots > 0 && *slots <= 1 << 34).map(lines_for);
         let lines = lines.ok_or("keys must be 1 to 8589934592")?;
-        let seed = random_seed().map_err(|e| format!("no random bytes: {e}"))?;
+        let seed = random_seed().map_err(|e| format!("the system has no random bytes: {e}"))?;
         Ok(Tables { tables: [const { OnceLock::new() }; RESOLUTIONS.len()], lines, policy, seed })
     }
 
@@ -79,11 +79,11 @@ impl Tables {
                 continue;
             }
             let table =
-                place.get_or_init(|| self.table(resolution)).as_ref().ok_or("no memory for its table")?;
-            let limit = table.limit(&spec).map_err(|_| "no table for it")?;
+                place.get_or_init(|| self.table(resolution)).as_ref().ok_or("no memory: give fewer keys")?;
+            let limit = table.limit(&spec).map_err(|_| "no table holds it")?;
             return Ok(TablesLimit { table: *table, limit });
         }
-        Err("a unit may take 16 ns at least, and the burst 36 years at most, but not a billion units in one burst")
+        Err("a unit must take 16 ns or more, a burst must drain within 36 years and have less than a billion units")
     }
 
     fn options(&self, resolution: i8) -> TableOptions {

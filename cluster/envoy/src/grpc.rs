@@ -51,7 +51,7 @@ where
 
     fn call(&mut self, request: http::Request<B>) -> Self::Future {
         if request.uri().path() != METHOD {
-            let status = Status::unimplemented("the service has ShouldRateLimit alone");
+            let status = Status::unimplemented("this service has only the method ShouldRateLimit");
             return Box::pin(async move { Ok(status.into_http()) });
         }
         let service = self.clone();

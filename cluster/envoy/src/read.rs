@@ -43,7 +43,7 @@ pub fn sources(paths: &[String]) -> Result<Vec<Source>, String> {
         }
     }
     if sources.is_empty() {
-        return Err(format!("no rules in {}", paths.join(", ")));
+        return Err(format!("no rules in {}: it has no .yaml or .yml file", paths.join(", ")));
     }
     Ok(sources)
 }
@@ -78,7 +78,10 @@ pub fn rules(sources: &[Source], make: &mut dyn Make) -> Result<Rules, String> {
         let mut reader = Reader { name: &source.name, domain: String::new(), make };
         let level = reader.root(&source.text)?;
         if rules.domains.insert(reader.domain.clone(), level).is_some() {
-            return Err(format!("{}: domain '{}' is in another file, too", source.name, reader.domain));
+            return Err(format!(
+                "{}: domain '{}' is in another file, too: write it in one",
+                source.name, reader.domain
+            ));
         }
     }
     Ok(rules)
@@ -127,7 +130,7 @@ impl Reader<'_> {
         let mut level = Level::default();
         let Some(list) = present(parent, "descriptors") else { return Ok(level) };
         let Some(list) = list.as_sequence() else {
-            return Err(self.at(list.span(), "descriptors are a list"));
+            return Err(self.at(list.span(), "descriptors must be a list"));
         };
         for node in list.iter() {
             let map = self.map(node, DESCRIPTOR)?;
@@ -142,7 +145,7 @@ impl Reader<'_> {
             let path = if path.is_empty() { own } else { format!("{path}.{own}") };
             let rule = self.rule(map, value, &path)?;
             if !level.add(key, value, rule) {
-                return Err(self.at(&begin(node), &format!("a second rule for '{path}'")));
+                return Err(self.at(&begin(node), &format!("a second rule for '{path}': remove one")));
             }
         }
         Ok(level)
@@ -183,21 +186,22 @@ impl Reader<'_> {
         let unlimited = self.yes(map, "unlimited")?;
         let pass = match (unlimited, self.text(map, "unit")?) {
             (true, Some(_)) => {
-                return Err(self.at(&span(map, "unit"), "a limit that is unlimited has no unit"))
+                return Err(self.at(&span(map, "unit"), "an unlimited limit has no unit: remove it"))
             }
             (true, None) => Pass::All,
             (false, None) => {
-                return Err(self.at(at, "a unit is missing: second, minute, hour, day, week, month, year"))
+                return Err(self.at(at, "a unit is missing: second, minute, hour, day, week, month or year"))
             }
             (false, Some(name)) => {
                 let unit = Unit::named(name).ok_or_else(|| {
-                    let known = "second, minute, hour, day, week, month, year";
-                    self.at(&span(map, "unit"), &format!("'{name}' is no unit: {known}"))
+                    let known = "second, minute, hour, day, week, month or year";
+                    self.at(&span(map, "unit"), &format!("'{name}' is not a unit: {known}"))
                 })?;
                 let requests = match self.scalar(map, "requests_per_unit")? {
                     None => return Err(self.at(at, "requests_per_unit is missing")),
                     Some(number) => number.as_u32().ok_or_else(|| {
-                        self.at(number.span(), &format!("'{}' is no number of requests", number.as_str()))
+                        let why = format!("'{}' is not a number from 0 to {}", number.as_str(), u32::MAX);
+                        self.at(number.span(), &why)
                     })?,
                 };
                 self.make.pass(requests, unit).map_err(|why| self.at(at, why))?
@@ -210,12 +214,12 @@ impl Reader<'_> {
 
     fn replaces(&mut self, map: &MarkedMappingNode, own: &str) -> Read<Vec<String>> {
         let Some(node) = present(map, "replaces") else { return Ok(Vec::new()) };
-        let list = node.as_sequence().ok_or_else(|| self.at(node.span(), "replaces is a list"))?;
+        let list = node.as_sequence().ok_or_else(|| self.at(node.span(), "replaces must be a list"))?;
         let mut names = Vec::new();
         for node in list.iter() {
             let map = self.map(node, REPLACES)?;
             match self.text(map, "name")? {
-                None => return Err(self.at(&begin(node), "the name of what is replaced is missing")),
+                None => return Err(self.at(&begin(node), "the name of the limit to replace is missing")),
                 Some(name) if name == own => {
                     return Err(self.at(&begin(node), "a limit cannot replace itself"))
                 }
@@ -232,7 +236,7 @@ impl Reader<'_> {
         };
         match map.keys().find(|key| !keys.contains(&key.as_str())) {
             Some(key) => {
-                let what = format!("unknown key '{}'; here may be: {}", key.as_str(), keys.join(", "));
+                let what = format!("unknown key '{}'; known here: {}", key.as_str(), keys.join(", "));
                 Err(self.at(key.span(), &what))
             }
             None => Ok(map),
@@ -244,7 +248,7 @@ impl Reader<'_> {
             None => Ok(None),
             Some(node) => match node.as_scalar() {
                 Some(scalar) => Ok(Some(scalar)),
-                None => Err(self.at(node.span(), &format!("{key} is one word or number"))),
+                None => Err(self.at(node.span(), &format!("{key} must be one word or number"))),
             },
         }
     }
@@ -256,7 +260,7 @@ impl Reader<'_> {
 
     fn yes(&self, map: &MarkedMappingNode, key: &str) -> Read<bool> {
         let Some(scalar) = self.scalar(map, key)? else { return Ok(false) };
-        scalar.as_bool().ok_or_else(|| self.at(scalar.span(), &format!("{key} is true or false")))
+        scalar.as_bool().ok_or_else(|| self.at(scalar.span(), &format!("{key} must be true or false")))
     }
 
     fn at(&self, span: &Span, what: &str) -> String {
@@ -275,12 +279,14 @@ impl Reader<'_> {
             LoadError::TopLevelMustBeMapping(mark) => {
                 self.mark(Some(mark), "expected keys and values: domain, descriptors")
             }
-            LoadError::UnexpectedAnchor(mark) => self.mark(Some(mark), "anchors are not read"),
-            LoadError::UnexpectedTag(mark) => self.mark(Some(mark), "tags are not read"),
-            LoadError::MappingKeyMustBeScalar(mark) => self.mark(Some(mark), "a key is one word"),
+            LoadError::UnexpectedAnchor(mark) => {
+                self.mark(Some(mark), "anchors are not supported: repeat it")
+            }
+            LoadError::UnexpectedTag(mark) => self.mark(Some(mark), "tags are not supported: remove it"),
+            LoadError::MappingKeyMustBeScalar(mark) => self.mark(Some(mark), "a key must be one word"),
             LoadError::ScanError(mark, error) => self.mark(Some(mark), error.info()),
             LoadError::DuplicateKey(twice) => {
-                self.at(twice.key.span(), &format!("'{}' is given twice", twice.key.as_str()))
+                self.at(twice.key.span(), &format!("'{}' is given twice: remove one", twice.key.as_str()))
             }
             other => format!("{}: {other:?}", self.name),
         }

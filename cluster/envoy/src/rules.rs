@@ -126,7 +126,7 @@ impl Pass {
     /// Those of [`Keeper::limit`]; or the unit is unknown.
     pub fn some(requests: u32, unit: Unit, keeper: &Keeper) -> Result<Pass, &'static str> {
         match (requests, unit) {
-            (_, Unit::Unknown) => Err("the unit is not known"),
+            (_, Unit::Unknown) => Err("the unit is unknown"),
             (0, unit) => Ok(Pass::None(unit)),
             (requests, unit) => Ok(Pass::Some(requests, unit, Box::new(keeper.limit(&unit.rate(requests))?))),
         }

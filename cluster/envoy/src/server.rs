@@ -33,14 +33,14 @@ pub fn help() -> String {
 tatcell-ratelimit: Envoy's rate limit service, with the configuration of the reference service
 
   --config FILE       TOML, with the settings below under the same names
-  --rules PATH        YAML, or a folder of it: domains and descriptors; may be repeated; read anew on SIGHUP
-  --check BOOL        only reads rules and settings, and says what is wrong (false)
+  --rules PATH        YAML, or a folder of it: domains and descriptors; may be repeated; reloaded on SIGHUP
+  --check BOOL        only checks rules and settings (false)
   --listen ADDRESS    where proxies connect (127.0.0.1:8081)
-  --metrics ADDRESS   where /metrics and /healthz are; nowhere, if it is not given
-  --headers BOOL      whether answers have ratelimit-limit, -remaining and -reset (false)
-  --shadow BOOL       decides and counts, and refuses nothing (false)
+  --metrics ADDRESS   address of /metrics and /healthz (none)
+  --headers BOOL      adds ratelimit-limit, -remaining and -reset to answers (false)
+  --shadow BOOL       decides and counts, but refuses nothing (false)
   --stop-within TIME  longest wait for requests on SIGTERM (10s)
-  --threads N         (as many as there are cores)
+  --threads N         threads that serve (as many as cores)
 {}",
         KeeperSettings::HELP
     )
@@ -83,7 +83,7 @@ pub fn run(settings: ServerSettings) -> Result<(), String> {
     if let Some(threads) = settings.threads {
         runtime.worker_threads(threads);
     }
-    let runtime = runtime.enable_all().build().map_err(|e| format!("no runtime: {e}"))?;
+    let runtime = runtime.enable_all().build().map_err(|e| format!("cannot start the threads: {e}"))?;
     runtime.block_on(serve(settings))
 }
 
@@ -102,8 +102,8 @@ async fn serve(settings: ServerSettings) -> Result<(), String> {
         eprintln!("tatcell-ratelimit: rules and settings are fine");
         return Ok(());
     }
-    let mut stop = Stop::on_signals().map_err(|e| format!("no signals: {e}"))?;
-    let mut hang_ups = hang_ups().map_err(|e| format!("no signals: {e}"))?;
+    let mut stop = Stop::on_signals().map_err(|e| format!("cannot listen for signals: {e}"))?;
+    let mut hang_ups = hang_ups().map_err(|e| format!("cannot listen for signals: {e}"))?;
     if let Some(address) = settings.metrics {
         let (listener, told) = (bind("metrics at", address).await?, Arc::downgrade(&service));
         let metrics: pages::Metrics = Arc::new(move |out| {
@@ -162,8 +162,8 @@ async fn reload(service: &Arc<RateLimit>, paths: &[String]) {
     let (service, paths) = (service.clone(), paths.to_vec());
     let read = move || service.reload(read::sources(&paths));
     match tokio::task::spawn_blocking(read).await {
-        Ok(Ok(())) => eprintln!("tatcell-ratelimit: the rules were read anew"),
-        Ok(Err(why)) => eprintln!("tatcell-ratelimit: the rules stay as they were: {why}"),
-        Err(why) => eprintln!("tatcell-ratelimit: the rules stay as they were: {why}"),
+        Ok(Ok(())) => eprintln!("tatcell-ratelimit: the rules were reloaded"),
+        Ok(Err(why)) => eprintln!("tatcell-ratelimit: the old rules stay in force: {why}"),
+        Err(why) => eprintln!("tatcell-ratelimit: the old rules stay in force: {why}"),
     }
 }

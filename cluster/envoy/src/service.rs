@@ -125,7 +125,10 @@ impl RateLimit {
         let (keeper, rates) = match kept {
             Some(old) => (old.keeper.clone(), old.rates.clone()),
             None if settings.shares() && rates.is_empty() => {
-                return Err("no rule has a limit to share".into())
+                return Err(
+                    "no rule has a limit that the store could share: add a rate_limit, or give no store"
+                        .into(),
+                )
             }
             None => (Arc::new(settings.open(&rates)?), rates),
         };
@@ -190,7 +193,7 @@ impl RateLimit {
             || request.descriptors.iter().any(|d| d.entries.len() > MOST)
         {
             return Err(Status::invalid_argument(
-                "a request has 1 to 100 descriptors, and they at most 100 entries",
+                "a request must have 1 to 100 descriptors, each with at most 100 entries",
             ));
         }
         let in_force = self.in_force();
@@ -274,18 +277,18 @@ impl RateLimit {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         for (name, help, counter) in [
             ("requests", "Requests.", &seen.requests),
-            ("over_limit", "Requests answered by OVER_LIMIT.", &seen.over),
-            ("malformed", "Requests answered by an error: malformed.", &seen.malformed),
-            ("undecided", "Requests answered by an error: not decided in time.", &seen.undecided),
+            ("over_limit", "Requests answered with OVER_LIMIT.", &seen.over),
+            ("malformed", "Malformed requests, answered with an error.", &seen.malformed),
+            ("undecided", "Requests not decided in time, answered with an error.", &seen.undecided),
             (
                 "untracked",
-                "Descriptors decided by the policy, for keys that found no place.",
+                "Descriptors decided by when_full, for new keys whose set was full.",
                 &seen.untracked,
             ),
-            ("unknown_domain", "Requests of a domain that has no rules.", &seen.unknown_domain),
+            ("unknown_domain", "Requests for a domain without rules.", &seen.unknown_domain),
             ("unmatched", "Descriptors without a limit.", &seen.unmatched),
-            ("reloads", "Times that rules were read anew.", &seen.reloads),
-            ("failed_reloads", "Times that they could not be.", &seen.failed_reloads),
+            ("reloads", "Reloads of the rules.", &seen.reloads),
+            ("failed_reloads", "Reloads of the rules that failed.", &seen.failed_reloads),
         ] {
             let name = format!("tatcell_ratelimit_{name}_total");
             pages::sample(out, "counter", &name, help, &[("", read(counter))]);
@@ -348,7 +351,7 @@ impl<'r> Asked<'r> {
         }
         let pass = Pass::some(limit.requests_per_unit, limit.unit(), keeper);
         let pass =
-            pass.map_err(|why| Status::invalid_argument(format!("the limit of a descriptor: {why}")))?;
+            pass.map_err(|why| Status::invalid_argument(format!("the limit in a descriptor: {why}")))?;
         Ok(Asked { rule: None, limit: None, pass: Some(Cow::Owned(pass)), key })
     }
 

@@ -44,18 +44,18 @@ fn rules_are_read_anew_and_what_keys_owe_stays() {
     // The debt is a time: 6 of 10 a day are 12 of 20.
     rules.write(&RULES.replace("10", "20").replace("edge", "edge # and more"));
     server.signal(libc::SIGHUP);
-    server.line_with("read anew");
+    server.line_with("the rules were reloaded");
     assert_eq!(client.left("edge", &["user=a"]), (true, vec![7]));
     assert_eq!(hits(&server, "within"), 7, "the counters go on");
     // What is wrong stays out.
     rules.write(&RULES.replace("day", "fortnight"));
     server.signal(libc::SIGHUP);
-    let said = server.line_with("the rules stay as they were: ");
-    assert!(said.contains("rules.yaml:5:24: 'fortnight' is no unit"), "{said}");
+    let said = server.line_with("the old rules stay in force: ");
+    assert!(said.contains("rules.yaml:5:24: 'fortnight' is not a unit"), "{said}");
     assert_eq!(client.left("edge", &["user=a"]), (true, vec![6]));
     std::fs::remove_file(rules.path()).expect("removed");
     server.signal(libc::SIGHUP);
-    assert!(server.line_with("the rules stay as they were: ").contains("cannot read"));
+    assert!(server.line_with("the old rules stay in force: ").contains("cannot read"));
     assert_eq!(client.left("edge", &["user=a"]), (true, vec![5]));
     let (good, bad) =
         (server.metric("tatcell_ratelimit_reloads_total"), "tatcell_ratelimit_failed_reloads_total");
@@ -103,7 +103,7 @@ fn what_is_wrong_is_said_and_nothing_starts() {
     let rules = Rules::new("wrong", &RULES.replace("day", "fortnight"));
     let path = rules.path();
     for (settings, said) in [
-        (&["--rules", path.as_str()][..], "rules.yaml:5:24: 'fortnight' is no unit"),
+        (&["--rules", path.as_str()][..], "rules.yaml:5:24: 'fortnight' is not a unit"),
         (&["--rules", "/does/not/exist"], "cannot read /does/not/exist"),
         (&[], "give the rules"),
         (&["--rules", &path, "--listne", "x"], "there is no setting listne"),

@@ -32,7 +32,7 @@ fn two_services_pass_together_what_one_would_and_take_new_rules() {
     rules.write(&RULES.replace("requests_per_unit: 6", "requests_per_unit: 7"));
     for server in &servers {
         server.signal(libc::SIGHUP);
-        server.line_with("read anew");
+        server.line_with("the rules were reloaded");
     }
     assert_eq!(passed("user=b", 30), 7);
     let answer = clients[0].ask(request("edge", &["user=c"])).expect("an answer");

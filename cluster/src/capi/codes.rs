@@ -4,48 +4,48 @@ use std::ffi::{c_char, CStr};
 
 use crate::{ChangeError, OpenError, Verdict};
 
-/// Within the limit: it was charged.
+/// The request passes, and is charged.
 pub const TATCELL_CLUSTER_PASS: i32 = 0;
-/// Beyond the limit now; nothing was charged.
+/// The request does not pass now; nothing is charged.
 pub const TATCELL_CLUSTER_DENY: i32 = 1;
-/// A cost that this limit can never pass.
+/// The request can never pass: its cost is too great for the limit.
 pub const TATCELL_CLUSTER_NEVER: i32 = 2;
-/// Neither decided nor asked: the queue, the answers or the lines of the node are full. Nothing was charged.
+/// There is no verdict and no question to the store: the node's queue, answers or keys are full. Nothing is charged.
 pub const TATCELL_CLUSTER_OVERLOADED: i32 = 3;
-/// Not decided: the store is asked, and the answer comes with the token.
+/// There is no verdict yet: the node asked the store, and the answer will come with the token.
 pub const TATCELL_CLUSTER_PENDING: i32 = 4;
 
 /// A required pointer is NULL.
 pub const TATCELL_CLUSTER_ERR_NULL: i32 = -1;
 /// A pointer is not aligned for its type.
 pub const TATCELL_CLUSTER_ERR_ALIGN: i32 = -2;
-/// A structure's size field is not one that any header gives it: start from its _INIT macro.
+/// The size field of a structure has a value that no header gives it: start from its _INIT macro.
 pub const TATCELL_CLUSTER_ERR_SIZE: i32 = -3;
 /// An option is unknown or out of range, or a text is not UTF-8.
 pub const TATCELL_CLUSTER_ERR_OPTION: i32 = -11;
-/// The system gives no clock, no random bytes, no eventfd or no thread.
+/// The system provides no clock, random bytes, eventfd or thread.
 pub const TATCELL_CLUSTER_ERR_SYSTEM: i32 = -25;
-/// No limit has this name, or this number.
+/// No limit has this name or number.
 pub const TATCELL_CLUSTER_ERR_ABSENT: i32 = -29;
-/// A length is more than half of the address space, or more than 2^31 - 1 answers.
+/// A length exceeds half of the address space, or 2^31 - 1 answers.
 pub const TATCELL_CLUSTER_ERR_TOO_LARGE: i32 = -31;
-/// No limit was given, or two of one name, or one that cannot be shared.
+/// There is no limit, two limits have one name, or a limit cannot be shared.
 pub const TATCELL_CLUSTER_ERR_LIMIT: i32 = -80;
-/// The URL of the store cannot be read.
+/// The URL of the store is not valid.
 pub const TATCELL_CLUSTER_ERR_URL: i32 = -81;
-/// Nothing answers there, or not in time, or its certificate is not trusted.
+/// The store does not answer in time, or a certificate is not trusted.
 pub const TATCELL_CLUSTER_ERR_UNREACHABLE: i32 = -82;
-/// The password is wrong, or the user may not do what is needed.
+/// The password is wrong, or the user lacks a right.
 pub const TATCELL_CLUSTER_ERR_REFUSED: i32 = -83;
-/// What answers is not the store that it should be: too old, a replica, a node of a Redis Cluster, a sentinel.
+/// The server is too old, or is not what the URL says: a replica, a node of a Redis Cluster, a sentinel.
 pub const TATCELL_CLUSTER_ERR_STORE: i32 = -84;
-/// A limit is in use under this prefix with other parameters.
+/// Other nodes use a limit of this name and prefix with other parameters.
 pub const TATCELL_CLUSTER_ERR_PARAMETERS: i32 = -85;
-/// Another change of this limit is on its way, or was made meanwhile.
+/// Another change of this limit is under way, or was made in the meantime.
 pub const TATCELL_CLUSTER_ERR_CHANGING: i32 = -86;
-/// The store is away.
+/// The store is away: it does not answer at present.
 pub const TATCELL_CLUSTER_ERR_AWAY: i32 = -87;
-/// No answer in the time given: a change may have been made; a node that closes ends by itself.
+/// No answer came in the given time. A change may have been made; a node that closes ends by itself.
 pub const TATCELL_CLUSTER_ERR_TIMEOUT: i32 = -88;
 
 /// Version of the library: major * 10000 + minor * 100 + patch.
@@ -55,50 +55,54 @@ pub const TATCELL_CLUSTER_ABI_VERSION: u32 = 1;
 
 const DESCRIPTIONS: &[(i32, &CStr)] = &[
     (TATCELL_CLUSTER_PASS, c"pass: within the limit"),
-    (TATCELL_CLUSTER_DENY, c"deny: beyond the limit"),
-    (TATCELL_CLUSTER_NEVER, c"never: the cost is larger than the limit can pass"),
-    (TATCELL_CLUSTER_OVERLOADED, c"overloaded: the queue, the answers or the lines are full"),
-    (TATCELL_CLUSTER_PENDING, c"pending: the store is asked"),
+    (TATCELL_CLUSTER_DENY, c"deny: above the limit now"),
+    (TATCELL_CLUSTER_NEVER, c"never: the cost is greater than the limit allows at once"),
+    (TATCELL_CLUSTER_OVERLOADED, c"overloaded: 4096 requests wait, or all keys are in use: raise keys"),
+    (TATCELL_CLUSTER_PENDING, c"pending: the answer of the store will come with the token"),
     (TATCELL_CLUSTER_ERR_NULL, c"a required pointer is NULL"),
     (TATCELL_CLUSTER_ERR_ALIGN, c"a pointer is not aligned for its type"),
-    (TATCELL_CLUSTER_ERR_SIZE, c"a structure has a wrong size field: start from its _INIT macro"),
+    (TATCELL_CLUSTER_ERR_SIZE, c"the size field of a structure is not set: start from its _INIT macro"),
     (TATCELL_CLUSTER_ERR_OPTION, c"an option is unknown or out of range, or a text is not UTF-8"),
-    (TATCELL_CLUSTER_ERR_SYSTEM, c"the system gives no clock, random bytes, eventfd or thread"),
-    (TATCELL_CLUSTER_ERR_ABSENT, c"no limit has this name or number"),
-    (TATCELL_CLUSTER_ERR_TOO_LARGE, c"a length is too large"),
-    (TATCELL_CLUSTER_ERR_LIMIT, c"no limit was given, two of one name, or one that cannot be shared"),
-    (TATCELL_CLUSTER_ERR_URL, c"the URL of the store cannot be read"),
+    (TATCELL_CLUSTER_ERR_SYSTEM, c"no clock, random bytes, eventfd or thread: raise the system's limits"),
+    (TATCELL_CLUSTER_ERR_ABSENT, c"no limit has this name or number: give it to tatcell_cluster_open"),
+    (TATCELL_CLUSTER_ERR_TOO_LARGE, c"a length exceeds half of the address space, or 2^31 - 1 answers"),
+    (TATCELL_CLUSTER_ERR_LIMIT, c"there is no limit, two limits have one name, or one cannot be shared"),
+    (TATCELL_CLUSTER_ERR_URL, c"the URL of the store is not valid; an example: redis://host:6379/"),
     (TATCELL_CLUSTER_ERR_UNREACHABLE, c"the store does not answer: is it running, and is the address right?"),
     (TATCELL_CLUSTER_ERR_REFUSED, c"the store refuses this user: check user, password and rights"),
-    (TATCELL_CLUSTER_ERR_STORE, c"the store is too old, a replica, or of another kind than its URL says"),
-    (TATCELL_CLUSTER_ERR_PARAMETERS, c"a limit is in use under this prefix with other parameters"),
-    (TATCELL_CLUSTER_ERR_CHANGING, c"another change of this limit is on its way"),
-    (TATCELL_CLUSTER_ERR_AWAY, c"the store is away"),
-    (TATCELL_CLUSTER_ERR_TIMEOUT, c"no answer in the time given"),
+    (TATCELL_CLUSTER_ERR_STORE, c"the store is older than Redis 6.2, a replica, or not what its URL says"),
+    (TATCELL_CLUSTER_ERR_PARAMETERS, c"other nodes have other parameters: take theirs, or another prefix"),
+    (TATCELL_CLUSTER_ERR_CHANGING, c"another change of this limit is under way: try again later"),
+    (TATCELL_CLUSTER_ERR_AWAY, c"the store is away: try again when it answers"),
+    (TATCELL_CLUSTER_ERR_TIMEOUT, c"no answer came in the given time; a change may have been made"),
 ];
 
-/// Describes a result or error code.
+/// Returns the description of a result or error code.
 ///
 /// @param code any value that a function of this header returned.
 /// @return static text, never NULL; "unknown code" for others.
 /// Thread: any. Cost: none. Since 0.3.
 #[no_mangle]
 pub extern "C" fn tatcell_cluster_strerror(code: i32) -> *const c_char {
-    DESCRIPTIONS.iter().find(|(of, _)| *of == code).map_or(c"unknown code", |(_, text)| text).as_ptr()
+    text_of(code).as_ptr()
 }
 
-/// Tells the library's version, to be compared with TATCELL_CLUSTER_VERSION.
+pub(super) fn text_of(code: i32) -> &'static CStr {
+    DESCRIPTIONS.iter().find(|(of, _)| *of == code).map_or(c"unknown code", |(_, text)| text)
+}
+
+/// Returns the version of the linked library, to compare with TATCELL_CLUSTER_VERSION.
 ///
-/// @return the version.
+/// @return major * 10000 + minor * 100 + patch.
 /// Thread: any. Cost: none. Since 0.3.
 #[no_mangle]
 pub extern "C" fn tatcell_cluster_version() -> u32 {
     TATCELL_CLUSTER_VERSION
 }
 
-/// Tells the library's ABI, to be compared with TATCELL_CLUSTER_ABI_VERSION.
+/// Returns the ABI version of the linked library, to compare with TATCELL_CLUSTER_ABI_VERSION.
 ///
-/// @return the version of the ABI.
+/// @return the ABI version.
 /// Thread: any. Cost: none. Since 0.3.
 #[no_mangle]
 pub extern "C" fn tatcell_cluster_abi_version() -> u32 {

@@ -5,63 +5,63 @@ use std::ffi::c_char;
 use super::kit::{self, Grows};
 use super::node::tatcell_cluster_t;
 
-/// Counters of a node since it was opened. What a lease passed is not counted: that path touches nothing shared.
-/// Start from TATCELL_CLUSTER_METRICS_INIT.
+/// Counters of a node since it was opened. They do not count requests that passed from granted units, because that
+/// path touches no shared counter. Start from TATCELL_CLUSTER_METRICS_INIT.
 #[repr(C)]
 #[derive(Clone, Copy)]
 #[allow(non_camel_case_types)]
 pub struct tatcell_cluster_metrics_t {
     /// sizeof(tatcell_cluster_metrics_t); never written.
     pub size: u32,
-    /// 1 while the store answers, or any server of it; else 0.
+    /// 1 while the store, or any of its servers, answers; else 0.
     pub up: u32,
-    /// 1 while the reserve may be spent; else 0.
+    /// 1 while the node may spend its reserve; else 0.
     pub reserve_held: u32,
     /// 0.
     pub reserved: u32,
-    /// Passed from the reserve.
+    /// Requests passed from the reserve.
     pub passed_reserve: u64,
-    /// Passed after an answer of the store.
+    /// Requests passed after an answer of the store.
     pub passed_answer: u64,
-    /// Passed by a node's share while the store was away.
+    /// Requests passed from the node's share while the store was away.
     pub passed_share: u64,
-    /// Passed by TATCELL_CLUSTER_DOWN_OPEN: beyond every bound.
+    /// Requests passed by TATCELL_CLUSTER_DOWN_OPEN, without a bound.
     pub passed_open: u64,
-    /// Refused by an earlier answer of the store.
+    /// Requests refused by an earlier answer of the store.
     pub denied_cached: u64,
-    /// Refused by an answer of the store.
+    /// Requests refused by the store's answer to them.
     pub denied_answer: u64,
-    /// Refused because the store was away.
+    /// Requests refused because the store was away.
     pub denied_down: u64,
-    /// Told to wait for an answer.
+    /// Requests that were pending.
     pub pending: u64,
-    /// Refused because no line or no place in the queue was left.
+    /// Requests without a verdict, because the keys or the queue of the node were at their limit.
     pub overloaded: u64,
-    /// Calls that asked for units.
+    /// Calls to the store that asked for units.
     pub asks: u64,
-    /// Grants, and the units of all of them.
+    /// Asks that the store granted.
     pub grants: u64,
-    /// Units granted.
+    /// Units of all grants.
     pub granted_units: u64,
-    /// Asks that were refused.
+    /// Asks that the store refused.
     pub refusals: u64,
-    /// Grants that found two pieces held, and lapse.
+    /// Grants that lapse, because the key already held two.
     pub unplaced: u64,
-    /// Units given back.
+    /// Units given back to the store.
     pub given_back: u64,
     /// Batches that the store answered.
     pub batches: u64,
-    /// Nanoseconds that they took.
+    /// Nanoseconds that these batches took.
     pub batch_ns: u64,
-    /// Calls that were sent again because the store did not have the script.
+    /// Calls sent again because the store did not have the script.
     pub no_script: u64,
-    /// Calls that were sent again to another server of a Redis Cluster.
+    /// Calls sent again to another server of a Redis Cluster.
     pub redirected: u64,
-    /// Calls without an answer that decides.
+    /// Calls that got no usable answer.
     pub faults: u64,
-    /// Connections to the store that broke.
+    /// Broken connections to the store.
     pub outages: u64,
-    /// Changes of limits that this node saw.
+    /// Changes of limits that the node saw.
     pub changes: u64,
 }
 
@@ -100,9 +100,9 @@ unsafe impl Grows for tatcell_cluster_metrics_t {
 
 const _: () = assert!(size_of::<tatcell_cluster_metrics_t>() == tatcell_cluster_metrics_t::FIRST);
 
-/// Tells what was counted.
+/// Reads the counters of a node.
 ///
-/// @param node    of tatcell_cluster_open; not NULL.
+/// @param node    from tatcell_cluster_open; not NULL.
 /// @param metrics started from TATCELL_CLUSTER_METRICS_INIT; not NULL.
 /// @retval 0 done.
 /// @retval TATCELL_CLUSTER_ERR_NULL, TATCELL_CLUSTER_ERR_ALIGN, TATCELL_CLUSTER_ERR_SIZE bad pointer or size field.
@@ -148,10 +148,10 @@ pub extern "C" fn tatcell_cluster_metrics(
 
 /// Writes the counters in the text format of Prometheus.
 ///
-/// @param node of tatcell_cluster_open; not NULL.
-/// @param text where they are put, cut to fit and ended with a zero. NULL = only the length is wanted.
-/// @param room bytes that text has room for.
-/// @return bytes of all of it, without the zero; TATCELL_CLUSTER_ERR_NULL or _ALIGN where the node is a bad pointer.
+/// @param node from tatcell_cluster_open; not NULL.
+/// @param text gets them, cut to fit and ended with a zero. NULL = only the length is wanted.
+/// @param room bytes of text.
+/// @return bytes of the whole text, without the zero; TATCELL_CLUSTER_ERR_NULL or _ALIGN if node is a bad pointer.
 /// Thread: any. Cost: allocates the text. Since 0.3.
 #[no_mangle]
 pub extern "C" fn tatcell_cluster_prometheus(

@@ -1,11 +1,11 @@
-//! A node: opened, asked, drained, changed, closed.
+//! A node: open it, ask it, drain its answers, change its limits, close it.
 
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::codes::{
-    of_change, of_open, of_verdict, TATCELL_CLUSTER_ERR_ABSENT, TATCELL_CLUSTER_ERR_NULL,
+    of_change, of_open, of_verdict, text_of, TATCELL_CLUSTER_ERR_ABSENT, TATCELL_CLUSTER_ERR_NULL,
     TATCELL_CLUSTER_ERR_SYSTEM, TATCELL_CLUSTER_ERR_TIMEOUT, TATCELL_CLUSTER_ERR_TOO_LARGE,
 };
 use super::kit;
@@ -14,25 +14,25 @@ use super::wake::Bell;
 use crate::cluster::LimitId;
 use crate::{Cluster, Completion, Verdict};
 
-/// A node, made by tatcell_cluster_open; what is in it is the library's.
+/// A node, made by tatcell_cluster_open. Its content is private to the library.
 #[allow(non_camel_case_types)]
 pub struct tatcell_cluster_t {
     pub(super) cluster: Cluster,
     bell: Arc<Bell>,
 }
 
-/// The answer to a request that was pending. Keeps its size.
+/// The answer to a pending request. This size never changes.
 #[repr(C)]
 #[derive(Clone, Copy)]
 #[allow(non_camel_case_types)]
 pub struct tatcell_cluster_answer_t {
-    /// What the caller gave.
+    /// The token of the request.
     pub token: u64,
-    /// With TATCELL_CLUSTER_DENY: nanoseconds after which it may conform, if nothing else arrives; else 0.
+    /// With TATCELL_CLUSTER_DENY: nanoseconds until it may pass, if nothing else arrives; else 0.
     pub retry_after_ns: u64,
-    /// The reading of the node's clock that it was decided for; see tatcell_cluster_now.
+    /// The reading of the node's clock for which it was decided; see tatcell_cluster_now.
     pub reading: u64,
-    /// Any result of tatcell_cluster_check but TATCELL_CLUSTER_PENDING.
+    /// Any result of tatcell_cluster_check except TATCELL_CLUSTER_PENDING.
     pub verdict: i32,
     /// 0.
     pub reserved: i32,
@@ -57,19 +57,19 @@ impl From<Completion> for tatcell_cluster_answer_t {
     }
 }
 
-/// Opens a node: looks whether the store is one and whether the other nodes agree, and starts the node's thread.
+/// Opens a node: checks the store, and that the other nodes agree, and starts the node's thread.
 ///
-/// @param options  started from TATCELL_CLUSTER_OPTIONS_INIT; not NULL. Nothing of it is needed after the call.
-/// @param node     where the node is put; not NULL. NULL is put there on an error. Close it: tatcell_cluster_close.
-/// @param error    where what is wrong and what to do about it is put as text, cut to fit and ended with a zero;
-///                 empty if nothing is wrong. NULL = not wanted.
-/// @param room     bytes that error has room for; 512 hold most of them.
+/// @param options  started from TATCELL_CLUSTER_OPTIONS_INIT; not NULL. Copied.
+/// @param node     gets the node, or NULL on error; not NULL. Close the node with tatcell_cluster_close.
+/// @param error    gets a text: what is wrong and what to do, cut to fit and ended with a zero; empty without an
+///                 error. NULL = not wanted.
+/// @param room     bytes of error; 512 are enough for most texts.
 /// @retval 0 done.
 /// @retval TATCELL_CLUSTER_ERR_NULL, TATCELL_CLUSTER_ERR_ALIGN, TATCELL_CLUSTER_ERR_SIZE bad pointer or size field.
-/// @retval TATCELL_CLUSTER_ERR_OPTION, TATCELL_CLUSTER_ERR_LIMIT, TATCELL_CLUSTER_ERR_URL what was given.
-/// @retval TATCELL_CLUSTER_ERR_UNREACHABLE, TATCELL_CLUSTER_ERR_REFUSED, TATCELL_CLUSTER_ERR_STORE the store.
-/// @retval TATCELL_CLUSTER_ERR_PARAMETERS other nodes were given something else.
-/// @retval TATCELL_CLUSTER_ERR_SYSTEM the system.
+/// @retval TATCELL_CLUSTER_ERR_OPTION, TATCELL_CLUSTER_ERR_LIMIT, TATCELL_CLUSTER_ERR_URL bad option, limit or URL.
+/// @retval TATCELL_CLUSTER_ERR_UNREACHABLE, TATCELL_CLUSTER_ERR_REFUSED, TATCELL_CLUSTER_ERR_STORE bad store.
+/// @retval TATCELL_CLUSTER_ERR_PARAMETERS other nodes use other parameters.
+/// @retval TATCELL_CLUSTER_ERR_SYSTEM no clock, random bytes, eventfd or thread.
 /// Thread: any. Cost: waits for the store, a few timeouts at most. Since 0.3.
 #[no_mangle]
 #[must_use]
@@ -80,37 +80,33 @@ pub extern "C" fn tatcell_cluster_open(
     room: usize,
 ) -> i32 {
     kit::write_text(error, room, "");
-    if let Err(code) = kit::write(node, std::ptr::null_mut()) {
-        return code;
-    }
     let opened = || {
-        let builder = kit::given(options)?.builder()?;
+        let said = |code| (code, text_of(code).to_string_lossy().into_owned());
+        kit::write(node, std::ptr::null_mut()).map_err(said)?;
+        let builder = kit::given(options).and_then(|options| options.builder()).map_err(said)?;
         let bell = Bell::new().map(Arc::new).map_err(|why| {
-            kit::write_text(error, room, &format!("no eventfd: {why}; raise the limit of open files"));
-            TATCELL_CLUSTER_ERR_SYSTEM
+            (TATCELL_CLUSTER_ERR_SYSTEM, format!("no eventfd: {why}; raise the limit of open files"))
         })?;
         let rung = bell.clone();
-        let cluster = builder.open_with(Some(Box::new(move || rung.ring()))).map_err(|why| {
-            kit::write_text(error, room, &why.to_string());
-            of_open(&why)
-        })?;
-        Ok(tatcell_cluster_t { cluster, bell })
+        let cluster = builder.open_with(Some(Box::new(move || rung.ring())));
+        let cluster = cluster.map_err(|why| (of_open(&why), why.to_string()))?;
+        kit::write(node, Box::into_raw(Box::new(tatcell_cluster_t { cluster, bell }))).map_err(said)
     };
-    kit::code(opened().and_then(|made| {
-        kit::write(node, Box::into_raw(Box::new(made)))?;
-        Ok(0)
+    kit::code(opened().map(|()| 0).map_err(|(code, why)| {
+        kit::write_text(error, room, &why);
+        code
     }))
 }
 
 /// Finds a limit by its name.
 ///
-/// @param node  of tatcell_cluster_open; not NULL.
+/// @param node  from tatcell_cluster_open; not NULL.
 /// @param name  as in its tatcell_cluster_limit_t; not NULL.
-/// @param limit its number for tatcell_cluster_check; not NULL.
+/// @param limit gets its number for tatcell_cluster_check; not NULL.
 /// @retval 0 done.
 /// @retval TATCELL_CLUSTER_ERR_ABSENT no limit has this name.
 /// @retval TATCELL_CLUSTER_ERR_NULL, TATCELL_CLUSTER_ERR_ALIGN, TATCELL_CLUSTER_ERR_OPTION bad pointer or text.
-/// Thread: any. Cost: looks at each name. Since 0.3.
+/// Thread: any. Cost: compares each name. Since 0.3.
 #[no_mangle]
 pub extern "C" fn tatcell_cluster_limit(
     node: *const tatcell_cluster_t,
@@ -133,35 +129,34 @@ fn number(node: &tatcell_cluster_t, limit: u32) -> Result<LimitId, i32> {
 
 /// Reads the node's clock: nanoseconds since the machine started.
 ///
-/// @param node of tatcell_cluster_open; not NULL.
-/// @return the reading; 0 where node is NULL.
+/// @param node from tatcell_cluster_open; not NULL.
+/// @return the reading; 0 if node is NULL.
 /// Thread: any. Cost: one clock_gettime. Since 0.3.
 #[no_mangle]
 pub extern "C" fn tatcell_cluster_now(node: *const tatcell_cluster_t) -> u64 {
     kit::object(node).map_or(0, |node| node.cluster.now())
 }
 
-/// Decides a request of a key. Never blocks and never calls back.
+/// Decides one request of a key. It never blocks and never calls back.
 ///
-/// @param node           of tatcell_cluster_open; not NULL.
-/// @param limit          of tatcell_cluster_limit.
-/// @param key            any bytes; NULL only where key_len is 0.
-/// @param key_len        how many.
+/// @param node           from tatcell_cluster_open; not NULL.
+/// @param limit          from tatcell_cluster_limit.
+/// @param key            bytes of the key; NULL only if key_len is 0.
+/// @param key_len        bytes.
 /// @param cost           units, at least 1.
-/// @param now            a reading of tatcell_cluster_now that serves many requests; 0 = it is read here. An
-///                       older one is stricter.
-/// @param token          comes back with the answer where this one is pending; the caller's.
-/// @param retry_after_ns with TATCELL_CLUSTER_DENY: nanoseconds after which it may conform, if nothing else
-///                       arrives; else 0. NULL = not wanted.
-/// @retval TATCELL_CLUSTER_PASS go on: it was charged.
-/// @retval TATCELL_CLUSTER_DENY, TATCELL_CLUSTER_NEVER do not.
-/// @retval TATCELL_CLUSTER_PENDING the store is asked: exactly one answer comes with the token
-///         (tatcell_cluster_drain).
-/// @retval TATCELL_CLUSTER_OVERLOADED nothing was asked, no answer comes: 4096 wait already, or as many keys are
-///         in use as the options provided for.
-/// @retval TATCELL_CLUSTER_ERR_ABSENT no such limit.
+/// @param now            a reading of tatcell_cluster_now, for any number of requests; 0 = the call reads the clock.
+///                       An older reading makes the answer stricter.
+/// @param token          yours; comes back with the answer if this request is pending.
+/// @param retry_after_ns with TATCELL_CLUSTER_DENY: nanoseconds until it may pass, if nothing else arrives; else 0.
+///                       NULL = not wanted.
+/// @retval TATCELL_CLUSTER_PASS passes, and is charged.
+/// @retval TATCELL_CLUSTER_DENY, TATCELL_CLUSTER_NEVER does not pass.
+/// @retval TATCELL_CLUSTER_PENDING the node asked the store: tatcell_cluster_drain will have one answer with the token.
+/// @retval TATCELL_CLUSTER_OVERLOADED the node did not ask, and no answer comes: 4096 wait already, or as many keys
+///         are in use as the options allow.
+/// @retval TATCELL_CLUSTER_ERR_ABSENT no limit has this number.
 /// @retval TATCELL_CLUSTER_ERR_NULL, TATCELL_CLUSTER_ERR_ALIGN, TATCELL_CLUSTER_ERR_TOO_LARGE bad pointer or length.
-/// Thread: any number at once. Cost: one or two atomic operations; pending also an allocation. Since 0.3.
+/// Thread: any number at once. Cost: one or two atomic operations; an allocation too if it is pending. Since 0.3.
 #[no_mangle]
 #[must_use]
 pub extern "C" fn tatcell_cluster_check(
@@ -186,25 +181,25 @@ pub extern "C" fn tatcell_cluster_check(
     kit::code(check())
 }
 
-/// Tells the file descriptor that is readable while answers wait, for poll, epoll and their like. It is the
-/// node's: do not read, write or close it.
+/// Returns the file descriptor that is readable while answers wait, for poll, epoll and similar calls. It belongs to
+/// the node: do not read, write or close it.
 ///
-/// @param node of tatcell_cluster_open; not NULL.
-/// @return an eventfd; TATCELL_CLUSTER_ERR_NULL or _ALIGN where the pointer is bad.
+/// @param node from tatcell_cluster_open; not NULL.
+/// @return an eventfd; TATCELL_CLUSTER_ERR_NULL or _ALIGN if the pointer is bad.
 /// Thread: any. Cost: none. Since 0.3.
 #[no_mangle]
 pub extern "C" fn tatcell_cluster_fd(node: *const tatcell_cluster_t) -> i32 {
     kit::code(kit::object(node).map(|node| node.bell.fd()))
 }
 
-/// Takes answers that have come. Where more are left, the descriptor stays readable.
+/// Takes answers. If more are left, the descriptor stays readable.
 ///
-/// @param node    of tatcell_cluster_open; not NULL.
-/// @param answers room for them; not NULL.
-/// @param room    how many; at most 2147483647.
-/// @return how many were taken, 0 or more; TATCELL_CLUSTER_ERR_NULL, _ALIGN or _TOO_LARGE for bad arguments.
-/// Thread: any number at once; each answer goes to one of them. Never blocks: 0 is also returned while the
-///         node's thread puts one in, and the descriptor is readable then. Cost: two system calls. Since 0.3.
+/// @param node    from tatcell_cluster_open; not NULL.
+/// @param answers gets them; not NULL.
+/// @param room    length of answers; at most 2147483647.
+/// @return the number of answers taken; TATCELL_CLUSTER_ERR_NULL, _ALIGN or _TOO_LARGE for bad arguments.
+/// Thread: any number at once; each answer goes to one of them. It never blocks: while the node's thread adds an
+///         answer, it returns 0, and the descriptor stays readable. Cost: two system calls. Since 0.3.
 #[no_mangle]
 pub extern "C" fn tatcell_cluster_drain(
     node: *const tatcell_cluster_t,
@@ -229,18 +224,18 @@ pub extern "C" fn tatcell_cluster_drain(
     kit::code(drain())
 }
 
-/// Changes the limit of this name on all nodes: rate, burst and reserves. In a window that the change lies in at
-/// most R w + B pass, by the larger of both.
+/// Changes the limit of this name on all nodes: rate, burst and reserves. In a window that contains the change, at
+/// most R w + B pass, where R is the larger of both rates and B the larger of both bursts.
 ///
-/// @param node           of tatcell_cluster_open; not NULL.
-/// @param limit          what it shall be, started from TATCELL_CLUSTER_LIMIT_INIT; not NULL.
-/// @param timeout_ns     how long to wait for the node's thread.
-/// @param in_force_ns    nanoseconds until it is in force, on all nodes at once. NULL = not wanted.
+/// @param node           from tatcell_cluster_open; not NULL.
+/// @param limit          the new limit, started from TATCELL_CLUSTER_LIMIT_INIT; not NULL.
+/// @param timeout_ns     nanoseconds to wait for the node's thread.
+/// @param in_force_ns    gets the nanoseconds until it is in force, on all nodes at once. NULL = not wanted.
 /// @retval 0 done.
-/// @retval TATCELL_CLUSTER_ERR_ABSENT no limit has this name; TATCELL_CLUSTER_ERR_LIMIT it cannot be shared so.
-/// @retval TATCELL_CLUSTER_ERR_CHANGING another change is on its way: try again when it is in force.
-/// @retval TATCELL_CLUSTER_ERR_AWAY, TATCELL_CLUSTER_ERR_STORE the store.
-/// @retval TATCELL_CLUSTER_ERR_TIMEOUT no answer in time: the change may have been made.
+/// @retval TATCELL_CLUSTER_ERR_ABSENT no limit has this name; TATCELL_CLUSTER_ERR_LIMIT the new one cannot be shared.
+/// @retval TATCELL_CLUSTER_ERR_CHANGING another change is under way: try again when it is in force.
+/// @retval TATCELL_CLUSTER_ERR_AWAY, TATCELL_CLUSTER_ERR_STORE the store does not answer, or refuses.
+/// @retval TATCELL_CLUSTER_ERR_TIMEOUT no answer came in time: the change may have been made.
 /// @retval TATCELL_CLUSTER_ERR_NULL, TATCELL_CLUSTER_ERR_ALIGN, TATCELL_CLUSTER_ERR_SIZE, TATCELL_CLUSTER_ERR_OPTION
 ///         bad pointer, size field or text.
 /// Thread: any. Cost: waits up to the timeout. Since 0.3.
@@ -262,16 +257,15 @@ pub extern "C" fn tatcell_cluster_change(
     kit::code(change())
 }
 
-/// Closes a node: gives back what it holds, lets its reserve go, ends its thread, and frees it. Answers that
-/// were not taken are lost with it, and so is the descriptor.
+/// Closes a node: gives back its units and its reserve, ends its thread, and frees it. Answers that were not taken are
+/// lost, and the descriptor is closed.
 ///
-/// @param node       of tatcell_cluster_open; NULL is done already.
-/// @param timeout_ns how long to wait.
+/// @param node       from tatcell_cluster_open; NULL = nothing to do.
+/// @param timeout_ns nanoseconds to wait.
 /// @retval 0 done.
-/// @retval TATCELL_CLUSTER_ERR_TIMEOUT not in time: the thread ends by itself, and what is held lapses. The node
-///         is freed all the same.
+/// @retval TATCELL_CLUSTER_ERR_TIMEOUT not in time: the thread ends by itself, units lapse, and the node is freed.
 /// @retval TATCELL_CLUSTER_ERR_ALIGN bad pointer.
-/// Thread: one, when no other uses the node any more. Cost: waits up to the timeout. Since 0.3.
+/// Thread: one, when no other thread uses the node. Cost: waits up to the timeout. Since 0.3.
 #[no_mangle]
 pub extern "C" fn tatcell_cluster_close(node: *mut tatcell_cluster_t, timeout_ns: u64) -> i32 {
     if node.is_null() {

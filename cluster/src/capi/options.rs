@@ -7,17 +7,17 @@ use super::codes::{TATCELL_CLUSTER_ERR_LIMIT, TATCELL_CLUSTER_ERR_NULL, TATCELL_
 use super::kit::{self, Grows};
 use crate::{Builder, Cluster, Down, SharedLimit};
 
-/// when_down: what neither line nor reserve can pass is denied; the bound stays exact.
+/// when_down: deny a request that needs the store. The bound stays exact.
 pub const TATCELL_CLUSTER_DOWN_RESERVE: u32 = 0;
-/// when_down: a node's part of the rate passes; see the document for the bound.
+/// when_down: pass it from the node's share of the rate; docs/CLUSTER.md has the bound.
 pub const TATCELL_CLUSTER_DOWN_SHARE: u32 = 1;
-/// when_down: all of it passes, without a bound.
+/// when_down: pass it. There is no bound.
 pub const TATCELL_CLUSTER_DOWN_OPEN: u32 = 2;
 
-/// flags: faults are not written to standard error.
+/// flags: write no lines about faults to standard error.
 pub const TATCELL_CLUSTER_QUIET: u32 = 1;
 
-/// reserve_rate, reserve_burst: 5 % of the rate, 25 % of the burst.
+/// reserve_rate, reserve_burst: the default, 5 % of the rate and 25 % of the burst.
 pub const TATCELL_CLUSTER_RESERVE_USUAL: u32 = 4294967295;
 
 /// A limit that nodes share. Start from TATCELL_CLUSTER_LIMIT_INIT.
@@ -27,53 +27,53 @@ pub const TATCELL_CLUSTER_RESERVE_USUAL: u32 = 4294967295;
 pub struct tatcell_cluster_limit_t {
     /// sizeof(tatcell_cluster_limit_t); never written.
     pub size: u32,
-    /// Per mille of the rate that the nodes' own reserves have, all together; 0 = no reserves.
+    /// Per mille of the rate that the reserves of all nodes together get; 0 = no reserves.
     pub reserve_rate: u32,
-    /// Per mille of the burst that the nodes' own reserves have, all together; 0 = no reserves.
+    /// Per mille of the burst that the reserves of all nodes together get; 0 = no reserves.
     pub reserve_burst: u32,
-    /// 0.
+    /// Must be 0.
     pub reserved: u32,
-    /// 1 to 64 letters, digits, '-', '_' or '.', by which limits of one prefix are told apart; not NULL.
+    /// 1 to 64 letters, digits, '-', '_' or '.'; not NULL. Limits of one prefix have different names.
     pub name: *const c_char,
-    /// Units that come in a period; at least 1.
+    /// Units per period; at least 1.
     pub units: u64,
-    /// Nanoseconds.
+    /// The period, nanoseconds.
     pub period_ns: u64,
     /// Most units that pass at one instant after idle; at least 1.
     pub burst: u64,
 }
 
-/// What a node is opened with. Start from TATCELL_CLUSTER_OPTIONS_INIT.
+/// Options of a node. Start from TATCELL_CLUSTER_OPTIONS_INIT.
 #[repr(C)]
 #[derive(Clone, Copy)]
 #[allow(non_camel_case_types)]
 pub struct tatcell_cluster_options_t {
     /// sizeof(tatcell_cluster_options_t); never written.
     pub size: u32,
-    /// Most nodes that share the limits, 1 to 4096; all must be given the same.
+    /// Most nodes that share the limits, 1 to 4096; the same for all nodes.
     pub nodes: u32,
-    /// Where the store is, redis://[user:password@]host:port/ for instance; not NULL.
+    /// The URL of the store, for example redis://[user:password@]host:port/; not NULL.
     pub url: *const c_char,
-    /// User and password, where they are not in the URL; NULL = not wanted.
+    /// The user, in place of the URL's; NULL = the default user, or the URL's if password is NULL, too.
     pub user: *const c_char,
-    /// The password; NULL = not wanted.
+    /// The password of user; NULL = none.
     pub password: *const c_char,
-    /// What all keys begin with in the store, 1 to 64 bytes; NULL = "tatcell".
+    /// The beginning of every key in the store, 1 to 64 bytes; NULL = "tatcell".
     pub prefix: *const c_char,
-    /// The limits, one after the other; not NULL. The size of the first says how far they are apart.
+    /// An array of limits; not NULL. The size field of the first is the distance between two.
     pub limits: *const tatcell_cluster_limit_t,
-    /// How many there are; at least 1.
+    /// Number of limits; at least 1.
     pub limit_count: u64,
     /// Keys of each limit that are in use at one time, about 240 bytes each; 0 = 65536.
     pub keys: u64,
-    /// How long a call to the store may take before it counts as away, nanoseconds; 0 = 250 ms.
+    /// The store counts as away if a call takes longer than this, nanoseconds; 0 = 250 ms.
     pub timeout_ns: u64,
-    /// How long a call takes at worst while all is well, nanoseconds; 0 = 4 ms. Limits whose units would last
-    /// shorter than two of it take one call a decision.
+    /// The longest time of a call while all is well, nanoseconds; 0 = 4 ms. A limit whose granted units would lapse
+    /// within two of these times needs one call for each decision.
     pub round_trip_ns: u64,
-    /// For how long a node's right to its reserve is held without being renewed, nanoseconds; 0 = 10 s.
+    /// How long a node keeps the right to its reserve without renewing it, nanoseconds; 0 = 10 s.
     pub slot_ttl_ns: u64,
-    /// How long a change takes until it is in force, nanoseconds; 0 = 30 s. All nodes must be given the same.
+    /// Time from a change until it is in force, nanoseconds; 0 = 30 s. The same for all nodes.
     pub change_delay_ns: u64,
     /// A TATCELL_CLUSTER_DOWN_ constant.
     pub when_down: u32,

@@ -22,7 +22,7 @@ pub fn run(settings: ServerSettings) -> Result<(), String> {
     if let Some(threads) = settings.threads {
         runtime.worker_threads(threads);
     }
-    let runtime = runtime.enable_all().build().map_err(|e| format!("no runtime: {e}"))?;
+    let runtime = runtime.enable_all().build().map_err(|e| format!("cannot start the threads: {e}"))?;
     runtime.block_on(serve(settings))
 }
 
@@ -33,7 +33,7 @@ async fn bind(address: SocketAddr) -> Result<TcpListener, String> {
 async fn serve(settings: ServerSettings) -> Result<(), String> {
     let keeper = settings.keeper.open(&settings.limits)?;
     let server = Arc::new(Server::new(&settings, keeper));
-    let mut stop = Stop::on_signals().map_err(|e| format!("no signals: {e}"))?;
+    let mut stop = Stop::on_signals().map_err(|e| format!("cannot listen for signals: {e}"))?;
     let mut listeners = Vec::new();
     for address in &settings.listen {
         listeners.push(bind(*address).await?);

@@ -25,7 +25,7 @@ impl<'a> Args<'a> {
     }
 
     fn push(&mut self, word: &'a [u8]) -> Result<(), ProtocolError> {
-        *self.words.get_mut(self.count).ok_or("too many words in a command")? = word;
+        *self.words.get_mut(self.count).ok_or("a command has more than 32 words")? = word;
         self.count += 1;
         Ok(())
     }
@@ -71,12 +71,12 @@ fn array(bytes: &[u8]) -> Result<Option<(Args<'_>, usize)>, ProtocolError> {
         let length = length.and_then(|l| usize::try_from(l).ok()).filter(|l| *l <= MAX_COMMAND);
         let end = begin + length.ok_or("invalid bulk length")?;
         if end + 2 > MAX_COMMAND {
-            return Err("too big a command");
+            return Err("a command is longer than 64 KiB");
         }
         match bytes.get(end..end + 2) {
             None => return Ok(None),
             Some(b"\r\n") => args.push(&bytes[begin..end])?,
-            Some(_) => return Err("expected the end of a line"),
+            Some(_) => return Err("expected the end of a line after a word"),
         }
         at = end + 2;
     }

@@ -33,13 +33,13 @@ tatcell-throttled: a server that speaks CL.THROTTLE, for clients of redis-cell
 
   --config FILE       TOML, with the settings below under the same names
   --listen ADDRESS    where clients connect (127.0.0.1:6379); may be repeated
-  --metrics ADDRESS   where /metrics and /healthz are; nowhere, if it is not given
+  --metrics ADDRESS   address of /metrics and /healthz (none)
   --password-file F   a file with the password that clients must give; in a config also password = \"...\"
-  --max-clients N     (10000)
-  --idle TIME         closes a connection that is silent for so long; never, if it is not given
+  --max-clients N     most connections (10000)
+  --idle TIME         closes a connection that is silent for this time (never)
   --stop-within TIME  longest wait for clients on SIGTERM (10s)
-  --threads N         (as many as there are cores)
-  --limit \"B C P\"     max_burst, count, period: a limit that is shared; may be repeated; needs a store
+  --threads N         threads that serve (as many as cores)
+  --limit \"B C P\"     max_burst, count, period of a shared limit; may be repeated; needs a store
 {}",
         KeeperSettings::HELP
     )
@@ -66,7 +66,7 @@ impl ServerSettings {
             (password, None) => password,
         };
         if password.as_deref() == Some("") {
-            return Err("the password is empty".into());
+            return Err("the password is empty: give one, or no password".into());
         }
         let keeper = KeeperSettings::take(settings)?;
         let limits: Vec<Shared> = settings.list("limit")?;
@@ -76,7 +76,9 @@ impl ServerSettings {
                 return Err("with a store, give each limit that is shared: --limit \"15 30 60\"".into())
             }
             (false, false) => {
-                return Err("limit names what is shared through a store; give one, or no limit".into())
+                return Err(
+                    "limit is for limits that are shared through a store: give a store, or no limit".into()
+                )
             }
             _ => {}
         }
@@ -106,7 +108,7 @@ impl std::str::FromStr for Shared {
         let words: Vec<&[u8]> = text.split_ascii_whitespace().map(str::as_bytes).collect();
         throttle::rate(&words)
             .map(Shared)
-            .map_err(|e| format!("{e}; max_burst, count and period, as in \"15 30 60\""))
+            .map_err(|e| format!("{e}; give max_burst, count and period, as in \"15 30 60\""))
     }
 }
 
@@ -143,15 +145,15 @@ macro_rules! tally {
 }
 
 tally! {
-    commands: "Commands, whichever.",
+    commands: "Commands of any kind.",
     decided: "Requests that were decided.",
     limited: "Requests that were decided and refused.",
-    undecided: "Requests without a decision: the store was late, or too much was asked.",
-    untracked: "Decisions by the policy, for keys that found no place.",
-    errors: "Commands that were answered by an error.",
+    undecided: "Requests without a decision: the store was late, or there were too many.",
+    untracked: "Decisions by when_full, for new keys whose set was full.",
+    errors: "Commands answered with an error.",
     malformed: "Connections that ended with a protocol error.",
     connections: "Connections accepted.",
-    turned_away: "Connections beyond the most that are allowed.",
+    turned_away: "Connections refused, because max_clients were open.",
 }
 
 /// Holds what all connections share.

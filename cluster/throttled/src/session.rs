@@ -131,12 +131,9 @@ impl Session {
             "info" => resp::bulk(out, server.info().as_bytes()),
             "del" => match server.forget(&args[1..]) {
                 Some(owed) => resp::number(out, owed),
-                None => resp::error(
-                    out,
-                    "ERR DEL: the limits of this server are shared, delete the keys in the store",
-                ),
+                None => resp::error(out, "ERR DEL: the limits are shared, delete the keys in the store"),
             },
-            _ => resp::error(out, "ERR not here"),
+            _ => resp::error(out, "ERR this server does not have the command"),
         }
         Flow::On
     }
@@ -216,7 +213,7 @@ impl Session {
             ("getname", 2) => resp::bulk(out, &self.name),
             ("id", 2) => resp::number(out, self.id as i64),
             ("setinfo", 4) => resp::simple(out, "OK"),
-            _ => resp::error(out, "ERR CLIENT has SETNAME, GETNAME, SETINFO and ID here"),
+            _ => resp::error(out, "ERR here CLIENT has only SETNAME, GETNAME, SETINFO and ID"),
         }
     }
 
@@ -260,7 +257,7 @@ impl Session {
         if place.as_ref().is_none_or(|(known, _)| known != rate) {
             *place = Some((*rate, server.keeper.limit(rate)?));
         }
-        place.as_ref().map(|(_, limit)| limit).ok_or("not made")
+        place.as_ref().map(|(_, limit)| limit).ok_or("it was not made")
     }
 }
 

@@ -19,7 +19,7 @@ fn what_is_wrong_is_said_in_one_line_with_its_place() {
         ("store = \"redis://127.0.0.1:1/\"\n", "give nodes"),
         ("store = \"redis://127.0.0.1:1/\"\nnodes = 2\n", "give each limit that is shared"),
         ("store = \"redis://127.0.0.1:1/\"\nnodes = 2\nlimit = \"1 2 3\"\n", "the store does not answer"),
-        ("store = \"nonsense\"\nnodes = 2\nlimit = \"1 2 3\"\n", "not the URL of a store"),
+        ("store = \"nonsense\"\nnodes = 2\nlimit = \"1 2 3\"\n", "the URL of the store is not valid"),
         ("limit = \"1 2\"\n", "max_burst, count and period"),
         ("limit = \"1 2 3\"\n", "shared through a store"),
         ("nodes = 2\n", "there is no setting nodes"),

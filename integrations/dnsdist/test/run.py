@@ -241,8 +241,8 @@ def main():
             ("burst = 5", "rate must be"), ("rate = 0", "rate must be"), ("rate = 1, burst = 1.5", "burst must be"),
             ("rate = 1, slots = 1", "slots must be"), ("rate = 1, slip = -1", "slip must be"),
             ("rate = 1, undecided = 'maybe'", "undecided must be"),
-            ("rate = 1, brust = 3", "there is no option brust, but rate, burst"),
-            ("rate = 2000000000", "take less of both"),
+            ("rate = 1, brust = 3", "unknown option brust: use rate, burst"),
+            ("rate = 2000000000", "its burst do not fit"),
         ], "rate = 20, burst = 50")
     claims.claim("a_wrong_option_is_named_when_the_configuration_is_read", refused)
     claims.end()

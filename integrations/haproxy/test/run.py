@@ -162,7 +162,7 @@ def main():
                 most = time.monotonic() - start + 2
                 equal(h.get()[0], 200, "who has an address")
                 log = (h.folder / "log").read_text()
-                lines = [line for line in log.splitlines() if "tatcell: the source is no address" in line]
+                lines = [line for line in log.splitlines() if "tatcell: the source is not an address" in line]
                 assert 1 <= len(lines) <= most, (len(lines), log[-300:])
                 assert ("refused" if status == 429 else "passed") in lines[0], lines[0]
     claims.claim("who_gets_no_verdict_passes_or_not_as_it_is_set_and_is_logged_once_a_second", undecided)
@@ -188,8 +188,8 @@ def main():
             ("rate = 0", "rate must be"), ("burst = 5", "rate must be"),
             ("rate = 1, burst = -1", "burst must be"), ("rate = 1, per = 0", "per must be"),
             ("rate = 1, policy = 'none'", "policy must be admit, inherit"),
-            ("rate = 2000000000", "tatcell: clients: rate is too fast"),
-            ("rate = 1, brust = 3", "there is no option brust, but name, rate"),
+            ("rate = 2000000000", "tatcell: clients: rate and burst do not fit"),
+            ("rate = 1, brust = 3", "unknown option brust: use name, rate"),
         ], "rate = 10, burst = 20")
     claims.claim("a_wrong_option_is_named_when_the_configuration_is_read", refused)
     claims.end()

@@ -129,7 +129,7 @@ ngx_http_tatcell_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
             if (n < 12 || n > 24) {
                 ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                                   "invalid \"%V\": 12 to 24; more tell keys better apart, fewer hold longer debts",
+                                   "invalid \"%V\": write 12 to 24; more bits tell keys apart, fewer hold longer debts",
                                    &value[i]);
                 return NGX_CONF_ERROR;
             }
@@ -165,7 +165,7 @@ ngx_http_tatcell_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
             if (ngx_http_tatcell_policies[k].len == 0) {
                 ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                                   "invalid \"%V\": the policies of a full zone are admit, inherit, deny and sampled",
+                                   "invalid \"%V\": write policy=admit, inherit, deny or sampled",
                                    &value[i]);
                 return NGX_CONF_ERROR;
             }
@@ -175,8 +175,8 @@ ngx_http_tatcell_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         }
 
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "unknown parameter \"%V\": there are zone=, rate=, burst=, rate_by=, policy=, tag_bits= "
-                           "and skew=",
+                           "unknown parameter \"%V\": write zone=, rate=, burst=, rate_by=, policy=, tag_bits= "
+                           "or skew=",
                            &value[i]);
         return NGX_CONF_ERROR;
     }
@@ -287,7 +287,7 @@ ngx_http_tatcell_number(ngx_conf_t *cf, ngx_str_t *whole, size_t skip, uint64_t 
 
     if (i == 0) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "invalid \"%V\": 1 is the least; the first request counts, so what limit_req calls 0 is 1 "
+                           "invalid \"%V\": write at least 1; the first request counts, so a 0 of limit_req is a 1 "
                            "here", whole);
 
     } else {
@@ -315,7 +315,7 @@ ngx_http_tatcell(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     if (cf->args->nelts == 2 && value[1].len == 3 && ngx_strncmp(value[1].data, "off", 3) == 0) {
         if (lcf->uses || lcf->off == 1) {
-            return "stands beside another tatcell: leave one of both";
+            return "is next to another tatcell: remove one";
         }
 
         lcf->off = 1;
@@ -323,7 +323,7 @@ ngx_http_tatcell(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     if (lcf->off == 1) {
-        return "stands beside tatcell off: leave one of both";
+        return "is next to tatcell off: remove one";
     }
 
     use = ngx_pcalloc(cf->pool, sizeof(ngx_http_tatcell_use_t));
@@ -388,13 +388,13 @@ ngx_http_tatcell(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         }
 
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "unknown parameter \"%V\": there are zone=, burst=, delay=, nodelay and cost=; or off",
+                           "unknown parameter \"%V\": write zone=, burst=, delay=, nodelay, cost= or off",
                            &value[i]);
         return NGX_CONF_ERROR;
     }
 
     if (use->zone_name.len == 0) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "tatcell has no zone=: name one of tatcell_zone, or say off");
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "tatcell has no zone=: name one of tatcell_zone, or write off");
         return NGX_CONF_ERROR;
     }
 
@@ -406,7 +406,7 @@ ngx_http_tatcell(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     if (lcf->uses->nelts == TATCELL_CHAIN_MAX) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "more than %d zones in one place: a request meets so many at most",
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "more than %d zones in one place: remove some",
                            TATCELL_CHAIN_MAX);
         return NGX_CONF_ERROR;
     }
@@ -417,7 +417,7 @@ ngx_http_tatcell(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
             && ngx_strncmp(uses[i]->zone_name.data, use->zone_name.data, use->zone_name.len) == 0)
         {
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "zone \"%V\" stands here twice: leave one; a key has one debt in it",
+                               "zone \"%V\" is here twice: remove one, because a key has one debt in it",
                                &use->zone_name);
             return NGX_CONF_ERROR;
         }
@@ -502,15 +502,15 @@ ngx_http_tatcell_check_use(ngx_conf_t *cf, ngx_http_tatcell_use_t *use)
 
     if (use->delay > use->burst) {
         ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
-                      "delay=%uL is more than burst=%uL: what passes at once is a part of the burst; write nodelay for "
-                      "all of it, in %s:%ui", use->delay, use->burst, use->file, use->line);
+                      "delay=%uL is more than burst=%uL: delay is the part of the burst that passes at once; write "
+                      "nodelay for all of it, in %s:%ui", use->delay, use->burst, use->file, use->line);
         return NGX_ERROR;
     }
 
     if (use->zone->rate.bytes && use->cost == NULL) {
         ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
-                      "zone \"%V\" counts bytes and this tatcell says none: add cost=$request_length or another, in "
-                      "%s:%ui", &use->zone_name, use->file, use->line);
+                      "zone \"%V\" counts bytes, and this tatcell has no cost: add cost=$request_length or another, "
+                      "in %s:%ui", &use->zone_name, use->file, use->line);
         return NGX_ERROR;
     }
 
@@ -547,7 +547,7 @@ ngx_http_tatcell_check_zone(ngx_conf_t *cf, ngx_http_tatcell_zone_t *zone)
 
     if (zone->rate_by.len && !ngx_http_tatcell_is_variable(cf, &zone->rate_by)) {
         ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
-                      "rate_by=$%V of zone \"%V\" is no variable: define it with tatcell_rates or map, in %s:%ui",
+                      "rate_by=$%V of zone \"%V\" is not a variable: define it with tatcell_rates or map, in %s:%ui",
                       &zone->rate_by, &zone->name, zone->file, zone->line);
         return NGX_ERROR;
     }
@@ -566,8 +566,8 @@ ngx_http_tatcell_check_zone(ngx_conf_t *cf, ngx_http_tatcell_zone_t *zone)
         for (i = 0; i < zone->rates->nelts; i++) {
             if (!rate[i].unlimited && rate[i].bytes != zone->rate.bytes) {
                 ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
-                              "tatcell_rates of $%V counts %s, and zone \"%V\" counts %s: write all rates of a zone in "
-                              "one of both, in %s:%ui", &zone->rate_by, rate[i].bytes ? "bytes" : "requests",
+                              "tatcell_rates of $%V counts %s, and zone \"%V\" counts %s: use one of the two for all "
+                              "rates of a zone, in %s:%ui", &zone->rate_by, rate[i].bytes ? "bytes" : "requests",
                               &zone->name, zone->rate.bytes ? "bytes" : "requests", zone->file, zone->line);
                 return NGX_ERROR;
             }
@@ -599,8 +599,8 @@ ngx_http_tatcell_check_zone(ngx_conf_t *cf, ngx_http_tatcell_zone_t *zone)
 
     if (rc) {
         ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
-                      "zone \"%V\" cannot hold its rates and bursts: %s (%s): a key has 8 bytes; take smaller bursts, "
-                      "or tag_bits=16, which hold debts 16 times as long, in %s:%ui",
+                      "zone \"%V\" cannot hold its rates and bursts: %s (%s); use smaller bursts, or tag_bits=16, "
+                      "which holds debts 16 times as long, in %s:%ui",
                       &zone->name, tatcell_strerror(rc), tatcell_strerror_name(rc), zone->file, zone->line);
         return NGX_ERROR;
     }

@@ -92,7 +92,7 @@ ngx_http_tatcell_handler(ngx_http_request_t *r)
         return ngx_http_tatcell_refused(r, ctx);
 
     case TATCELL_CONTENDED:
-        return ngx_http_tatcell_undecided(r, ctx, ctx->uses[0]->zone, "every attempt lost to other workers", now);
+        return ngx_http_tatcell_undecided(r, ctx, ctx->uses[0]->zone, "other workers won every attempt", now);
 
     default:
         return ngx_http_tatcell_undecided(r, ctx, ctx->uses[0]->zone,
@@ -135,7 +135,7 @@ ngx_http_tatcell_link(ngx_http_request_t *r, ngx_http_tatcell_ctx_t *ctx, ngx_ht
         if (cost.len) {
             n = ngx_atoi(cost.data, cost.len);
             if (n == NGX_ERROR) {
-                *why = "its cost is no number";
+                *why = "its cost is not a number";
                 return NGX_OK;
             }
             units = n;

@@ -127,7 +127,7 @@ ngx_http_tatcell_log_bad_rate(ngx_http_request_t *r, ngx_http_tatcell_zone_t *zo
         len = ngx_http_tatcell_key_text(shown, sizeof(shown), text->data, text->len);
 
         ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
-                      "tatcell: $%V is \"%*s\", which is no rate that zone \"%V\" can have: %V was taken; write 10r/s, "
+                      "tatcell: $%V is \"%*s\", not a rate that zone \"%V\" can have: %V was used; write 10r/s, "
                       "10r/s burst=20 or unlimited, best in tatcell_rates, which checks it%s",
                       &zone->rate_by, len, shown, &zone->name, &zone->rate_text, more);
     }

@@ -153,7 +153,7 @@ ngx_http_tatcell_preconfiguration(ngx_conf_t *cf)
 {
     if (tatcell_abi_version() != TATCELL_ABI_VERSION) {
         ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
-                      "tatcell: the library has ABI %ui, and the module was built for %ui: build the module anew",
+                      "tatcell: the library has ABI %ui, and the module was built for %ui: rebuild the module",
                       (ngx_uint_t) tatcell_abi_version(), (ngx_uint_t) TATCELL_ABI_VERSION);
         return NGX_ERROR;
     }
@@ -254,7 +254,7 @@ ngx_http_tatcell_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
 
     if ((conf->headers & NGX_HTTP_TATCELL_H_OFF) && (conf->headers & ~(NGX_CONF_BITMASK_SET|NGX_HTTP_TATCELL_H_OFF)))
     {
-        return "has \"off\" beside other words for tatcell_headers: say \"off\" alone, or leave it out";
+        return "has \"off\" next to other words for tatcell_headers: write \"off\" alone, or remove it";
     }
 
     return NGX_CONF_OK;

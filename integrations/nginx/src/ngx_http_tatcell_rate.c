@@ -272,7 +272,7 @@ ngx_http_tatcell_rates(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     name = value[2];
     if (name.len < 2 || name.data[0] != '$') {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "\"%V\" is no variable: write \"$%V\"", &name, &name);
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "\"%V\" is not a variable: write \"$%V\"", &name, &name);
         return NGX_CONF_ERROR;
     }
     name.data++;
@@ -388,7 +388,7 @@ ngx_http_tatcell_rates_line(ngx_conf_t *cf, ngx_command_t *dummy, void *conf)
 
     if (cf->args->nelts < 2 || cf->args->nelts > 3) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "a line of tatcell_rates is a value, a rate and maybe a burst: gold 100r/s burst=200;");
+                           "write a line of tatcell_rates as value, rate and maybe burst: gold 100r/s burst=200;");
         return NGX_CONF_ERROR;
     }
 
@@ -409,7 +409,7 @@ ngx_http_tatcell_rates_line(ngx_conf_t *cf, ngx_command_t *dummy, void *conf)
 
     if (ngx_http_tatcell_parse_rate(&text, &rate) != NGX_OK || text.len > NGX_HTTP_TATCELL_RATE_LEN) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "\"%V\" is no rate: write a number and r/s, r/m, r/h, r/d, or kB/s, mB/s and so on, and "
+                           "\"%V\" is not a rate: write a number and r/s, r/m, r/h, r/d, or kB/s, mB/s and so on, and "
                            "maybe burst=N; or unlimited", &text);
         return NGX_CONF_ERROR;
     }
@@ -427,7 +427,7 @@ ngx_http_tatcell_rates_line(ngx_conf_t *cf, ngx_command_t *dummy, void *conf)
 
     if (value[0].len == 7 && ngx_strncmp(value[0].data, "default", 7) == 0) {
         if (block->rates->default_value) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "a second default of tatcell_rates: leave one");
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "tatcell_rates has two defaults: remove one");
             return NGX_CONF_ERROR;
         }
 
@@ -482,7 +482,7 @@ ngx_http_tatcell_rates_line(ngx_conf_t *cf, ngx_command_t *dummy, void *conf)
         return NGX_CONF_OK;
 
     case NGX_BUSY:
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "\"%V\" stands in tatcell_rates twice: leave one", &value[0]);
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "\"%V\" is in tatcell_rates twice: remove one", &value[0]);
         return NGX_CONF_ERROR;
 
     default:

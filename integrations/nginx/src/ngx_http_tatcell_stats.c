@@ -90,7 +90,7 @@ ngx_http_tatcell_stats(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
         n = ngx_strncmp(value[i].data, "top=", 4) == 0 ? ngx_atoi(value[i].data + 4, value[i].len - 4) : NGX_ERROR;
         if (n == NGX_ERROR || n > NGX_HTTP_TATCELL_TOP) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid \"%V\": there are json, prometheus and top=N, 0 to %d",
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid \"%V\": write json, prometheus or top=N, 0 to %d",
                                &value[i], NGX_HTTP_TATCELL_TOP);
             return NGX_CONF_ERROR;
         }
@@ -357,7 +357,7 @@ ngx_http_tatcell_prometheus(u_char *p, u_char *last, ngx_http_tatcell_main_conf_
     }
 
     p = ngx_slprintf(p, last,
-                     "# HELP tatcell_live_keys Keys that owe something.\n# TYPE tatcell_live_keys gauge\n");
+                     "# HELP tatcell_live_keys Keys in debt.\n# TYPE tatcell_live_keys gauge\n");
     for (i = 0; i < mcf->zones.nelts; i++) {
         stats = (tatcell_stats_t) TATCELL_STATS_INIT;
         (void) tatcell_table_stats(&zones[i]->table, now, &stats);

@@ -335,7 +335,7 @@ ngx_http_tatcell_make(ngx_http_tatcell_zone_t *zone, ngx_log_t *log)
 
     rc = tatcell_host_random(zone->seed, sizeof(zone->seed), &system_error);
     if (rc != 0) {
-        ngx_log_error(NGX_LOG_EMERG, log, system_error, "tatcell: no secret bytes for zone \"%V\"", &zone->name);
+        ngx_log_error(NGX_LOG_EMERG, log, system_error, "tatcell: zone \"%V\" got no secret bytes", &zone->name);
         return NGX_ERROR;
     }
 
@@ -370,8 +370,8 @@ ngx_http_tatcell_move(ngx_http_tatcell_zone_t *zone, ngx_log_t *log)
 
     if (rc == TATCELL_ERR_OPTION) {
         ngx_log_error(NGX_LOG_EMERG, log, 0,
-                      "tatcell: zone \"%V\" cannot have more tag_bits than before while it runs: restart nginx, or "
-                      "leave them, in %s:%ui", &zone->name, zone->file, zone->line);
+                      "tatcell: zone \"%V\" cannot get more tag_bits in a reload: restart nginx, or keep the old "
+                      "tag_bits, in %s:%ui", &zone->name, zone->file, zone->line);
         return NGX_ERROR;
     }
 

@@ -131,7 +131,7 @@ def claims(claims, server):
             equal(n.statuses(9, "/page?k=6&p=odd").count(200), 2, "no rate: the zone's own")
             s = stats(n)
             equal((s["b"]["bad_rate"], s["a"]["unlimited"]), (9, 30))
-            lines = [line for line in n.log().splitlines() if "no rate that zone" in line]
+            lines = [line for line in n.log().splitlines() if "not a rate that zone" in line]
             equal(len(lines), 1, "lines about a bad rate")
             assert '$by_map is "5 a day"' in lines[0] and "tatcell_rates" in lines[0], lines
     claims.claim("rates_come_from_variables_and_bad_ones_are_counted_and_told", rates)
@@ -217,7 +217,7 @@ def claims(claims, server):
             if quick:
                 equal(len(lines), 2)
                 assert "and 24 more lines were left out" in lines[1], lines
-            assert "its cost is no number: passed" in lines[0], lines
+            assert "its cost is not a number: passed" in lines[0], lines
     claims.claim("what_cannot_be_decided_does_as_it_is_told_and_is_logged_once_a_second", undecided)
 
     def banned():

@@ -121,7 +121,7 @@ def claims(claims, server):
             for bad in conf(more="tag_bits=24"), conf(more="policy=none"), conf(size="16k"):
                 assert not n.reload(**bad), "it was taken"
                 equal(passed(n, 10, 1), 0)
-            assert "cannot have more tag_bits" in n.log()
+            assert "cannot get more tag_bits" in n.log()
             assert n.reload(**conf()), n.log()
             equal(passed(n, 10, 1), 0)
     claims.claim("a_reload_that_cannot_be_is_refused_and_the_old_one_goes_on", refused)

@@ -165,8 +165,8 @@ claim("bad_options_are_named_and_nothing_is_made", function ()
         { { rate = 1, slots = -1 }, "slots" }, { { rate = 1, policy = "evict" }, "policy" },
         { { rate = 1, tag_bits = 99 }, "tag_bits" }, { { rate = 1, name = "a\nb" }, "name" },
         { { rate = 1, keep = {} }, "init_by_lua" },
-        { { rate = 1, brust = 3 }, "no option brust, but rate, per, burst" },
-        { { rate = 1, also = { { rate = 1, slots = 3 } } }, "also: there is no option slots" },
+        { { rate = 1, brust = 3 }, "unknown option brust: use rate, per, burst" },
+        { { rate = 1, also = { { rate = 1, slots = 3 } } }, "also: unknown option slots" },
         { { rate = 1, max_delay = -1 }, "max_delay" }, { { rate = 1, also = { { rate = 0 } } }, "also" },
         { { rate = 1, per = 86400 * 365, burst = 1000000 }, "TATCELL_ERR_" },
     }

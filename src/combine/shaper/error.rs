@@ -36,13 +36,13 @@ impl From<ChainError> for ShaperError {
 impl core::fmt::Display for ShaperError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(match self {
-            ShaperError::BadSlots => "slots are not a power of two from 64 to 4096",
-            ShaperError::BadGranularity => "granularity is not a power of two, or too long",
-            ShaperError::TooSmall => "memory holds no handle",
-            ShaperError::TooLarge => "memory is for too many handles",
-            ShaperError::Full => "no room for another handle",
-            ShaperError::TooFar => "departure may lie beyond the horizon of the wheel",
-            ShaperError::Behind => "what is due was not taken out for too long",
+            ShaperError::BadSlots => "the slots must be a power of two from 64 to 4096",
+            ShaperError::BadGranularity => "a slot must be a power of two of ticks, all below 2^62 ticks",
+            ShaperError::TooSmall => "the memory is too small for a handle: give more",
+            ShaperError::TooLarge => "the memory is for 2^32 - 1 handles or more: give less",
+            ShaperError::Full => "no room for another handle: take out those due, or give more memory",
+            ShaperError::TooFar => "the departure may lie beyond the horizon: use more or longer slots",
+            ShaperError::Behind => "handles have been due for too long: take them out first",
             ShaperError::Chain(e) => return e.fmt(f),
         })
     }

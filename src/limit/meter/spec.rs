@@ -146,14 +146,14 @@ pub enum MeterError {
 impl core::fmt::Display for MeterError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(match self {
-            MeterError::ZeroRate => "a rate that the meter needs is zero",
-            MeterError::ZeroBurst => "a burst that the meter needs is zero",
-            MeterError::ZeroFrequency => "the clock has no ticks",
-            MeterError::PeakBelowCommitted => "the peak rate is below the committed rate",
-            MeterError::BadCoupling => "only the buckets of RFC 4115 can be coupled",
-            MeterError::NotRepresentable => "rates and bursts do not fit one word",
-            MeterError::HorizonTooLong => "bursts and skew are too long for the word",
-            MeterError::SpanTooShort => "the word cannot have the span that was asked for",
+            MeterError::ZeroRate => "a rate that the meter needs is 0: give at least 1",
+            MeterError::ZeroBurst => "a burst that the meter needs is 0: give at least 1",
+            MeterError::ZeroFrequency => "the clock has 0 ticks a second: give its frequency",
+            MeterError::PeakBelowCommitted => "the peak rate is below the committed rate: raise it",
+            MeterError::BadCoupling => "only the buckets of RFC 4115 can be coupled: leave it out",
+            MeterError::NotRepresentable => "rates and bursts do not fit one word: use smaller bursts",
+            MeterError::HorizonTooLong => "bursts and skew are too long for the word: lower them",
+            MeterError::SpanTooShort => "the word cannot have this span: ask for less, or use smaller bursts",
         })
     }
 }

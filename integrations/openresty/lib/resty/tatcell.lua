@@ -38,7 +38,8 @@ local lib = (function ()
 end)()
 
 if lib.tatcell_abi_version() ~= tonumber(cdef.abi) then
-    error("resty.tatcell: the library has ABI " .. lib.tatcell_abi_version() .. ", and the headers say " .. cdef.abi)
+    error("resty.tatcell: the library has ABI " .. lib.tatcell_abi_version() .. ", the headers " .. cdef.abi ..
+          ": install both from one release")
 end
 
 local POLICIES = { admit = 0, inherit = 1, deny = 2, sampled = 3 }
@@ -98,7 +99,7 @@ local function count(options, name, default)
         n = default
     end
     if type(n) ~= "number" or n < 1 or n ~= floor(n) or n > 2 ^ 53 then
-        return nil, name .. " must be a whole number above 0, and is " .. tostring(n)
+        return nil, name .. " must be a whole number above 0, not " .. tostring(n)
     end
     return n
 end
@@ -120,7 +121,7 @@ local function strange(options, ...)
     end
     for name in pairs(options) do
         if not known[name] then
-            return "there is no option " .. tostring(name) .. ", but " .. table.concat(known, ", ")
+            return "unknown option " .. tostring(name) .. ": use " .. table.concat(known, ", ")
         end
     end
 end
@@ -129,7 +130,7 @@ end
 -- What a limit may say.
 local function spec_of(options)
     if type(options) ~= "table" then
-        return nil, "a limit is a table: { rate = 100, burst = 20 }"
+        return nil, "a limit must be a table: { rate = 100, burst = 20 }"
     end
     local rate, err = count(options, "rate")
     if not rate then
@@ -142,10 +143,10 @@ local function spec_of(options)
     end
     local per, delay = options.per or 1, options.max_delay or 0
     if type(per) ~= "number" or not (per > 0 and per < 1e9) then
-        return nil, "per must be a number of seconds above 0, and is " .. tostring(per)
+        return nil, "per must be a number of seconds above 0, not " .. tostring(per)
     end
     if type(delay) ~= "number" or not (delay >= 0 and delay < 1e9) then
-        return nil, "max_delay must be a number of seconds, and is " .. tostring(delay)
+        return nil, "max_delay must be a number of seconds, not " .. tostring(delay)
     end
     local spec = sized("tatcell_limit_spec_t")
     spec.units, spec.period, spec.burst = rate, ceil(per * NS), burst
@@ -221,7 +222,7 @@ local function remember(self, keep, name)
     local address = string.format("%x", tonumber(cast("uintptr_t", self.memory)))
     local ok, err = keep:set("tatcell:" .. name, address .. " " .. tonumber(self.bytes) .. " " .. str(self.seed, 16))
     if not ok then
-        return nil, "the dictionary of keep cannot hold it: " .. tostring(err)
+        return nil, "the dictionary of keep cannot store the table: " .. tostring(err)
     end
     return true
 end
@@ -234,7 +235,7 @@ local function take_over(self, options, memory, bytes)
     local old = new("tatcell_table_t")
     local rc = lib.tatcell_table_attach(old, memory, bytes, attach)
     if rc ~= 0 then
-        return nil, "the table of before the reload: " .. words(rc)
+        return nil, "the table from before the reload: " .. words(rc)
     end
     local info = sized("tatcell_table_info_t")
     lib.tatcell_table_info(old, info)
@@ -255,7 +256,7 @@ local function take_over(self, options, memory, bytes)
     self.table, self.memory = new("tatcell_table_t"), mapped.memory
     rc = lib.tatcell_table_migrate(self.table, mapped.memory, self.bytes, options, old, now(), moved)
     if rc ~= 0 then
-        return nil, "the table of before the reload cannot be moved: " .. words(rc)
+        return nil, "the table from before the reload cannot be moved: " .. words(rc)
     end
     self.old = { old, memory }
     return "moved"
@@ -280,19 +281,19 @@ function _M.new(options)
     end
     local policy = POLICIES[options.policy or "admit"]
     if not policy then
-        return nil, "resty.tatcell: policy must be admit, inherit, deny or sampled, and is " .. tostring(options.policy)
+        return nil, "resty.tatcell: policy must be admit, inherit, deny or sampled, not " .. tostring(options.policy)
     end
     local tag_bits = options.tag_bits or 20
     if type(tag_bits) ~= "number" or tag_bits < 12 or tag_bits > 24 then
-        return nil, "resty.tatcell: tag_bits must be 12 to 24, and is " .. tostring(tag_bits)
+        return nil, "resty.tatcell: tag_bits must be 12 to 24, not " .. tostring(tag_bits)
     end
     local name = options.name or "limit"
     if type(name) ~= "string" or name:find("[^\32-\126]") or #name > 200 then
-        return nil, "resty.tatcell: name must be printable text"
+        return nil, "resty.tatcell: name must be printable text of at most 200 bytes"
     end
 
     if options.keep and not (ngx and ngx.get_phase() == "init") then
-        return nil, "resty.tatcell: keep is for init_by_lua alone, whose memory all workers have"
+        return nil, "resty.tatcell: keep works only in init_by_lua, whose memory all workers share"
     end
 
     local self = setmetatable({ undecided = 0, told = -1ULL, name = name, policy = policy, tag_bits = tag_bits, seed = new("uint8_t[16]"),
@@ -312,7 +313,7 @@ function _M.new(options)
     else
         local rc = lib.tatcell_host_random(self.seed, 16, nil)
         if rc ~= 0 then
-            return nil, "resty.tatcell: no secret bytes: " .. words(rc)
+            return nil, "resty.tatcell: the system has no secret bytes: " .. words(rc)
         end
     end
     local table_options = geometry(self, self.specs)
@@ -370,13 +371,13 @@ end
 -- The arguments of a request: units, or an error.
 local function units(key, cost)
     if type(key) ~= "string" then
-        error("resty.tatcell: a key is a string, and not a " .. type(key), 3)
+        error("resty.tatcell: a key must be a string, not a " .. type(key), 3)
     end
     if cost == nil then
         return 1
     end
     if type(cost) ~= "number" or not (cost >= 0 and cost <= 2 ^ 53) then
-        error("resty.tatcell: a cost is a number of units, and not " .. tostring(cost), 3)
+        error("resty.tatcell: a cost must be a number of units, not " .. tostring(cost), 3)
     end
     return ceil(cost)
 end
