@@ -222,7 +222,7 @@ describe! {
     TATCELL_ERR_FOREIGN "the limit was made for another table: use tatcell_limit_init_table"
     TATCELL_ERR_OPTION "an option is unknown or out of range, or contradicts another"
     TATCELL_ERR_SEED "a keyed hash needs 16 secret bytes: use tatcell_host_random"
-    TATCELL_ERR_SPAN "fastest and slowest limit do not fit one word: use fewer tag bits, or two tables"
+    TATCELL_ERR_SPAN "fastest and slowest limit do not fit one word: tatcell_table_options_fit says what does"
     TATCELL_ERR_HANDLE "the handle is not initialised by this version of the library"
     TATCELL_ERR_NOT_READY "the memory holds no table yet: ask again"
     TATCELL_ERR_VERSION "the image has a layout version or feature that this library does not know"

@@ -80,7 +80,7 @@ impl core::fmt::Display for TableError {
             TableError::TooLarge => "the table has too many sets: give less memory, or use two tables",
             TableError::Limit(e) => return e.fmt(f),
             TableError::SpanTooShort => {
-                "fastest and slowest limit do not fit one word: use fewer tag bits, or two tables"
+                "fastest and slowest limit do not fit one word: TableOptions::fit says what does"
             }
             TableError::BadTagBits => "the tag width must be 12 to 24 bits",
             TableError::BadLifetime => "the claim lifetime exceeds half an emission interval: lower it",
