@@ -28,8 +28,8 @@
 //! - [`Cell`], [`Cell32`], [`ExclusiveCell`]: one word, one key.
 //! - [`Lease`]: units of a shared cell that one core takes in advance, so that one limit scales with cores.
 //! - [`Meter`], [`MeterSpec`], [`Colour`]: three-colour meters, RFC 2697, 2698 and 4115, in one word.
-//! - [`Table`]: many keys in fixed memory; several processes may share it. [`Burst`]: many requests in one call;
-//!   [`PairBurst`]: each under two limits.
+//! - [`Table`]: many keys in fixed memory; several processes may share it. [`Burst`]: many requests in one call, while
+//!   the [`NextBurst`] is prefetched; [`PairBurst`]: each under two limits.
 //! - [`Mark`], [`MarkBurst`]: three-colour marking of the keys of a table, by two limits each.
 //! - [`Chain`]: several limits for one request, all or none. [`LadderLimits`]: limits for the prefixes of an address.
 //! - [`Override`]: bans and exemptions of keys until a time, in tables of their own.
@@ -123,7 +123,7 @@ pub use small::{section_works, SmallLimit, SmallLimit32, SmallLog, SmallSlot, Sm
 pub use sync::MAX_LOST;
 pub use table::{
     full_set_ppb, lines_for, lines_for_load, Access, AttachOptions, Burst, Counters, Exclusive,
-    ExclusiveTable, FitPart, FullPolicy, Line, Migrated, Override, Request, Shared, Slot, Stats, Table,
-    TableError, TableFit, TableInfo, TableNumbers, TableOptions, LAYOUT_VERSION, MAX_BURST, MIN_SLOTS,
+    ExclusiveTable, FitPart, FullPolicy, Line, Migrated, NextBurst, Override, Request, Shared, Slot, Stats,
+    Table, TableError, TableFit, TableInfo, TableNumbers, TableOptions, LAYOUT_VERSION, MAX_BURST, MIN_SLOTS,
     SLOTS_PER_LINE,
 };

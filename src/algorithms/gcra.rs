@@ -32,7 +32,7 @@ use crate::limit::params::{Params, FLAG_HEAL, FLAG_PENALTY, FLAG_SHADOW};
 //               LineWords::oldest (table/set/search/line.rs)  eight of them at once
 //               lead_as (small/cell.rs)                       words of 32 and 64 bits, for firmware
 //   inequality  run_plain (table/burst/scalar.rs)             a burst needs no answer, only the next lead
-//               Step::decode (table/burst/simd: portable.rs, avx2.rs, avx512.rs) and second_lines (mod.rs)
+//               Step::decode (table/burst/simd: portable.rs, avx2.rs, avx512.rs)
 //               take_as, reserve (small/cell.rs)
 //   both in C   include/tatcell_inline.h, include/tatcell_bpf.h
 //

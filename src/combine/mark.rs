@@ -39,7 +39,7 @@ use crate::answer::{Colour, Marking, Verdict};
 use crate::keys::second_hash;
 use crate::limit::TableLimit;
 use crate::sync::Access;
-use crate::table::{Counters, Known, Request, Table, TableError, MAX_BURST};
+use crate::table::{cost_of, Counters, Known, Request, Table, TableError, MAX_BURST};
 
 /// Marks packets green, yellow or red by two limits of their key: RFC 2698 or RFC 4115 for every key of a table.
 ///
@@ -387,8 +387,10 @@ impl MarkBurst<'_> {
         fetch_both(table, next);
         let mut marked = Marked::default();
         for ((i, &hash), colour) in hashes.iter().enumerate().zip(colours) {
-            let cost = costs.and_then(|costs| costs.get(i)).map_or(1, |&cost| cost.into());
-            let came = pre.and_then(|pre| pre.get(i)).copied().unwrap_or(Colour::Green);
+            let cost = costs.map_or(1, |costs| cost_of(costs, i));
+            // Red stays red, and nobody is charged.
+            let red = || impossible!(Colour::Red);
+            let came = pre.map_or(Colour::Green, |pre| pre.get(i).copied().unwrap_or_else(red));
             let counted = counters.as_deref_mut();
             let packet = Packet { mark, table, now, hash, cost, counters: counted, early: None };
             let made = packet.marked(came);

@@ -1,6 +1,9 @@
 //! Which limit is asked for which packet, and what its verdict makes of the colour, in every case.
 
 use super::*;
+use crate::impossible::tests::answered;
+use crate::limit::LimitSpec;
+use crate::table::{Line, TableOptions};
 use Verdict::{Conforming, Contended, Never, NonConforming};
 
 const VERDICTS: [Verdict; 4] = [Conforming, NonConforming, Never, Contended];
@@ -80,4 +83,24 @@ fn rfc_4115_asks_the_excess_limit_for_what_the_committed_refused() {
         };
         assert_eq!(marked, wanted, "{pre:?} {committed:?} {excess:?}");
     });
+}
+
+/// The call refuses lists that are too short. Behind that check a packet beyond the end of one is red, and free.
+#[test]
+fn a_packet_without_cost_or_colour_is_red_and_charges_nobody() -> Result<(), TableError> {
+    let memory = [const { Line::EMPTY }; 4];
+    let spec = LimitSpec::new(1, 1_000, 8);
+    let table = Table::init(&memory, &TableOptions::new(spec).caller_hash())?;
+    let limit = table.limit(&spec)?;
+    let mark = &Mark::rfc4115(&limit, &limit);
+    let burst = MarkBurst { mark, now: 0, hashes: &[1, 2], costs: None, pre: None };
+    for burst in
+        [MarkBurst { costs: Some(&[1]), ..burst }, MarkBurst { pre: Some(&[Colour::Green]), ..burst }]
+    {
+        let mut colours = [Colour::Yellow; 2];
+        let made = answered(|| burst.mark_all(&table, &mut colours, None, &[], false))?;
+        assert_eq!((made.pass, colours), (1, [Colour::Green, Colour::Red]));
+        assert_eq!(table.peek(&limit, 0, 2, 1)?.remaining, 8);
+    }
+    Ok(())
 }

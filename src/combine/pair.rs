@@ -15,7 +15,7 @@ use super::link::{Link, TableRef};
 use crate::keys::second_hash;
 use crate::limit::TableLimit;
 use crate::sync::Access;
-use crate::table::{Counters, Half, Table, TableError, MAX_BURST};
+use crate::table::{cost_of, Counters, Half, Table, TableError, MAX_BURST};
 
 /// Decides up to 64 requests of a table at one instant, each under two limits: both are charged, or none.
 ///
@@ -133,11 +133,9 @@ impl PairBurst<'_> {
         // A soft pass must be noticed to be counted. The short path is for GCRA: all limits of a table are, or none.
         let seen = counters.is_some() && (first.0.soft_q != u64::MAX || second.0.soft_q != u64::MAX);
         let plain = first.0.is_gcra() && !seen;
-        let cost =
-            |side: Option<&[u32]>, i: usize| side.and_then(|costs| costs.get(i)).map_or(1, |&c| c.into());
         let mut pass = 0u64;
         for (i, &hash) in self.hashes.iter().enumerate() {
-            let [a, b] = self.costs.map(|side| cost(side, i));
+            let [a, b] = self.costs.map(|side| side.map_or(1, |costs| cost_of(costs, i)));
             let half = Half { limit: first, hash, cost: a };
             let other = Half { limit: second, hash: second_hash(hash), cost: b };
             let decided = if plain { table.check_pair(self.now, half, other) } else { None };
@@ -161,7 +159,7 @@ pub(super) fn fetch_both<M: Access>(table: &Table<'_, M>, hashes: &[u64]) {
     let mut seconds = [0; MAX_BURST];
     seconds.iter_mut().zip(hashes).for_each(|(second, hash)| *second = second_hash(*hash));
     table.prefetch(hashes);
-    table.prefetch(seconds.get(..hashes.len()).unwrap_or(&[]));
+    table.prefetch(seconds.get(..hashes.len()).unwrap_or_else(|| impossible!(&[])));
 }
 
 /// Decides everything but the common case, by a chain of both limits.

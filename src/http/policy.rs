@@ -125,7 +125,7 @@ impl<'a> Policy<'a> {
                 return self.quota(info.burst).window(info.period);
             }
             Algorithm::Decay => return self.quota(info.burst),
-            Algorithm::Gcra | Algorithm::Overrides => {}
+            _ => {}
         }
         // Below 2^62, which the limit has checked; 0 if it is unlimited.
         let drained = (info.burst as u128).wrapping_mul(info.emission_q as u128);

@@ -56,7 +56,7 @@ impl Address {
     /// Returns its bytes in network order: 4 or 16.
     pub fn bytes(&self) -> &[u8] {
         let length = if self.v4 { 4 } else { 16 };
-        self.bytes.get(..length).unwrap_or_else(|| impossible!(&[]))
+        self.bytes.get(..length).unwrap_or_else(|| impossible!(&self.bytes))
     }
 
     /// Returns the key of its prefix of `bits` bits. More bits than the address has count as all of them.
@@ -88,7 +88,8 @@ pub struct PrefixKey {
 
 impl AsRef<[u8]> for PrefixKey {
     fn as_ref(&self) -> &[u8] {
-        self.bytes.get(..self.length as usize).unwrap_or_else(|| impossible!(&[]))
+        // All bytes are a key that no other prefix has.
+        self.bytes.get(..self.length as usize).unwrap_or_else(|| impossible!(&self.bytes))
     }
 }
 
@@ -127,5 +128,17 @@ impl From<IpAddr> for Address {
             IpAddr::V4(address) => Address::from(address),
             IpAddr::V6(address) => Address::from(address),
         }
+    }
+}
+
+#[cfg(all(test, not(tatcell_loom)))]
+mod tests {
+    use super::*;
+    use crate::impossible::tests::answered;
+
+    #[test]
+    fn a_prefix_of_a_wrong_length_is_still_a_key_of_its_own() {
+        let wrong = |octet| PrefixKey { length: 19, ..Address::from([192, 0, octet, 1]).prefix(24) };
+        answered(|| assert_ne!(wrong(2).as_ref(), wrong(3).as_ref()));
     }
 }

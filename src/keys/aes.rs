@@ -153,11 +153,9 @@ fn any(keys: &AesKeys, key: &[u8]) -> u64 {
 #[inline(always)]
 fn block(key: &[u8]) -> ([u64; 2], &[u8]) {
     let mut block = [0u8; 16];
-    let n = key.len().min(16);
-    let (whole, tail) = key.split_at_checked(n).unwrap_or_else(|| impossible!((key, &[])));
-    block.iter_mut().zip(whole).for_each(|(to, from)| *to = *from);
+    block.iter_mut().zip(key).for_each(|(to, from)| *to = *from);
     let whole = u128::from_le_bytes(block);
-    ([whole as u64, (whole >> 64) as u64], tail)
+    ([whole as u64, (whole >> 64) as u64], key.get(16..).unwrap_or(&[]))
 }
 
 #[cfg(tatcell_sse2)]

@@ -109,7 +109,7 @@ impl Ladder {
     /// Returns the largest multiplier of both families.
     pub(crate) fn widest(&self) -> u32 {
         let both = self.rungs(true).iter().chain(self.rungs(false));
-        both.map(|rung| rung.multiplier).max().unwrap_or(1)
+        both.fold(1, |widest, rung| widest.max(rung.multiplier))
     }
 }
 

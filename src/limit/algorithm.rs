@@ -24,14 +24,13 @@ pub enum Algorithm {
     QuotaLinear = 3,
     /// A level that halves in every half-life: an exponentially decaying count.
     Decay = 4,
-    /// Not for limits: the algorithm of tables that hold [overrides](crate::Override) instead of debts.
+    /// No limit has this. Before 0.4 it was the algorithm of a table of overrides.
+    #[deprecated(since = "0.4.0", note = "no limit has this algorithm; use TableInfo::overrides")]
+    #[doc(hidden)]
     Overrides = 5,
 }
 
-/// The bits that an override keeps next to its time.
-pub(crate) const OVERRIDE_BITS: u32 = 2;
-
-/// Returns the length of a count in bits.
+/// Bits of a count.
 pub(crate) const fn bits_of(count: u64) -> u32 {
     u64::BITS.wrapping_sub(count.leading_zeros())
 }
@@ -45,7 +44,6 @@ impl Algorithm {
             2 => Some(Algorithm::SlidingCounter),
             3 => Some(Algorithm::QuotaLinear),
             4 => Some(Algorithm::Decay),
-            5 => Some(Algorithm::Overrides),
             _ => None,
         }
     }
@@ -55,11 +53,12 @@ impl Algorithm {
         let count = bits_of(most);
         match self {
             Algorithm::Gcra | Algorithm::Decay => 0,
-            Algorithm::FixedWindow | Algorithm::Overrides => count,
             // Current and previous.
             Algorithm::SlidingCounter => count.wrapping_mul(2),
             // Mode, and a count or the fraction of a time.
             Algorithm::QuotaLinear => count.wrapping_add(1),
+            // A fixed window.
+            _ => count,
         }
     }
 
@@ -67,11 +66,12 @@ impl Algorithm {
     pub(super) const fn horizon(self, window: u64, most: u64) -> u64 {
         match self {
             Algorithm::Gcra => 0,
-            Algorithm::FixedWindow | Algorithm::Overrides => window.saturating_add(1),
             Algorithm::SlidingCounter => window.saturating_mul(2).saturating_add(1),
             Algorithm::QuotaLinear => window.saturating_mul(2).saturating_add(2),
             // A level decays from `most` units to 2^-10 units.
             Algorithm::Decay => window.saturating_mul((bits_of(most) as u64).wrapping_add(11)),
+            // A fixed window.
+            _ => window.saturating_add(1),
         }
     }
 }

@@ -29,7 +29,6 @@ pub(crate) mod validate;
 pub(crate) mod window;
 
 pub use algorithm::Algorithm;
-pub(crate) use algorithm::OVERRIDE_BITS;
 pub use error::LimitError;
 pub use info::LimitInfo;
 pub use meter::{MeterError, MeterInfo, MeterKind, MeterLimit, MeterSpec};

@@ -28,9 +28,10 @@ mod set;
 mod upkeep;
 
 pub use crate::sync::access::{Access, Exclusive, Shared};
+pub(crate) use burst::call::cost_of;
+pub use burst::call::{Burst, NextBurst};
 #[cfg(feature = "capi")]
 pub(crate) use burst::list::Keys;
-pub use burst::scalar::Burst;
 pub use calls::full_answer::Request;
 pub(crate) use calls::pair::{Half, Known};
 pub use counters::Counters;

@@ -7,7 +7,8 @@ use tatcell::host::{
     counter, now_ns, random_seed, resolution_ns, unlink, Clock, HostError, Memory, Pages, TickClock,
 };
 use tatcell::{
-    lines_for, AttachOptions, HashKind, Limit, LimitSpec, Outcome, Table, TableError, TableOptions,
+    lines_for, AttachOptions, Burst, HashKind, Limit, LimitSpec, NextBurst, Outcome, Table, TableError,
+    TableOptions,
 };
 
 const SEED: [u8; 16] = *b"a secret of test";
@@ -235,12 +236,13 @@ fn forked_processes_share_one_table_without_a_name() {
     let limit = table.limit(&LimitSpec::new(1, 1_000_000_000, 5)).unwrap();
     let hash = table.hash(b"key").unwrap();
     let check = child(|| {
-        let burst = table.check_burst(&limit, 1_000, &[hash; 2], None).map_or(100, u64::count_ones);
+        let burst = Burst::new(&limit, 1_000, &[hash; 2]).check(&table, None, NextBurst::NONE);
+        let burst = burst.map_or(100, u64::count_ones);
         let single = table.check(&limit, 1_000, b"key", 1) == Ok(Outcome::Conforming);
         burst as i32 + i32::from(single)
     });
     assert_eq!(check(), 3);
-    let pass = table.check_burst(&limit, 1_000, &[hash; 3], None).unwrap();
+    let pass = Burst::new(&limit, 1_000, &[hash; 3]).check(&table, None, NextBurst::NONE).unwrap();
     assert_eq!(pass.count_ones(), 2);
     assert_eq!(spend(&table, b"key"), 0);
 }
@@ -270,7 +272,7 @@ fn forked_processes_pass_one_burst_by_single_calls_and_by_bursts() {
                     let mut passed = 0;
                     for _ in 0..BURST / 8 {
                         if i % 2 == 0 {
-                            match table.check_burst(&limit, 1_000, &[hash; 8], None) {
+                            match Burst::new(&limit, 1_000, &[hash; 8]).check(&table, None, NextBurst::NONE) {
                                 Ok(pass) => passed += pass.count_ones(),
                                 Err(_) => return 1,
                             }

@@ -21,7 +21,8 @@ mod search;
 use common::{size_from, Rng, Seed};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use tatcell::{
-    AttachOptions, FullPolicy, LimitSpec, Line, Outcome, Request, Table, TableLimit, TableOptions, Tracking,
+    AttachOptions, Burst, FullPolicy, LimitSpec, Line, NextBurst, Outcome, Request, Table, TableLimit,
+    TableOptions, Tracking,
 };
 
 const WORKERS: usize = 4;
@@ -95,7 +96,8 @@ fn work(shared: &'static Shared, worker: usize, seed: u64) -> ! {
                 // As many again by a burst, the first one twice.
                 let at = [i, (i + 1) % KEYS, i, (i + 2) % KEYS, (i + 3) % KEYS];
                 let hashes = at.map(|i| key(era, i));
-                let pass = table.check_burst(&limit, now(shared, worker), &hashes, None).unwrap_or(0);
+                let burst = Burst::new(&limit, now(shared, worker), &hashes);
+                let pass = burst.check(&table, None, NextBurst::NONE).unwrap_or(0);
                 for (_, i) in at.iter().enumerate().filter(|(bit, _)| pass >> bit & 1 == 1) {
                     shared.counted[*i].fetch_add(1, SeqCst);
                 }

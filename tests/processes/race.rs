@@ -15,7 +15,7 @@ use std::sync::atomic::{
     AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::SeqCst,
 };
 use std::sync::Mutex;
-use tatcell::{Burst, Counters, LimitSpec, Line, Outcome, Request, Table, TableLimit};
+use tatcell::{Burst, Counters, LimitSpec, Line, NextBurst, Outcome, Request, Table, TableLimit};
 
 const T: u64 = 1 << 12;
 const W: u32 = 43;
@@ -59,8 +59,8 @@ impl Insert for Bursts<'_> {
 
     fn ask(&self, now: u64, counters: &mut Counters) -> Outcome {
         let before = counters.contended;
-        let burst = Burst { limit: &self.1, now, hashes: &[KEY; 2], costs: None, last: 0 };
-        match self.0.check_burst_counted(&burst, counters).unwrap() {
+        let burst = Burst::new(&self.1, now, &[KEY; 2]);
+        match burst.check(&self.0, Some(&mut *counters), NextBurst::NONE).unwrap() {
             0 if counters.contended > before => Outcome::Contended,
             0 => Outcome::NonConforming { retry_after: 1 },
             pass => {

@@ -5,8 +5,8 @@ use crate::common::{memory, size_from, Rng};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::Barrier;
 use tatcell::{
-    Burst, Cell, Cell32, Counters, FullPolicy, LimitSpec, Outcome, Permit, Request, Table, TableLimit,
-    TableOptions, Tracking,
+    Burst, Cell, Cell32, Counters, FullPolicy, LimitSpec, NextBurst, Outcome, Permit, Request, Table,
+    TableLimit, TableOptions, Tracking,
 };
 
 const THREADS: u64 = 4;
@@ -81,8 +81,9 @@ fn burst(table: &Table<'_>, limit: &TableLimit, now: u64, key: u64, units: usize
     let (mut left, mut passed) = (units, 0);
     while left > 0 {
         let mut counters = Counters::default();
-        let burst = Burst { limit, now, hashes: &[key; 64][..left], costs: None, last: 0 };
-        passed += u64::from(table.check_burst_counted(&burst, &mut counters).unwrap().count_ones());
+        let hashes = &[key; 64][..left];
+        let pass = Burst::new(limit, now, hashes).check(table, Some(&mut counters), NextBurst::NONE).unwrap();
+        passed += u64::from(pass.count_ones());
         left = counters.contended as usize;
     }
     passed
@@ -200,7 +201,8 @@ fn every_admission_of_every_thread_is_in_the_word() {
                 passed[1] += table.check_hash(&keyed, now, 3, 1).unwrap().passes() as u64;
             }
             for _ in 0..each / 9 {
-                passed[2] += u64::from(table.check_burst(&keyed, now, &[4; 8], None).unwrap().count_ones());
+                let pass = Burst::new(&keyed, now, &[4; 8]).check(&table, None, NextBurst::NONE).unwrap();
+                passed[2] += u64::from(pass.count_ones());
                 passed[2] += table.check_hash(&keyed, now, 4, 1).unwrap().passes() as u64;
             }
             for (sum, n) in admitted.iter().zip(passed) {
@@ -341,9 +343,8 @@ fn threads_in_a_full_set_admit_no_more_than_its_slots_under_inherit() {
                 let mut hash = || rng.below(2) << 63 | rng.within(1, 40);
                 let hashes = [hash(), hash(), hash()];
                 if hashes[0] % 2 == 0 {
-                    let burst =
-                        Burst { limit: &limit, now: round << 20, hashes: &hashes, costs: None, last: 0 };
-                    table.check_burst_counted(&burst, &mut counters).unwrap();
+                    let burst = Burst::new(&limit, round << 20, &hashes);
+                    burst.check(&table, Some(&mut counters), NextBurst::NONE).unwrap();
                     continue;
                 }
                 let hash = hashes[0];

@@ -4,8 +4,8 @@ use crate::common::oracle::{seen, Oracle};
 use crate::common::{cases, hash_of, memory, Rng};
 use std::collections::HashMap;
 use tatcell::{
-    Counters, ExclusiveTable, FullPolicy, LimitError, LimitSpec, Outcome, Permit, Request, Table, TableError,
-    TableOptions, Tracking, MAX_BURST, SLOTS_PER_LINE,
+    Burst, Counters, ExclusiveTable, FullPolicy, LimitError, LimitSpec, NextBurst, Outcome, Permit, Request,
+    Table, TableError, TableOptions, Tracking, MAX_BURST, SLOTS_PER_LINE,
 };
 
 const SPEC: LimitSpec = LimitSpec::new(1, 1 << 12, 8);
@@ -104,14 +104,15 @@ fn every_call_error_is_reported() {
         assert_eq!(table.charge(&foreign, 0, 1, 1, None).err(), wrong);
         assert_eq!(table.reserve(&foreign, 0, 1, 1, None).err(), wrong);
         assert_eq!(table.refund(&foreign, 0, 1, &Permit::NONE).err(), wrong);
-        assert_eq!(table.check_burst(&foreign, 0, &[1], None).err(), wrong);
-        assert_eq!(table.check_burst_ex(&foreign, 0, &[1], None, None, |_, _| ()).err(), wrong);
+        let burst = Burst::new(&foreign, 0, &[1]);
+        assert_eq!(burst.check(&table, None, NextBurst::NONE).err(), wrong);
+        assert_eq!(burst.check_ex(&table, None, NextBurst::NONE, |_, _| ()).err(), wrong);
     }
     let hashes = [1u64; MAX_BURST + 1];
-    assert_eq!(table.check_burst(&limit, 0, &hashes, None), Err(TableError::TooManyKeys));
-    assert_eq!(table.check_burst(&limit, 0, &hashes[..3], Some(&[1, 1])), Err(TableError::BadCosts));
-    assert_eq!(table.check_burst(&limit, 0, &hashes[..64], Some(&[0; 64])), Ok(u64::MAX));
-    assert_eq!(table.check_burst(&limit, 0, &[], None), Ok(0));
+    let costs = Some(&[0; 64][..]);
+    let burst = Burst { costs, ..Burst::new(&limit, 0, &hashes[..64]) };
+    assert_eq!(burst.check(&table, None, NextBurst::NONE), Ok(u64::MAX));
+    assert_eq!(Burst::new(&limit, 0, &[]).check(&table, None, NextBurst::NONE), Ok(0));
     let mut short = vec![0; table.image_words() - 1];
     assert_eq!(table.save(0, &mut short), Err(TableError::BufferTooSmall));
     let lines = memory(4);

@@ -4,7 +4,7 @@
 use crate::common::{memory, two_drained};
 use tatcell::{
     AttachOptions, Burst, Cell, Counters, FullPolicy, Lease, Limit, LimitSpec, Line, Meter, MeterSpec,
-    Outcome, Override, Request, Shared, SlidingLog, Table, TableError, TableOptions,
+    NextBurst, Outcome, Override, Request, Shared, SlidingLog, Table, TableError, TableOptions,
 };
 
 const T: u64 = 1 << 12;
@@ -49,9 +49,8 @@ fn a_burst_a_refund_a_reset_and_a_sweep_mint_nothing() {
             back / T
         },
         || {
-            let hashes = [7, 8, 7, 9];
-            let burst = Burst { limit: &limit, now: NOW, hashes: &hashes, costs: None, last: 0 };
-            table.check_burst_counted(&burst, &mut Counters::default()).unwrap()
+            let burst = Burst::new(&limit, NOW, &[7, 8, 7, 9]);
+            burst.check(&table, Some(&mut Counters::default()), NextBurst::NONE).unwrap()
         },
     );
     let charged = u64::from((pass & 0b0101).count_ones());

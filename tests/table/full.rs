@@ -2,8 +2,8 @@
 
 use crate::common::{cases, hash_of, memory, Rng};
 use tatcell::{
-    Counters, Decision, FullPolicy, LimitSpec, Line, Outcome, Permit, Request, Table, TableLimit,
-    TableOptions, Tracking,
+    Burst, Counters, Decision, FullPolicy, LimitSpec, Line, NextBurst, Outcome, Permit, Request, Table,
+    TableLimit, TableOptions, Tracking,
 };
 
 const T: u64 = 1 << 12;
@@ -288,7 +288,7 @@ fn a_shadow_limit_passes_flagged_where_a_full_set_refuses() {
         assert!(!refused.passes() && d.departure == 0);
         assert_eq!((counters.shadow, counters.conforming, counters.non_conforming), (1, 0, 0));
         assert!(table.check_hash(&shadow, 0, key(99), 1).unwrap().passes());
-        assert_eq!(table.check_burst(&shadow, 0, &[key(99); 3], None), Ok(7));
+        assert_eq!(Burst::new(&shadow, 0, &[key(99); 3]).check(&table, None, NextBurst::NONE), Ok(7));
         assert_eq!(table.stats(0), before, "{policy:?}: something was stored");
         // Charges and reservations have no shadow.
         assert!(

@@ -3,8 +3,8 @@
 use crate::common::{cases, hash_of, memory, words, Rng};
 use std::sync::atomic::Ordering::Relaxed;
 use tatcell::{
-    Access, AttachOptions, Counters, ExclusiveTable, FullPolicy, LimitSpec, Line, Outcome, Permit, Request,
-    Table, TableError, TableOptions, Tracking,
+    Access, AttachOptions, Burst, Counters, ExclusiveTable, FullPolicy, LimitSpec, Line, NextBurst, Outcome,
+    Permit, Request, Table, TableError, TableOptions, Tracking,
 };
 
 const SPEC: LimitSpec = LimitSpec::new(1, 1 << 12, 8);
@@ -83,8 +83,9 @@ fn every_call<M: Access>(table: &Table<'_, M>, spec: &LimitSpec, rng: &mut Rng, 
     let hashes: Vec<u64> = (0..8).map(|_| rng.next()).collect();
     table.prefetch(&hashes);
     let mut counters = Counters::default();
-    table.check_burst_ex(&limit, now, &hashes, None, Some(&mut counters), |_, _| ()).unwrap();
-    let _ = table.check_burst(&limit, now, &hashes, None).unwrap();
+    let burst = Burst::new(&limit, now, &hashes);
+    burst.check_ex(table, Some(&mut counters), NextBurst::NONE, |_, _| ()).unwrap();
+    let _ = burst.check(table, None, NextBurst::NONE).unwrap();
     let _ = table.reset_key(now, hash);
     let stats = table.stats(now);
     assert!(stats.live + stats.claims + stats.expired <= stats.slots);

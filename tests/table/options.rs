@@ -118,6 +118,7 @@ fn the_numbers_of_a_table_are_what_it_does() {
     let memory = memory(4);
     let table = Table::init(&memory, &TableOptions::new(spec).caller_hash().resolution(0)).unwrap();
     let (limit, info) = (table.limit(&spec).unwrap(), table.info());
+    assert!(!info.overrides);
     assert!(table.check_hash(&limit, NOW, 7, 8).unwrap().passes());
     let again = NOW + (8 << 12) + info.span;
     let looks = [again - 1, again].map(|now| table.peek(&limit, now, 7, 0).unwrap());

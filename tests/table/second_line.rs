@@ -7,8 +7,8 @@
 use crate::common::{hash_of, memory, Rng};
 use tatcell::{
     second_hash, Access, AttachOptions, Burst, Colour, Counters, Decision, ExclusiveTable, FullPolicy,
-    LimitSpec, Line, Mark, MarkBurst, Override, PairBurst, Permit, Request, Table, TableLimit, TableOptions,
-    TableRef,
+    LimitSpec, Line, Mark, MarkBurst, NextBurst, Override, PairBurst, Permit, Request, Table, TableLimit,
+    TableOptions, TableRef,
 };
 
 const SLOT_LINES: u32 = 32;
@@ -92,7 +92,8 @@ impl<'t, 'm, M: Access> Side<'t, 'm, M> {
         };
         let request = Request { limit, now, cost, room: rng.below(4) };
         let (hashes, costs) = ([hash; 3], [1, 2, 0]);
-        let burst = Burst { limit, now, hashes: &hashes, costs: Some(&costs), last: 0 };
+        let burst = Burst::new(limit, now, &hashes);
+        let dear = Burst { costs: Some(&costs), ..burst };
         match rng.below(14) {
             0 => format!("{:?}", table.check_hash(limit, now, hash, cost)),
             1 => keep(table.check_ex(&request, hash, Some(counters)).unwrap()),
@@ -104,15 +105,15 @@ impl<'t, 'm, M: Access> Side<'t, 'm, M> {
                 let back = permits.pop().map(|permit| table.refund(limit, now, hash, &permit).unwrap());
                 format!("{back:?}")
             }
-            8 => format!("{:?}", table.check_burst(limit, now, &hashes, None)),
-            9 => format!("{:?}", table.check_burst_counted(&burst, counters)),
+            8 => format!("{:?}", burst.check(table, None, NextBurst::NONE)),
+            9 => format!("{:?}", dear.check(table, Some(counters), NextBurst::NONE)),
             10 => {
                 let mut said = String::new();
                 let each = |_: usize, d: &Decision| said += &format!("{:?}", answer(*d));
-                let pass = table.check_burst_ex(limit, now, &hashes, Some(&costs), None, each);
+                let pass = dear.check_ex(table, None, NextBurst::NONE, each);
                 format!("{pass:?} {said}")
             }
-            11 => format!("{:?}", table.check_burst(limit, now, &hashes, Some(&costs))),
+            11 => format!("{:?}", dear.check(table, None, NextBurst::hashes(&hashes))),
             12 => format!("{:?}", table.sweep(now, 0, table.slots())),
             // Each leaves a tombstone, and the crowded set has eight slots.
             _ if rng.one_in(3) && *resets < 6 => {

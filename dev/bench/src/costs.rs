@@ -14,7 +14,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use tatcell::{Burst, Counters, FullPolicy, Shared, SLOTS_PER_LINE};
+use tatcell::{Burst, Counters, FullPolicy, NextBurst, Shared, SLOTS_PER_LINE};
 
 use crate::fixture::{keyed, Fixture};
 use crate::fixtures::{another, visits, Fixtures, Order, What};
@@ -41,7 +41,7 @@ pub fn add(suite: &mut Suite, fixtures: &mut Fixtures) {
         });
     }
     for (id, text, policy) in [
-        ("cost.admit", "policy Admit, check_burst", FullPolicy::Admit),
+        ("cost.admit", "policy Admit", FullPolicy::Admit),
         ("cost.inherit", "policy Inherit", FullPolicy::Inherit),
         ("cost.deny", "policy Deny", FullPolicy::Deny),
         ("cost.sampled", "policy Sampled", FullPolicy::Sampled),
@@ -61,8 +61,8 @@ pub fn add(suite: &mut Suite, fixtures: &mut Fixtures) {
 #[inline(never)]
 fn counted(fixture: &mut Fixture<Shared>, counters: &mut Counters, n: u64) -> u64 {
     next_with::<_, 32>(fixture, n, keyed, |table, limit, now, hashes| {
-        let burst = Burst { limit, now, hashes, costs: None, last: 0 };
-        table.check_burst_prefetched(&burst, Some(&mut *counters)).unwrap_or(0)
+        let next = NextBurst::hashes(&[]);
+        Burst::new(limit, now, hashes).check(table, Some(&mut *counters), next).unwrap_or(0)
     })
 }
 

@@ -18,7 +18,10 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use tatcell::{lines_for, Access, Exclusive, FullPolicy, HashKind, LimitSpec, Shared, Table, TableOptions};
+use tatcell::{
+    lines_for, Access, Burst, Exclusive, FullPolicy, HashKind, LimitSpec, NextBurst, Shared, Table,
+    TableOptions,
+};
 
 use crate::fixture::{keyed, keyed4, mix64, Fixture};
 use crate::keys::{harmonic, key, Stream};
@@ -255,6 +258,7 @@ pub fn insert<M: Access>(
 ) {
     let hashes: Vec<u64> = ids.map(|id| hash(&fixture.table, id)).collect();
     for burst in hashes.chunks(64) {
-        let _ = fixture.table.check_burst(&fixture.limit, fixture.now, burst, None);
+        let burst = Burst::new(&fixture.limit, fixture.now, burst);
+        let _ = burst.check(&fixture.table, None, NextBurst::NONE);
     }
 }

@@ -19,7 +19,7 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::OnceLock;
 
-use tatcell::{Burst, Shared};
+use tatcell::{Burst, NextBurst, Shared};
 
 use crate::bare::{others, HAS_OTHERS};
 use crate::cpu::{wall_ns, Cpus};
@@ -214,8 +214,8 @@ fn ahead(part: &mut OnTable, now: u64) -> u64 {
     let OnTable { fixture: Fixture { table, limit, stream, .. }, first, hashes, last, .. } = part;
     let (first, mut next) = (*first, [0; BATCH]);
     let (ids, turn) = stream.take(BATCH);
-    let burst = Burst { limit, now, hashes, costs: None, last: *last };
-    let pass = table.check_burst_ahead(&burst, None, &mut next, |i| key(first + turn.id(ids[i])));
+    let burst = Burst { last: *last, ..Burst::new(limit, now, hashes) };
+    let pass = burst.check(table, None, NextBurst::keys(&mut next, |i| key(first + turn.id(ids[i]))));
     (*hashes, *last) = (next, pass.unwrap_or(0));
     u64::from(last.count_ones())
 }

@@ -53,7 +53,7 @@ const GROUPS: &[(&str, &str, &str)] = &[
     ("churn", "Every key new; ratio to a single call of tatcell", "churn.single"),
     (
         "cost",
-        "Parts of the table: 1e6 keys, burst of 32, next prefetched; ratio to check_burst, Admit",
+        "Parts of the table: 1e6 keys, burst of 32, next prefetched; ratio to policy Admit",
         "cost.admit",
     ),
     ("c", "tatcell from C, through the shared library; ratio to the same from Rust", ""),

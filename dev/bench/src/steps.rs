@@ -1,7 +1,7 @@
 //! Steps, the loops over a fixture. Each makes n decisions, [`DT`] apart, and returns how many passed: single calls,
 //! lone bursts, bursts that prefetch the next one before or in between, churn.
 
-use tatcell::{Access, Burst, Table, TableLimit};
+use tatcell::{Access, Burst, NextBurst, Table, TableLimit};
 
 use crate::fixture::{keyed, Fixture};
 use crate::keys::key;
@@ -37,9 +37,21 @@ pub fn lone<M: Access, const K: usize>(
     for ids in ids.chunks_exact(K) {
         *now += DT * K as u64;
         let hashes: [u64; K] = std::array::from_fn(|i| hash(table, turn.id(ids[i])));
-        passed += u64::from(table.check_burst(limit, *now, &hashes, None).unwrap_or(0).count_ones());
+        let pass = Burst::new(limit, *now, &hashes).check(table, None, NextBurst::NONE);
+        passed += u64::from(pass.unwrap_or(0).count_ones());
     }
     passed
+}
+
+/// Hashes a burst, and prefetches each key as soon as it is hashed: the first call of a stream.
+#[inline(always)]
+fn prepare<M: Access, const N: usize>(
+    table: &Table<'static, M>,
+    limit: &TableLimit,
+    hashes: &mut [u64],
+    key: impl Fn(usize) -> [u8; N],
+) {
+    let _ = Burst::new(limit, 0, &[]).check(table, None, NextBurst::keys(hashes, key));
 }
 
 /// The same, each key prefetched as soon as it is hashed.
@@ -54,9 +66,9 @@ pub fn prepared<M: Access, const K: usize, const N: usize>(
     let (ids, turn) = stream.take(n as usize);
     for ids in ids.chunks_exact(K) {
         *now += DT * K as u64;
-        let _ = table.prepare_burst(&mut hashes, |i| key(turn.id(ids[i])));
-        let burst = Burst { limit, now: *now, hashes: &hashes, costs: None, last };
-        last = table.check_burst_prefetched(&burst, None).unwrap_or(0);
+        prepare(table, limit, &mut hashes, |i| key(turn.id(ids[i])));
+        let burst = Burst { last, ..Burst::new(limit, *now, &hashes) };
+        last = burst.check(table, None, NextBurst::hashes(&[])).unwrap_or(0);
         passed += u64::from(last.count_ones());
     }
     passed
@@ -74,16 +86,16 @@ pub fn far<M: Access, const K: usize, const B: usize, const N: usize>(
     let (ids, turn) = stream.take(n as usize);
     let mut coming = ids.chunks_exact(K);
     for (hashes, ids) in ring.iter_mut().zip(&mut coming) {
-        let _ = table.prepare_burst(hashes, |i| key(turn.id(ids[i])));
+        prepare(table, limit, hashes, |i| key(turn.id(ids[i])));
     }
     for at in 0..n as usize / K {
         *now += DT * K as u64;
         let hashes = &mut ring[at % B];
-        let burst = Burst { limit, now: *now, hashes, costs: None, last };
-        last = table.check_burst_prefetched(&burst, None).unwrap_or(0);
+        let burst = Burst { last, ..Burst::new(limit, *now, hashes) };
+        last = burst.check(table, None, NextBurst::hashes(&[])).unwrap_or(0);
         passed += u64::from(last.count_ones());
         if let Some(ids) = coming.next() {
-            let _ = table.prepare_burst(hashes, |i| key(turn.id(ids[i])));
+            prepare(table, limit, hashes, |i| key(turn.id(ids[i])));
         }
     }
     passed
@@ -121,7 +133,7 @@ fn plain<M: Access, const K: usize>(
     now: u64,
     hashes: &[u64; K],
 ) -> u64 {
-    table.check_burst_prefetched(&Burst { limit, now, hashes, costs: None, last: 0 }, None).unwrap_or(0)
+    Burst::new(limit, now, hashes).check(table, None, NextBurst::hashes(&[])).unwrap_or(0)
 }
 
 #[inline(always)]
@@ -163,8 +175,8 @@ pub fn then<M: Access, const K: usize>(
     table.prefetch(&waiting);
     let mut decide = |hashes: &[u64; K], next: &[u64]| {
         *now += DT * K as u64;
-        let burst = Burst { limit, now: *now, hashes, costs: None, last };
-        last = table.check_burst_then(&burst, None, next).unwrap_or(0);
+        let burst = Burst { last, ..Burst::new(limit, *now, hashes) };
+        last = burst.check(table, None, NextBurst::hashes(next)).unwrap_or(0);
         passed += u64::from(last.count_ones());
     };
     for next in bursts {
@@ -188,12 +200,11 @@ pub fn ahead<M: Access, const K: usize, const N: usize>(
     let mut bursts = ids.chunks_exact(K);
     let Some(first) = bursts.next() else { return 0 };
     let (mut hashes, mut next) = ([0; K], [0; K]);
-    let _ = table.hash_burst(&mut hashes, |i| key(turn.id(first[i])));
-    table.prefetch(&hashes);
+    prepare(table, limit, &mut hashes, |i| key(turn.id(first[i])));
     for ids in bursts {
         *now += DT * K as u64;
-        let burst = Burst { limit, now: *now, hashes: &hashes, costs: None, last };
-        let pass = table.check_burst_ahead(&burst, None, &mut next, move |i| key(turn.id(ids[i])));
+        let burst = Burst { last, ..Burst::new(limit, *now, &hashes) };
+        let pass = burst.check(table, None, NextBurst::keys(&mut next, move |i| key(turn.id(ids[i]))));
         last = pass.unwrap_or(0);
         passed += u64::from(last.count_ones());
         std::mem::swap(&mut hashes, &mut next);
@@ -215,12 +226,11 @@ pub fn ahead_costs<M: Access, const K: usize, const N: usize>(
     let mut bursts = ids.chunks_exact(K);
     let Some(first) = bursts.next() else { return 0 };
     let (mut hashes, mut next) = ([0; K], [0; K]);
-    let _ = table.hash_burst(&mut hashes, |i| key(turn.id(first[i])));
-    table.prefetch(&hashes);
+    prepare(table, limit, &mut hashes, |i| key(turn.id(first[i])));
     for ids in bursts {
         *now += DT * K as u64;
         let burst = Burst { limit, now: *now, hashes: &hashes, costs: Some(&costs), last };
-        let pass = table.check_burst_ahead(&burst, None, &mut next, move |i| key(turn.id(ids[i])));
+        let pass = burst.check(table, None, NextBurst::keys(&mut next, move |i| key(turn.id(ids[i]))));
         last = pass.unwrap_or(0);
         passed += u64::from(last.count_ones());
         std::mem::swap(&mut hashes, &mut next);
@@ -261,13 +271,12 @@ pub fn churn_ahead<M: Access, const K: usize>(fixture: &mut Fixture<M>, n: u64) 
     let (mut passed, mut last) = (0, 0u64);
     let (mut hashes, mut next) = ([0; K], [0; K]);
     let mut from = *fresh + 1;
-    let _ = table.hash_burst(&mut hashes, |i| key(from + i as u64));
-    table.prefetch(&hashes);
+    prepare(table, limit, &mut hashes, |i| key(from + i as u64));
     for _ in 1..n / K as u64 {
         from += K as u64;
         *now += DT * K as u64;
-        let burst = Burst { limit, now: *now, hashes: &hashes, costs: None, last };
-        let pass = table.check_burst_ahead(&burst, None, &mut next, move |i| key(from + i as u64));
+        let burst = Burst { last, ..Burst::new(limit, *now, &hashes) };
+        let pass = burst.check(table, None, NextBurst::keys(&mut next, move |i| key(from + i as u64)));
         last = pass.unwrap_or(0);
         passed += u64::from(last.count_ones());
         std::mem::swap(&mut hashes, &mut next);

@@ -5,7 +5,7 @@ use core::ffi::c_void;
 use super::pair::hash_both;
 use crate::answer::{Colour, Marking};
 use crate::capi::cell::meter::{colour, finish};
-use crate::capi::codes::{table_code, TATCELL_ERR_OPTION, TATCELL_PASS};
+use crate::capi::codes::{table_code, TATCELL_ERR_COUNT, TATCELL_ERR_OPTION, TATCELL_PASS};
 use crate::capi::limit::limit::tatcell_limit_t;
 use crate::capi::limit::meter_params::{TATCELL_METER_RFC2698, TATCELL_METER_RFC4115};
 use crate::capi::pointers::contract::{args, placed, Contract, Grows};
@@ -330,7 +330,7 @@ impl<'a> Work<'a> {
         let (hashes, ahead) = hash_both(table, (burst, self.source), (next, self.next))?;
         let pre = self.pre.get(..count);
         let packets = MarkBurst { mark: &mark, now: self.now, hashes, costs: self.costs, pre };
-        let colours = made.1.get_mut(..count).unwrap_or_else(|| impossible!(&mut []));
+        let colours = made.1.get_mut(..count).ok_or_else(|| impossible!(TATCELL_ERR_COUNT))?;
         made.0 =
             packets.run(table.table(), colours, self.counters, (ahead, !self.fetched)).map_err(table_code)?;
         Ok((made, self.places))

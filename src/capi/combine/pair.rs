@@ -1,6 +1,6 @@
 //! `tatcell_table_check_pairs`: many keys at once, each under two limits.
 
-use crate::capi::codes::{table_code, TATCELL_ERR_OPTION, TATCELL_PASS};
+use crate::capi::codes::{table_code, TATCELL_ERR_COUNT, TATCELL_ERR_OPTION, TATCELL_PASS};
 use crate::capi::limit::limit::tatcell_limit_t;
 use crate::capi::pointers::contract::{args, placed, Contract};
 use crate::capi::pointers::places::{Span, Written};
@@ -137,7 +137,7 @@ pub(in crate::capi) fn hash_both<'b>(
     (burst, source): (&'b mut tatcell_burst_t, Source<'b>),
     (next, source_of_next): (Option<&'b mut tatcell_burst_t>, Source<'b>),
 ) -> Result<(&'b [u64], &'b [u64]), i32> {
-    let own = burst.scratch.get_mut(..burst.count as usize).unwrap_or_else(|| impossible!(&mut []));
+    let own = burst.scratch.get_mut(..burst.count as usize).ok_or_else(|| impossible!(TATCELL_ERR_COUNT))?;
     if let Source::Keys(keys) = source {
         either!(table.table(), t => t.hash_keys(own, &keys)).map_err(table_code)?;
     }
@@ -146,7 +146,9 @@ pub(in crate::capi) fn hash_both<'b>(
         _ => own,
     };
     let ahead = match next {
-        Some(next) => next.scratch.get_mut(..next.count as usize).unwrap_or_else(|| impossible!(&mut [])),
+        Some(next) => {
+            next.scratch.get_mut(..next.count as usize).ok_or_else(|| impossible!(TATCELL_ERR_COUNT))?
+        }
         None => &mut [],
     };
     let ahead: &[u64] = match source_of_next {

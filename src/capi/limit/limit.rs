@@ -72,7 +72,6 @@ const _: () = assert!(TATCELL_ALGORITHM_FIXED_WINDOW == Algorithm::FixedWindow a
 const _: () = assert!(TATCELL_ALGORITHM_SLIDING_COUNTER == Algorithm::SlidingCounter as u32);
 const _: () = assert!(TATCELL_ALGORITHM_QUOTA_LINEAR == Algorithm::QuotaLinear as u32);
 const _: () = assert!(TATCELL_ALGORITHM_DECAY == Algorithm::Decay as u32);
-const _: () = assert!(TATCELL_ALGORITHM_OVERRIDES == Algorithm::Overrides as u32);
 
 /// Bytes of a tatcell_limit_spec_t in its first release: the least size that a library accepts.
 pub const TATCELL_LIMIT_SPEC_MIN: usize = 88;
@@ -130,8 +129,7 @@ pub(in crate::capi) fn spec(s: &tatcell_limit_spec_t) -> Result<LimitSpec, i32> 
     if s.flags & !FLAGS != 0 || s.reserved != 0 || !aligned && s.phase != 0 {
         return Err(TATCELL_ERR_OPTION);
     }
-    let limits = |algorithm: &Algorithm| !matches!(algorithm, Algorithm::Overrides);
-    let algorithm = Algorithm::of(s.algorithm).filter(limits).ok_or(TATCELL_ERR_OPTION)?;
+    let algorithm = Algorithm::of(s.algorithm).ok_or(TATCELL_ERR_OPTION)?;
     if aligned && algorithm != Algorithm::FixedWindow {
         return Err(TATCELL_ERR_OPTION);
     }

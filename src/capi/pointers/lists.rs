@@ -147,7 +147,11 @@ impl KeyList<'_> {
     }
 
     fn length_of(&self, i: usize) -> usize {
-        self.lengths.get(i).copied().unwrap_or(self.length)
+        if self.lengths.is_empty() {
+            return self.length;
+        }
+        // No key is so long: it is refused.
+        self.lengths.get(i).copied().unwrap_or_else(|| impossible!(usize::MAX))
     }
 
     /// Refuses `count` keys that overlap what is written. The bytes between two keys may overlap it.
@@ -180,7 +184,38 @@ impl Keys for KeyList<'_> {
         }
     }
 
-    fn bytes(&self, i: usize) -> &[u8] {
-        self.c.slice(self.start(i), self.length_of(i)).unwrap_or(&[])
+    fn bytes(&self, i: usize) -> Option<&[u8]> {
+        self.c.slice(self.start(i), self.length_of(i)).ok()
+    }
+}
+
+#[cfg(all(test, not(tatcell_loom)))]
+mod tests {
+    use super::*;
+    use crate::impossible::tests::answered;
+    use crate::limit::LimitSpec;
+    use crate::table::{Line, Table, TableError, TableOptions};
+
+    /// Every caller has as many places as keys. With one more, the place gets no hash, least of all the empty key's.
+    #[test]
+    fn a_place_without_a_key_refuses_the_burst() -> Result<(), TableError> {
+        let memory = [const { Line::EMPTY }; 4];
+        let table = Table::init(&memory, &TableOptions::new(LimitSpec::new(1, 1_000, 8)).seed([7; 16]))?;
+        let (frame, key) = ((), b"key");
+        // SAFETY: the contract, which this test keeps.
+        let c = unsafe { Contract::of(&frame) };
+        let (each, lengths) = ([key.as_ptr().cast(); 2], [3; 2]);
+        let of = |lengths: &[usize], count| {
+            let lengths = if lengths.is_empty() { core::ptr::null() } else { lengths.as_ptr() };
+            c.keys((core::ptr::null(), 0), each.as_ptr(), 3, lengths, count).map_err(|_| TableError::TooSmall)
+        };
+        for list in [of(&[], 2)?, of(&lengths, 2)?, KeyList { lengths: &lengths[..1], ..of(&[], 2)? }] {
+            let places = if list.lengths.len() == 1 { 2 } else { 3 };
+            let mut hashes = [0; 3];
+            let made = answered(|| table.hash_keys(&mut hashes[..places], &list));
+            assert_eq!(made, Err(TableError::TooManyKeys));
+            assert_eq!((hashes[0], hashes[places - 1]), (table.hash(key)?, 0));
+        }
+        Ok(())
     }
 }

@@ -12,7 +12,7 @@ use crate::capi::pointers::lists::{KeyList, Rows};
 use crate::capi::pointers::places::{apart, Span, Written};
 use crate::combine::link::either;
 use crate::limit::TableLimit;
-use crate::table::{Access, Burst, Counters, Table, MAX_BURST};
+use crate::table::{Access, Burst, Counters, NextBurst, Table, MAX_BURST};
 
 /// Most keys in one burst.
 pub const TATCELL_BURST_MAX: u32 = 64;
@@ -317,7 +317,7 @@ impl<'a> Work<'a> {
         if let Some(limits) = self.limits {
             limits.are_of(table, count)?;
         }
-        let own = burst.scratch.get_mut(..count).unwrap_or_else(|| impossible!(&mut []));
+        let own = burst.scratch.get_mut(..count).ok_or_else(|| impossible!(TATCELL_ERR_COUNT))?;
         if let Source::Keys(keys) = self.source {
             let hashed = match self.fetched {
                 true => table.hash_keys(own, &keys),
@@ -333,18 +333,24 @@ impl<'a> Work<'a> {
             table.prefetch(hashes);
         }
         let ahead = match &mut next {
-            Some(next) => next.scratch.get_mut(..next.count as usize).unwrap_or_else(|| impossible!(&mut [])),
+            Some(next) => {
+                next.scratch.get_mut(..next.count as usize).ok_or_else(|| impossible!(TATCELL_ERR_COUNT))?
+            }
             None => &mut [],
         };
         let Work { now, costs, counters, .. } = self;
         let made = match (self.limits, self.decisions) {
             (Some(Limits::One(limit)), None) => {
+                let next: &[u64] = match &self.next {
+                    Source::Keys(keys) => {
+                        table.hash_keys(ahead, keys).map_err(table_code)?;
+                        ahead
+                    }
+                    Source::Hashes(next) => next,
+                    _ => &[],
+                };
                 let burst = Burst { limit, now, hashes, costs, last: self.last };
-                match &self.next {
-                    Source::Keys(keys) => table.check_then_keys(&burst, counters, ahead, keys),
-                    Source::Hashes(next) => table.check_burst_then(&burst, counters, next),
-                    _ => table.check_burst_then(&burst, counters, &[]),
-                }
+                burst.check(table, counters, NextBurst::hashes(next))
             }
             (limits, decisions) => {
                 match &self.next {

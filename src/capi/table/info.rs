@@ -4,8 +4,8 @@ use super::handle::tatcell_table_t;
 use super::options::TATCELL_TABLE_EXCLUSIVE;
 use crate::capi::codes::{limit_code, table_code, TATCELL_PASS};
 use crate::capi::limit::limit::{
-    tatcell_limit_t, TATCELL_LIMIT_ALIGNED, TATCELL_LIMIT_HEAL, TATCELL_LIMIT_SHADOW,
-    TATCELL_LIMIT_STRICT_REFUNDS,
+    tatcell_limit_t, TATCELL_ALGORITHM_OVERRIDES, TATCELL_LIMIT_ALIGNED, TATCELL_LIMIT_HEAL,
+    TATCELL_LIMIT_SHADOW, TATCELL_LIMIT_STRICT_REFUNDS,
 };
 use crate::capi::pointers::contract::{args, Grows};
 use crate::combine::link::either;
@@ -320,7 +320,7 @@ pub unsafe extern "C" fn tatcell_table_info(
         claim_lifetime: made.claim_lifetime,
         tick_hz: made.tick_hz,
         generation: made.generation,
-        algorithm: made.algorithm as u32,
+        algorithm: if made.overrides { TATCELL_ALGORITHM_OVERRIDES } else { made.algorithm as u32 },
         count_bits: made.count_bits,
         guard: made.guard,
         border_error: made.border_error,

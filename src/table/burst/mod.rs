@@ -1,44 +1,44 @@
-//! Many keys at once: hash and prefetch all, then decide in order.
+//! Many keys at once: load the lines of all of them early, then decide in order.
 //!
-//! A single decision on a large table waits for one cache miss. A burst starts all its misses before it needs the
-//! first, so they overlap. The verdicts are those of single calls in the same order, repeated keys included.
+//! A single check on a large table waits for one cache miss. A burst starts its misses before it needs the first line,
+//! so they overlap. The verdicts are those of single calls in the same order, also if a key occurs twice.
 //!
 //! ```text
-//!  check_burst         prefetch 0 1 2 ... n-1 | decide 0 1 2 ... n-1                the first miss is waited for
-//!  prefetch, then      prefetch the next burst | decide this one                    no miss is waited for
-//!  check_burst_ahead   hash next 0 1 .. | prefetch next 0, decide 0, prefetch next 1, decide 1 ...
+//!  NextBurst::NONE     prefetch 0 1 2 .. n-1 | decide 0 1 2 .. n-1                       waits for the first miss
+//!  NextBurst::hashes   prefetch next 0, decide 0, prefetch next 1, decide 1 ..           waits for none
+//!  NextBurst::keys     hash next 0 1 2 .. | prefetch next 0, decide 0, prefetch next 1 ..
+//!    of an empty burst  hash next 0, prefetch next 0, hash next 1, prefetch next 1 ..
 //! ```
 //!
-//! How a burst is decided: one by one ([`scalar`]), or in groups of eight ([`simd`]) where the processor has
-//! the vectors for it and they pay.
+//! [`call`] has the public call, and [`forwards`] its older forms. Requests are decided one by one ([`scalar`]), or in
+//! groups of eight ([`simd`]) if the processor has vectors with which groups are faster. [`list`] reads the keys of C.
 
+pub(super) mod call;
+mod forwards;
 #[cfg(feature = "capi")]
 pub(super) mod list;
-mod prepared;
 pub(super) mod scalar;
 #[cfg(any(tatcell_sse2, test))]
 pub(super) mod simd;
 
 use core::ops::Range;
 
-use super::calls::full_answer::Request;
 use super::counters::Counters;
 use super::error::TableError;
 use super::handle::Table;
-use super::layout::geometry::MAX_BURST;
 use super::layout::image::Line;
-use crate::answer::Decision;
 use crate::keys::aes;
 use crate::keys::{home_line, Hasher};
-use crate::limit::TableLimit;
 use crate::sync::access::Access;
-use scalar::{cost_of, nothing, Burst};
+use call::Burst;
+use scalar::nothing;
 
 impl<M: Access> Table<'_, M> {
-    /// Hashes many keys of one length: `hashes[i]` becomes the hash of `key(i)`.
+    /// Hashes many keys of one length: sets `hashes[i]` to the hash of `key(i)`. It does not prefetch them;
+    /// [`NextBurst::keys`](crate::NextBurst::keys) does both.
     ///
     /// # Errors
-    /// [`TableError::BadHashKind`] where the caller hashes, unless there is nothing to hash.
+    /// [`TableError::BadHashKind`] if the caller hashes, unless `hashes` is empty.
     pub fn hash_burst<const N: usize>(
         &self,
         hashes: &mut [u64],
@@ -47,7 +47,7 @@ impl<M: Access> Table<'_, M> {
         if hashes.is_empty() {
             return Ok(());
         }
-        // The choice of the hash is made outside the loop.
+        // The hash is chosen once, outside the loop.
         match &self.hasher {
             Hasher::Short(keys) | Hasher::Aes(keys) => {
                 hashes.iter_mut().enumerate().for_each(|(i, h)| *h = aes::hash(keys, &key(i)))
@@ -58,7 +58,28 @@ impl<M: Access> Table<'_, M> {
         Ok(())
     }
 
-    /// Starts loading the lines of these hashes into the cache, for a burst that comes next. Changes nothing.
+    /// Hashes many keys like [`hash_burst`](Table::hash_burst), and prefetches the lines of each key as soon as it is
+    /// hashed. So the first miss starts early, and a burst with no other to decide meanwhile waits less for it.
+    fn prepare<const N: usize>(
+        &self,
+        hashes: &mut [u64],
+        key: impl Fn(usize) -> [u8; N],
+    ) -> Result<(), TableError> {
+        if let Hasher::Short(keys) | Hasher::Aes(keys) = &self.hasher {
+            hashes.iter_mut().enumerate().for_each(|(i, place)| {
+                *place = aes::hash(keys, &key(i));
+                self.prefetch(core::slice::from_ref(place));
+            });
+            return Ok(());
+        }
+        // A SipHash takes as long as a miss, so a loop for it here would only make the library larger.
+        self.hash_burst(hashes, key)?;
+        self.prefetch(hashes);
+        Ok(())
+    }
+
+    /// Starts to load the lines of these hashes into the cache, for calls that follow. Changes nothing, and takes any
+    /// number of hashes.
     #[inline]
     pub fn prefetch(&self, hashes: &[u64]) {
         self.prefetch_as(hashes, false);
@@ -72,98 +93,30 @@ impl<M: Access> Table<'_, M> {
         }
     }
 
-    /// Decides up to 64 requests at one `now`, in order; bit i of the result is 1 if request i passes.
-    ///
-    /// `costs` None = one unit each. The answers equal those of single calls in the same order.
-    ///
-    /// # Errors
-    /// [`TableError::TooManyKeys`], [`TableError::ForeignLimit`]; nothing is decided then.
-    ///
-    /// # Concurrency
-    /// As [`check_hash`](Table::check_hash); other threads may come in between two decisions of a burst.
-    pub fn check_burst(
-        &self,
-        limit: &TableLimit,
-        now: u64,
-        hashes: &[u64],
-        costs: Option<&[u32]>,
-    ) -> Result<u64, TableError> {
-        let burst = Burst { limit, now, hashes, costs, last: 0 };
-        self.burst_ready(&burst)?;
-        self.prefetch(hashes);
-        Ok(self.decide(&burst, None, nothing))
-    }
-
-    /// As [`check_burst`](Table::check_burst), and counts the decisions; the cost of counting is a few percent.
-    ///
-    /// # Errors
-    /// As [`check_burst`](Table::check_burst); nothing is counted then.
-    pub fn check_burst_counted(&self, burst: &Burst<'_>, counters: &mut Counters) -> Result<u64, TableError> {
-        self.burst_ready(burst)?;
-        self.prefetch_as(burst.hashes, burst.writes());
-        Ok(self.decide(burst, Some(counters), nothing))
-    }
-
-    /// Hashes the next burst, and decides this one as [`check_burst`](Table::check_burst) while it starts loading the
-    /// lines of the next: `next[i]` becomes the hash of `key(i)`.
-    ///
-    /// For a loop that receives a burst while it decides the one before it: the cache misses of the one pass while the
-    /// other is decided. `hashes` should have been prefetched, as the last call did; `next` may have another length, 0
-    /// when nothing follows. Hashes that are at hand: [`check_burst_then`](Table::check_burst_then).
-    ///
-    /// ```
-    /// # use tatcell::{Burst, Line, LimitSpec, Table, TableOptions};
-    /// # static MEMORY: [Line; 66] = [Line::EMPTY; 66];
-    /// # let spec = LimitSpec::new(10, 1_000_000_000, 20);
-    /// # let table = Table::init(&MEMORY, &TableOptions::new(spec).seed([7; 16]))?;
-    /// # let limit = table.limit(&spec)?;
-    /// # let bursts: [[[u8; 4]; 2]; 3] = [[[192, 0, 2, 1]; 2]; 3];
-    /// # let mut passed = 0;
-    /// let mut pass = 0; // verdicts of the last burst
-    /// let mut hashes = [0; 2]; // of the burst that is decided
-    /// let mut next = [0; 2]; // of the burst behind it
-    /// table.hash_burst(&mut hashes, |i| bursts[0][i])?;
-    /// table.prefetch(&hashes);
-    /// for burst in &bursts[1..] {
-    ///     let requests = Burst { limit: &limit, now: 1_000, hashes: &hashes, costs: None, last: pass };
-    ///     pass = table.check_burst_ahead(&requests, None, &mut next, |i| burst[i])?;
-    ///     # passed += pass.count_ones();
-    ///     (hashes, next) = (next, hashes);
-    /// }
-    /// pass = table.check_burst(&limit, 1_000, &hashes, None)?;
-    /// # passed += pass.count_ones();
-    /// # assert_eq!(passed, 6);
-    /// # Ok::<(), tatcell::TableError>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`check_burst`](Table::check_burst), and [`TableError::TooManyKeys`] for more than 64 next keys,
-    /// [`TableError::BadHashKind`] where the caller hashes, unless nothing follows. Nothing is decided or hashed then.
-    pub fn check_burst_ahead<const N: usize>(
-        &self,
-        burst: &Burst<'_>,
-        counters: Option<&mut Counters>,
-        next: &mut [u64],
-        key: impl Fn(usize) -> [u8; N] + Copy,
-    ) -> Result<u64, TableError> {
-        self.burst_ready(burst)?;
-        if next.len() > MAX_BURST {
-            return Err(TableError::TooManyKeys);
+    /// Decides a burst with no other to prefetch. Out of line and without the tests for counters that it does not need,
+    /// because that took the fewest instructions in callers of every kind.
+    #[inline(always)]
+    fn decide_alone(&self, burst: &Burst<'_>, counters: Option<&mut Counters>) -> u64 {
+        match counters {
+            None => self.decide_plain(burst),
+            Some(counters) => self.decide_counted(burst, counters),
         }
-        // Not in between: what lies between two swaps takes its time there, and here it takes less.
-        self.hash_burst(next, key)?;
-        Ok(self.decide_prepared(burst, counters, next))
     }
 
-    /// Decides a burst that was prefetched before and, in between, prefetches `next`.
-    pub(super) fn decide_prepared(
-        &self,
-        burst: &Burst<'_>,
-        counters: Option<&mut Counters>,
-        next: &[u64],
-    ) -> u64 {
-        if next.is_empty() || cfg!(not(tatcell_prefetch)) {
-            return self.decide(burst, counters, nothing);
+    #[inline(never)]
+    fn decide_plain(&self, burst: &Burst<'_>) -> u64 {
+        self.decide(burst, None, nothing)
+    }
+
+    #[inline(never)]
+    fn decide_counted(&self, burst: &Burst<'_>, counters: &mut Counters) -> u64 {
+        self.decide(burst, Some(counters), nothing)
+    }
+
+    /// Decides a burst, and prefetches `next` between the decisions.
+    fn decide_prefetching(&self, burst: &Burst<'_>, counters: Option<&mut Counters>, next: &[u64]) -> u64 {
+        if cfg!(not(tatcell_prefetch)) {
+            return self.decide_alone(burst, counters);
         }
         match burst.writes() && !M::EXCLUSIVE {
             true => self.decide_fetching::<true>(burst, counters, next),
@@ -171,7 +124,7 @@ impl<M: Access> Table<'_, M> {
         }
     }
 
-    // The loop has the table in registers, so it hands it over.
+    // `ahead` gets the table as an argument, because the loop that calls it has the table in registers.
     #[inline(always)]
     fn decide_fetching<const WRITE: bool>(
         &self,
@@ -183,7 +136,7 @@ impl<M: Access> Table<'_, M> {
             let ask = |hash| prefetch_set(table.slots.as_ptr(), table.geometry.lines, hash, WRITE);
             match next.get(these.clone()) {
                 Some(hashes) => hashes.iter().for_each(|&hash| ask(hash)),
-                // The next burst ends among them, or before.
+                // The next burst is shorter than this one.
                 None => next.get(these.start..).unwrap_or(&[]).iter().for_each(|&hash| ask(hash)),
             }
         };
@@ -192,7 +145,7 @@ impl<M: Access> Table<'_, M> {
         pass
     }
 
-    /// Decides in order, calling `ahead(self, these)` before these decisions.
+    /// Decides in order, and calls `ahead(self, range)` before the decisions of each range of requests.
     #[inline(always)]
     fn decide(
         &self,
@@ -206,53 +159,15 @@ impl<M: Access> Table<'_, M> {
         }
         self.decide_from(burst, 0, usize::MAX, counters, ahead).pass
     }
-
-    /// As [`check_burst`](Table::check_burst), with the full answer of each request handed to `each` in order.
-    ///
-    /// # Errors
-    /// As [`check_burst`](Table::check_burst).
-    pub fn check_burst_ex(
-        &self,
-        limit: &TableLimit,
-        now: u64,
-        hashes: &[u64],
-        costs: Option<&[u32]>,
-        mut counters: Option<&mut Counters>,
-        mut each: impl FnMut(usize, &Decision),
-    ) -> Result<u64, TableError> {
-        self.burst_ready(&Burst { limit, now, hashes, costs, last: 0 })?;
-        self.prefetch(hashes);
-        let mut pass = 0u64;
-        for (i, &hash) in hashes.iter().enumerate() {
-            let cost = costs.map_or(1, |costs| cost_of(costs, i));
-            let request = Request { limit, now, cost, room: 0 };
-            let decision = self.check_ex(&request, hash, counters.as_deref_mut())?;
-            pass |= (decision.passes() as u64) << i;
-            each(i, &decision);
-        }
-        Ok(pass)
-    }
-
-    pub(super) fn burst_ready(&self, burst: &Burst<'_>) -> Result<(), TableError> {
-        self.verify_limit(burst.limit)?;
-        let count = burst.hashes.len();
-        if count > MAX_BURST {
-            return Err(TableError::TooManyKeys);
-        }
-        if burst.costs.is_some_and(|costs| costs.len() != count) {
-            return Err(TableError::BadCosts);
-        }
-        Ok(())
-    }
 }
 
-/// Asks for both lines of a set: a new key looks at all of it, and a few known keys are in the second. Only the home
-/// line is likely to be written, and only it goes to the first cache: most keys never read the second one, but whoever
-/// does without having asked for it waits for memory.
+/// Prefetches both lines of a set: a request for a new key scans both, and a few known keys are in the second one.
+///
+/// The home line goes into the first-level cache, and `write` says whether it will probably be written. The second line
+/// goes into the second-level cache: most requests never read it, but one that does would otherwise wait for memory.
 #[inline(always)]
 fn prefetch_set(slots: *const Line, lines: u32, hash: u64, write: bool) {
     let home = home_line(hash, lines);
-    // Both are lines of the table, and any address may be prefetched.
     match write {
         true => prefetch_to_write(slots, home),
         false => prefetch_line::<false>(slots.wrapping_add(home).cast()),
@@ -260,8 +175,8 @@ fn prefetch_set(slots: *const Line, lines: u32, hash: u64, write: bool) {
     prefetch_line::<true>(slots.wrapping_add(home ^ 1).cast());
 }
 
-/// Asks the processor for a line, into the first cache or (`OUTER`) the second; nothing where there is no such
-/// instruction.
+/// Prefetches a line into the first-level cache, or with `OUTER` into the second-level one. Does nothing on a processor
+/// without such an instruction.
 #[inline(always)]
 fn prefetch_line<const OUTER: bool>(line: *const u8) {
     #[cfg(all(tatcell_prefetch, target_arch = "x86_64"))]
@@ -291,8 +206,9 @@ fn prefetch_line<const OUTER: bool>(line: *const u8) {
     let _ = line;
 }
 
-/// As [`prefetch_line`], for line `at`, which will be written. Compilers make a reading prefetch of their own hint for
-/// it, unless told of the instruction; processors without it take it for no operation.
+/// Prefetches line `at` into the first-level cache for writing. In assembly, because compilers turn their own write
+/// hint into a prefetch for reading unless they know that the processor has this instruction. A processor without it
+/// executes it as no operation.
 #[inline(always)]
 fn prefetch_to_write(slots: *const Line, at: usize) {
     #[cfg(tatcell_prefetch)]

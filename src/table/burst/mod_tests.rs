@@ -1,9 +1,12 @@
-//! Every form of a burst against single calls: verdicts, counters and the memory afterwards.
+//! Bursts with each kind of next burst against single calls: verdicts, counters and the memory afterwards.
 
+use super::call::NextBurst;
 use super::*;
 use crate::keys::HashKind;
 use crate::limit::LimitSpec;
 use crate::sync::{Exclusive, Shared};
+use crate::table::calls::full_answer::Request;
+use crate::table::layout::geometry::MAX_BURST;
 use crate::table::layout::image::lines_for;
 use crate::table::layout::options::TableOptions;
 use crate::table::layout::policy::FullPolicy;
@@ -17,7 +20,7 @@ fn random(seed: &mut u64) -> u64 {
     z ^ z >> 29
 }
 
-/// Every combination of what changes the code that runs.
+/// One combination of the options that change which code runs.
 struct World {
     hash: HashKind,
     policy: FullPolicy,
@@ -64,12 +67,12 @@ fn play<M: Access>(
         (table.wide, table.half) = (table.wide.filter(|_| wide), table.half.filter(|_| wide));
         table
     };
-    let (singles, plain, narrow, ahead) = (table(true), table(true), table(false), table(true));
-    let (prepared, then) = (table(true), table(true));
+    let (singles, plain, narrow, ahead, keyed) =
+        (table(true), table(true), table(false), table(true), table(true));
     let limit = singles.limit(&world.spec).unwrap();
-    let mut counters = [Counters::default(); 5];
+    let mut counters = [Counters::default(); 4];
     let (mut seed, mut now) = (7, 1u64 << 40);
-    // More keys than the table has slots, some of them often.
+    // More keys than the table has slots. Some of them come often.
     let mut ids = move |n: usize| -> Vec<u64> {
         (0..n).map(|_| random(&mut seed) % 100 * (random(&mut seed) % 2) + random(&mut seed) % 8).collect()
     };
@@ -90,32 +93,22 @@ fn play<M: Access>(
             let request = Request { limit: &limit, now, cost: cost.into(), room: 0 };
             bits | (singles.check_ex(&request, hash, Some(&mut counters[0])).unwrap().passes() as u64) << i
         });
-        let burst = Burst {
-            limit: &limit,
-            now,
-            hashes: &hashes,
-            costs,
-            last: round.wrapping_mul(0x9e37_79b9_7f4a_7c15),
-        };
-        assert_eq!(plain.check_burst(&limit, now, &hashes, costs), Ok(expected));
-        assert_eq!(narrow.check_burst_counted(&burst, &mut counters[1]), Ok(expected));
+        let last = round.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let burst = Burst { costs, last, ..Burst::new(&limit, now, &hashes) };
         let next = ids(sizes.next().unwrap());
-        let mut made = std::vec![0; next.len()];
-        let next = next.as_slice();
-        let passed = ahead.check_burst_ahead(&burst, Some(&mut counters[2]), &mut made, |i| key(next[i]));
-        assert_eq!((passed, &made), (Ok(expected), &hash(next)));
-        let mut early = std::vec![0; next.len()];
-        assert_eq!(prepared.prepare_burst(&mut early, |i| key(next[i])), Ok(()));
-        assert_eq!(prepared.check_burst_prefetched(&burst, Some(&mut counters[3])), Ok(expected));
-        assert_eq!(early, made);
-        assert_eq!(then.check_burst_then(&burst, Some(&mut counters[4]), &made), Ok(expected));
+        let (known, mut made) = (hash(&next), std::vec![0; next.len()]);
+        let [_, narrow_count, ahead_count, keyed_count] = counters.each_mut();
+        assert_eq!(burst.check(&plain, None, NextBurst::NONE), Ok(expected));
+        assert_eq!(burst.check(&narrow, Some(narrow_count), NextBurst::NONE), Ok(expected));
+        assert_eq!(burst.check(&ahead, Some(ahead_count), NextBurst::hashes(&known)), Ok(expected));
+        let next = NextBurst::keys(&mut made, |i| key(next[i]));
+        assert_eq!(burst.check(&keyed, Some(keyed_count), next), Ok(expected));
+        assert_eq!(made, known);
         hashes = made;
     }
-    assert_eq!(counters[1], counters[0]);
-    assert_eq!(counters[2], counters[0]);
-    assert_eq!((counters[3], counters[4]), (counters[0], counters[0]));
+    assert!(counters.iter().all(|c| c == &counters[0]), "{counters:?}");
     assert!(counters[0].conforming > 500 && counters[0].non_conforming + counters[0].shadow > 500);
-    for other in [&plain, &narrow, &ahead, &prepared, &then] {
+    for other in [&plain, &narrow, &ahead, &keyed] {
         assert_eq!(image(other, now), image(&singles, now));
     }
     counters[0]
@@ -137,7 +130,7 @@ fn bursts_decide_count_and_store_as_single_calls_do() {
         seen.forgiven += shared.forgiven;
         seen.inserted += shared.inserted;
     }
-    // Every kind of answer has come up.
+    // Every kind of answer occurred.
     let Counters { soft, shadow, never, untracked, inherited, forgiven, inserted, .. } = seen;
     assert!(
         [soft, shadow, never, untracked, inherited, forgiven, inserted].iter().all(|&n| n > 10),
@@ -151,17 +144,17 @@ fn an_unlimited_burst_passes_and_is_counted() {
     let lines = memory();
     let table = Table::init(&lines, &TableOptions::new(spec).caller_hash()).unwrap();
     let (limit, hashes) = (table.unlimited(), [5u64; 40]);
-    let burst = Burst { limit: &limit, now: 9, hashes: &hashes, costs: None, last: 0 };
+    let burst = Burst::new(&limit, 9, &hashes);
     let mut counters = Counters::default();
     let all = (1 << 40) - 1;
-    assert_eq!(table.check_burst(&limit, 9, &hashes, None), Ok(all));
-    assert_eq!(table.check_burst_counted(&burst, &mut counters), Ok(all));
-    // Nothing follows, so nothing is hashed: the caller may hash.
-    assert_eq!(table.check_burst_ahead(&burst, Some(&mut counters), &mut [], |_| [0; 4]), Ok(all));
+    assert_eq!(burst.check(&table, None, NextBurst::NONE), Ok(all));
+    assert_eq!(burst.check(&table, Some(&mut counters), NextBurst::NONE), Ok(all));
+    // There is no key to hash, so the call is allowed although the caller hashes.
+    assert_eq!(burst.check(&table, Some(&mut counters), NextBurst::keys(&mut [], |_| [0; 4])), Ok(all));
     assert_eq!((counters.conforming, counters.inserted), (80, 0));
 }
 
-/// A shared handle goes to other threads and may be used there at once, an exclusive one only moves.
+/// Many threads may use one shared handle at once. An exclusive handle can only move to another thread.
 #[test]
 fn handles_go_where_their_words_may_go() {
     fn moves<T: Send>(_: &T) {}
@@ -183,37 +176,41 @@ fn a_wrong_burst_decides_counts_and_hashes_nothing() {
     let limit = table.limit(&spec).unwrap();
     let (empty, mut counters) = (image(&table, 0), Counters::default());
     let (many, one) = ([1u64; MAX_BURST + 1], [1u64]);
-    let bursts = [
-        Burst { limit: &limit, now: 0, hashes: &many, costs: None, last: 0 },
-        Burst { limit: &limit, now: 0, hashes: &one, costs: Some(&[]), last: 0 },
-    ];
+    let good = Burst::new(&limit, 0, &one);
+    let bursts = [Burst { hashes: &many, ..good }, Burst { costs: Some(&[]), ..good }];
     let mut next = [77; 2];
     for (burst, wrong) in bursts.iter().zip([TableError::TooManyKeys, TableError::BadCosts]) {
-        assert_eq!(table.check_burst_counted(burst, &mut counters), Err(wrong));
-        let ahead = table.check_burst_ahead(burst, Some(&mut counters), &mut next, |_| [0; 4]);
-        assert_eq!(ahead, Err(wrong));
-        assert_eq!(table.check_burst_prefetched(burst, Some(&mut counters)), Err(wrong));
-        assert_eq!(table.check_burst_then(burst, Some(&mut counters), &one), Err(wrong));
+        let c = &mut counters;
+        assert_eq!(burst.check(&table, Some(c), NextBurst::NONE), Err(wrong));
+        assert_eq!(burst.check(&table, Some(c), NextBurst::hashes(&one)), Err(wrong));
+        assert_eq!(burst.check(&table, Some(c), NextBurst::keys(&mut next, |_| [0; 4])), Err(wrong));
+        assert_eq!(burst.check_ex(&table, Some(c), NextBurst::NONE, |_, _| ()), Err(wrong));
     }
-    let good = Burst { limit: &limit, now: 0, hashes: &one, costs: None, last: 0 };
     let mut too_many = [77; MAX_BURST + 1];
-    assert_eq!(table.check_burst_ahead(&good, None, &mut too_many, |_| [0; 4]), Err(TableError::TooManyKeys));
-    assert_eq!(table.check_burst_then(&good, Some(&mut counters), &too_many), Err(TableError::TooManyKeys));
+    for burst in [good, Burst { hashes: &[], ..good }] {
+        let (c, wrong) = (&mut counters, Err(TableError::TooManyKeys));
+        assert_eq!(burst.check(&table, Some(c), NextBurst::hashes(&too_many)), wrong);
+        assert_eq!(burst.check(&table, Some(c), NextBurst::keys(&mut too_many, |_| [0; 4])), wrong);
+        let next = NextBurst::keys(&mut too_many, |_| [0; 4]);
+        assert_eq!(burst.check_ex(&table, Some(c), next, |_, _| ()), wrong);
+    }
     assert_eq!((next, too_many, counters), ([77; 2], [77; MAX_BURST + 1], Counters::default()));
     assert_eq!(image(&table, 0), empty);
 
     let lines = memory();
     let caller = Table::init(&lines, &TableOptions::new(spec).caller_hash()).unwrap();
-    let ahead = caller.check_burst_ahead(&good, None, &mut next, |_| [0; 4]);
-    assert_eq!((ahead, next), (Err(TableError::BadHashKind), [77; 2]));
-    let prepared = caller.prepare_burst(&mut next, |_| [0; 4]);
-    assert_eq!((prepared, next), (Err(TableError::BadHashKind), [77; 2]));
-    assert_eq!(caller.prepare_burst(&mut [], |_| [0; 4]), Ok(()));
+    for burst in [good, Burst { hashes: &[], ..good }] {
+        let wrong = Err(TableError::BadHashKind);
+        assert_eq!(burst.check(&caller, None, NextBurst::keys(&mut next, |_| [0; 4])), wrong);
+        let keys = NextBurst::keys(&mut next, |_| [0; 4]);
+        assert_eq!(burst.check_ex(&caller, None, keys, |_, _| ()), wrong);
+    }
+    assert_eq!(next, [77; 2]);
     assert_eq!(image(&caller, 0)[16..], empty[16..]);
 }
 
-/// One key under a slow and a fast limit: what the slow one charged lies beyond the horizon of the fast one, and is a
-/// debt still.
+/// One key under a slow and a fast limit. A debt under the slow limit lies beyond the horizon of the fast one, which
+/// must see it nevertheless.
 #[test]
 fn a_burst_reads_a_debt_with_the_horizon_of_the_table() {
     let (fast, slow) = (LimitSpec::new(1, 4_096, 2), LimitSpec::new(1, 1 << 24, 3));
@@ -222,11 +219,14 @@ fn a_burst_reads_a_debt_with_the_horizon_of_the_table() {
     let table = Table::init(&memory, &options).unwrap();
     let limits = [fast, slow].map(|spec| table.limit(&spec).unwrap());
     let (now, hash) = (1 << 40, table.hash(b"one key").unwrap());
-    assert_eq!(table.check_burst(&limits[1], now, &[hash; 4], None), Ok(0b111));
-    let burst = Burst { limit: &limits[0], now, hashes: &[hash; 3], costs: Some(&[1; 3]), last: 0 };
+    let burst = |limit, now| {
+        let hashes = [hash; 3];
+        let burst = Burst::new(limit, now, &hashes);
+        [None, Some(&mut Counters::default())].map(|c| burst.check(&table, c, NextBurst::NONE).unwrap())
+    };
+    assert_eq!(burst(&limits[1], now), [0b111, 0]);
     for now in [now, now + (1 << 24), now + (3 << 24) - 2 * 4_096] {
-        assert_eq!(table.check_burst(&limits[0], now, &[hash; 3], None), Ok(0), "at {now}");
-        assert_eq!(table.check_burst_counted(&Burst { now, ..burst }, &mut Counters::default()), Ok(0));
+        assert_eq!(burst(&limits[0], now), [0; 2], "at {now}");
     }
-    assert_eq!(table.check_burst(&limits[0], now + (3 << 24), &[hash; 3], None), Ok(0b11));
+    assert_eq!(burst(&limits[0], now + (3 << 24)), [0b11, 0]);
 }

@@ -1,58 +1,27 @@
 //! A burst decided one by one: the loop of plain decisions.
 //!
-//! Between two swaps of different words a processor retires about eight instructions a cycle and can do little else, so
-//! the loop of plain decisions, [`Table::run_plain`], is kept short and free of stores; whatever needs more than one
-//! look and one swap leaves it, is decided by itself, and the loop goes on behind it.
+//! A processor overlaps little with a locked swap, so every instruction between two swaps costs time. That is why the
+//! loop of [`Table::run_plain`] is short and has no store. A request that needs more than one scan and one swap ends
+//! the loop and is decided by a single call. Then the loop goes on with the next request.
 
 use core::ops::Range;
 
+use super::call::{cost_of, Burst};
 use crate::limit::params::Params;
-use crate::limit::TableLimit;
 use crate::sync::access::Access;
 use crate::table::calls::full_answer::Request;
 use crate::table::counters::Counters;
 use crate::table::handle::Table;
 use crate::table::set::search::{Base, Scan};
 
-/// Up to 64 requests of a table under one limit, at one instant.
-#[derive(Clone, Copy, Debug)]
-pub struct Burst<'a> {
-    /// The limit that applies to all of them.
-    pub limit: &'a TableLimit,
-    /// The caller's clock, in ticks.
-    pub now: u64,
-    /// The hashes of their keys, at most [`MAX_BURST`](crate::table::layout::geometry::MAX_BURST).
-    pub hashes: &'a [u64],
-    /// Units that each asks for, as many as hashes; None = one unit each.
-    pub costs: Option<&'a [u32]>,
-    /// Verdicts of the burst before this one, 0 for none: a hint. Where more than half as many passed as this burst has
-    /// requests, lines are fetched to be written, which saves a transfer if other cores had them; otherwise they are
-    /// fetched for reading, so that other cores keep their copies.
-    pub last: u64,
-}
-
-impl Burst<'_> {
-    /// Will most of the lines be written?
-    pub(in crate::table) fn writes(&self) -> bool {
-        self.last.count_ones() as usize * 2 > self.hashes.len()
-    }
-
-    /// Did some pass of the burst before this one, and at least `few` not? (Of 0 nobody knows how many there were.)
-    #[cfg_attr(not(tatcell_sse2), allow(dead_code))] // groups ask
-    pub(in crate::table) fn denies(&self, few: usize) -> bool {
-        self.last != 0 && self.last.count_ones() as usize + few <= self.hashes.len()
-    }
-}
-
-/// Where a run of decisions ended: at request `at`, with the verdicts before it.
+/// Where a run of decisions ended: before request `at`, with the verdicts so far.
 pub(in crate::table) struct Stop {
     pub at: usize,
     pub pass: u64,
 }
 
 impl<M: Access> Table<'_, M> {
-    /// Decides one by one from request number `at` on: all, or to behind the first run of plain decisions that has
-    /// denied `few`.
+    /// Decides one by one from request `at` to the end, or until one run of plain decisions has denied `few` requests.
     #[inline(always)]
     pub(in crate::table) fn decide_from(
         &self,
@@ -63,7 +32,7 @@ impl<M: Access> Table<'_, M> {
         ahead: impl Fn(&Self, Range<usize>) + Copy,
     ) -> Stop {
         let Burst { limit, hashes, costs, .. } = *burst;
-        // To be counted, a soft pass must be seen one by one.
+        // If soft passes are counted, the loop must leave them to a single call, which tells them from other passes.
         let calm = if counters.is_some() { limit.0.soft_q.min(limit.0.burst_q) } else { limit.0.burst_q };
         let mut pass = 0u64;
         loop {
@@ -94,7 +63,7 @@ impl<M: Access> Table<'_, M> {
         }
     }
 
-    /// Decides one request of a burst by itself, most likely of a key that is absent.
+    /// Decides one request of a burst by a single call. Its key is most likely absent.
     #[inline(always)]
     pub(in crate::table) fn decide_one(
         &self,
@@ -114,10 +83,10 @@ impl<M: Access> Table<'_, M> {
         }
     }
 
-    /// Decides from request number `at` on, up to the first that needs more than one look and one swap, or whose lead
-    /// ends between `calm` and the burst; with `LEAVES` at most to behind the denied one number `few`.
+    /// Decides from request `at` to the first one that needs more than one scan and one swap, or whose lead would lie
+    /// above `calm` and within the burst. With `LEAVES` it also stops after `few` denied requests.
     ///
-    /// Out of line, so that all its values find a register.
+    /// Out of line, so that all of its values fit the registers.
     #[inline(never)]
     fn run_plain<const LEAVES: bool>(
         &self,
@@ -139,7 +108,7 @@ impl<M: Access> Table<'_, M> {
             }
             let (set, tag) = self.place(hash);
             let Some((_, slot, word)) = set.find_by::<M>(scan, &layout, tag) else { break };
-            // As gcra::plain, without its answer.
+            // gcra::plain without its answer: a burst needs only the next lead.
             let lead = layout.lead(word ^ tag.0, now_q).wrapping_add(cost.wrapping_mul(t_q));
             if lead <= calm {
                 if M::replace(slot, word, layout.live(tag, now_q.wrapping_add(lead))).is_err() {
@@ -161,12 +130,6 @@ impl<M: Access> Table<'_, M> {
     }
 }
 
-/// What a burst does ahead that has no next one.
+/// The `ahead` of a burst without a next one.
 #[inline(always)]
 pub(in crate::table) fn nothing<T>(_: &T, _: Range<usize>) {}
-
-/// The cost of a request; `burst_ready` has seen that there are enough.
-#[inline(always)]
-pub(in crate::table) fn cost_of(costs: &[u32], i: usize) -> u64 {
-    costs.get(i).copied().unwrap_or(1) as u64
-}

@@ -174,7 +174,7 @@ impl<'m, M: Access> Table<'m, M> {
     /// Makes one attempt on a live slot. Returns `None` if the request is not plain (`Plain::Other`) or lost to a
     /// rival.
     #[inline(always)]
-    fn attempt(
+    pub(super) fn attempt(
         &self,
         (slot, word): (&AtomicU64, u64),
         tag: Tag,

@@ -51,15 +51,9 @@ impl<M: Access> Table<'_, M> {
         now: u64,
         cost: u64,
     ) -> Option<Verdict> {
-        let (layout, now_q) = (&self.geometry.layout, self.now_q(now));
-        match gcra::plain(&limit.0, layout.lead(known.word, now_q), cost) {
-            Plain::Wait(_) => Some(Verdict::NonConforming),
-            Plain::Store(lead) => {
-                let next = layout.live(known.tag, now_q.wrapping_add(lead));
-                M::replace(known.slot, known.word, next).ok().map(|()| Verdict::Conforming)
-            }
-            Plain::Other => None,
-        }
+        let Known { slot, word, tag } = known;
+        let made = self.attempt((slot, word), tag, limit, self.now_q(now), cost, |q| q)?;
+        Some(made.verdict())
     }
 
     /// Charges both or none if both keys are live and both limits plain, and returns whether the request passes.

@@ -4,7 +4,7 @@
 //! slowest limit fit one word. `fit_counted` does so for words that hold a count.
 
 use super::fit_counted;
-use super::geometry::{table_width, Geometry, HEADER_LINES};
+use super::geometry::{table_width, Content, Geometry, HEADER_LINES};
 use super::options::TableOptions;
 use super::word::Layout;
 use crate::keys::HashKind;
@@ -112,7 +112,7 @@ const fn at(options: &TableOptions, width: Width, lines: u32, shift: i32) -> Res
         policy: options.policy,
         hash: options.hash,
         horizon,
-        algorithm: Algorithm::Gcra,
+        content: Content::Debts(Algorithm::Gcra),
         guard: 0,
         seed_check: 0,
         filled: [0; 3],
@@ -125,7 +125,7 @@ const fn at(options: &TableOptions, width: Width, lines: u32, shift: i32) -> Res
 
 /// Makes a limit in this table's q-unit, with its horizon inside H.
 pub(crate) const fn limit(g: &Geometry, spec: &LimitSpec) -> Result<TableLimit, TableError> {
-    if spec.algorithm as u8 != g.algorithm as u8 {
+    if !matches!(g.content, Content::Debts(algorithm) if algorithm as u8 == spec.algorithm as u8) {
         return Err(TableError::BadAlgorithm);
     }
     if !g.is_gcra() {

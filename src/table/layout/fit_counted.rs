@@ -10,13 +10,14 @@
 //! count do not both fit, the unit becomes coarser, down to 2^5 units a window. Then the table is refused: use fewer
 //! tag bits or larger units of the count.
 
-use super::geometry::{table_width, Geometry};
+use super::geometry::{table_width, Content, Geometry};
 use super::options::TableOptions;
+use super::override_word::OVERRIDE_BITS;
 use super::policy::FullPolicy;
 use super::word::Layout;
 use crate::limit::params::Params;
 use crate::limit::window::{default_skew, finest, goals, window_units, within, Frame};
-use crate::limit::{Algorithm, LimitError, LimitSpec, OVERRIDE_BITS};
+use crate::limit::{LimitError, LimitSpec};
 use crate::table::error::TableError;
 use crate::time::{max, ticks_to_q_up};
 
@@ -163,7 +164,11 @@ const fn at(options: &TableOptions, lines: u32, shift: i32, frame: Frame) -> Res
         policy: options.policy,
         hash: options.hash,
         horizon: horizon << frame.aux,
-        algorithm: if options.overrides { Algorithm::Overrides } else { options.fastest.algorithm },
+        content: if options.overrides {
+            Content::Overrides
+        } else {
+            Content::Debts(options.fastest.algorithm)
+        },
         guard: frame.guard,
         filled: [0; 3],
         seed_check: 0,

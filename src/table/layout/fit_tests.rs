@@ -176,9 +176,10 @@ fn tables_that_differ_in_anything_that_a_limit_depends_on_have_different_fingerp
         add(Geometry { guard, ..g });
     }
     let kinds = [Algorithm::FixedWindow, Algorithm::SlidingCounter, Algorithm::QuotaLinear];
-    for algorithm in kinds.into_iter().chain([Algorithm::Decay, Algorithm::Overrides]) {
-        add(Geometry { algorithm, ..g });
-        add(Geometry { algorithm, guard: 1, ..g });
+    let kinds = kinds.into_iter().chain([Algorithm::Decay]).map(Content::Debts);
+    for content in kinds.chain([Content::Overrides]) {
+        add(Geometry { content, ..g });
+        add(Geometry { content, guard: 1, ..g });
     }
     for n in 0..64 {
         add(Geometry { horizon: g.horizon ^ 1 << n, ..g });

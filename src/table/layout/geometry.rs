@@ -2,6 +2,7 @@
 
 use super::policy::FullPolicy;
 use super::word::Layout;
+use crate::algorithms::merge;
 use crate::keys::HashKind;
 use crate::limit::params::{self, Kind, Params, Width};
 use crate::limit::{Algorithm, TableLimit};
@@ -15,6 +16,36 @@ pub const SLOTS_PER_LINE: usize = 8;
 pub const MIN_SLOTS: usize = 16;
 /// The largest number of keys in one burst call.
 pub const MAX_BURST: usize = 64;
+
+/// What the words of a table hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Content {
+    /// What keys owe under limits of this algorithm.
+    Debts(Algorithm),
+    /// Bans and exemptions.
+    Overrides,
+}
+
+/// Its number. No algorithm has it.
+const OVERRIDES: u8 = 5;
+
+impl Content {
+    /// Its number, in an image and in the fingerprint of limits.
+    pub const fn number(self) -> u8 {
+        match self {
+            Content::Debts(algorithm) => algorithm as u8,
+            Content::Overrides => OVERRIDES,
+        }
+    }
+
+    /// The content of a number.
+    pub fn of(number: u8) -> Option<Content> {
+        match number {
+            OVERRIDES => Some(Content::Overrides),
+            _ => Algorithm::of(number.into()).map(Content::Debts),
+        }
+    }
+}
 
 /// The geometry of a table: validated, private to the process, never re-read from shared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,8 +63,8 @@ pub(crate) struct Geometry {
     pub filled: [u8; 3],
     /// H of the table, in q-units.
     pub horizon: u64,
-    /// The algorithm of all its words.
-    pub algorithm: Algorithm,
+    /// By which all its words are read.
+    pub content: Content,
     /// Aligned windows: units of time by which callers' clocks may differ.
     pub guard: u32,
     /// Shows whether another process has the same seed; 0 if the caller hashes.
@@ -54,7 +85,7 @@ impl Geometry {
     pub const fn fingerprint_of(&self) -> u64 {
         let Geometry { layout, .. } = self;
         let shift = (self.shl as u64) << 8 | self.shr as u64;
-        let kind = (self.algorithm as u64) << 16 | (self.guard as u64) << 32;
+        let kind = (self.content.number() as u64) << 16 | (self.guard as u64) << 32;
         let claims = layout.lifetime << 6 | layout.bits as u64;
         params::fingerprint(Kind::Table, [kind | shift, self.horizon, layout.window, claims])
     }
@@ -62,7 +93,15 @@ impl Geometry {
     /// Returns whether its words hold a TAT and nothing else.
     #[inline(always)]
     pub const fn is_gcra(&self) -> bool {
-        matches!(self.algorithm, Algorithm::Gcra)
+        matches!(self.content, Content::Debts(Algorithm::Gcra))
+    }
+
+    /// One state of a key for two, as q-units ahead of one clock: it owes at least what either does.
+    pub fn merge(&self, a: u64, b: u64) -> u64 {
+        match self.content {
+            Content::Debts(algorithm) => merge(algorithm, self.shl as u32, a, b),
+            Content::Overrides => a.max(b),
+        }
     }
 
     /// Returns the mask of the count in a word; 0 for GCRA.

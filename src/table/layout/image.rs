@@ -6,9 +6,9 @@
 //!                    word 2  H, q-units
 //!                    word 3  H + S, q-units
 //!                    word 4  G, claim lifetime, q-units
-//!                    word 5  seed check value (0 if the caller hashes)
-//!                    word 6  incompatible features: a library refuses the image if it does not know a bit that is set
-//!                    word 7  guard 32 | form 16 | aux bits 8 | algorithm 8   all 0 is GCRA; form of others 1
+//!                    word 5  seed check value (0 where the caller hashes)
+//!                    word 6  incompatible features: a bit that a library does not know makes it refuse the image
+//!                    word 7  guard 32 | form 16 | aux bits 8 | content 8   all 0 is GCRA; form of others 1
 //!  line 1            word 8  generation: raised by each restore; permits carry it
 //!                    word 9  ticks per second, 0 = unknown
 //!                    word 10..15   0
@@ -20,14 +20,13 @@
 //! never reads it again, so a hostile or broken neighbour can spoil answers, not memory safety. Any 64-bit value is a
 //! valid slot.
 
-use super::geometry::{Geometry, HEADER_LINES, MIN_SLOTS, SLOTS_PER_LINE};
+use super::geometry::{Content, Geometry, HEADER_LINES, MIN_SLOTS, SLOTS_PER_LINE};
 use super::options::AttachOptions;
-use super::override_word::{is_exemption, is_override, is_witness};
+use super::override_word::{is_exemption, is_override, is_witness, OVERRIDE_BITS};
 use super::policy::FullPolicy;
 use super::word::Layout;
-use crate::algorithms::merge;
 use crate::keys::{HashKind, Hasher};
-use crate::limit::{Algorithm, OVERRIDE_BITS};
+use crate::limit::Algorithm;
 use crate::sync::{fence, AtomicU64, Ordering};
 use crate::table::error::TableError;
 
@@ -89,24 +88,24 @@ const FORM: u64 = 1;
 
 /// Packs header word 7.
 fn rule(g: &Geometry) -> u64 {
-    match g.algorithm {
-        Algorithm::Gcra => 0,
-        algorithm => (g.guard as u64) << 32 | FORM << 16 | (g.shl as u64) << 8 | algorithm as u64,
+    if g.is_gcra() {
+        return 0;
     }
+    (g.guard as u64) << 32 | FORM << 16 | (g.shl as u64) << 8 | g.content.number() as u64
 }
 
-/// Reads header word 7: algorithm, aux bits, guard. Returns `None` if this library does not know its contents.
-fn read_rule(word: u64) -> Option<(Algorithm, u8, u32)> {
-    let algorithm = Algorithm::of(word as u8 as u32)?;
+/// Reads header word 7: content, aux bits, guard. None where this library does not know it.
+fn read_rule(word: u64) -> Option<(Content, u8, u32)> {
+    let content = Content::of(word as u8)?;
     let (aux, guard) = ((word >> 8) as u8, (word >> 32) as u32);
-    let (form, sound) = match algorithm {
-        Algorithm::Gcra => (0, aux == 0 && guard == 0),
-        Algorithm::Decay => (FORM, aux == 0 && guard == 0),
-        Algorithm::FixedWindow => (FORM, aux != 0),
-        Algorithm::Overrides => (FORM, aux as u32 == OVERRIDE_BITS && guard == 0),
-        _ => (FORM, aux > 1 && guard == 0),
+    let (form, sound) = match content {
+        Content::Debts(Algorithm::Gcra) => (0, aux == 0 && guard == 0),
+        Content::Debts(Algorithm::Decay) => (FORM, aux == 0 && guard == 0),
+        Content::Debts(Algorithm::FixedWindow) => (FORM, aux != 0),
+        Content::Debts(_) => (FORM, aux > 1 && guard == 0),
+        Content::Overrides => (FORM, aux as u32 == OVERRIDE_BITS && guard == 0),
     };
-    (sound && word >> 16 & 0xffff == form).then_some((algorithm, aux, guard))
+    (sound && word >> 16 & 0xffff == form).then_some((content, aux, guard))
 }
 
 /// Returns the words of a header from word 1 on.
@@ -178,15 +177,15 @@ pub(crate) fn read(
     options: &AttachOptions,
     exclusive: bool,
 ) -> Result<(Geometry, Hasher), TableError> {
-    let [magic, shape, horizon, window, lifetime, check, features, algorithm, generation, tick_hz, rest @ ..] =
+    let [magic, shape, horizon, window, lifetime, check, features, rule, generation, tick_hz, rest @ ..] =
         *words;
     if magic & !0xffff != MAGIC {
         return Err(TableError::NotReady);
     }
-    // This library refuses what it does not know: every feature, and some algorithms.
-    let rule = read_rule(algorithm).filter(|_| magic & 0xffff == LAYOUT_VERSION as u64 && features == 0);
-    let Some((algorithm, aux, guard)) = rule else { return Err(TableError::BadVersion) };
-    let counts = !matches!(algorithm, Algorithm::Gcra);
+    // What this library does not know it refuses: here no feature, and some algorithms.
+    let rule = read_rule(rule).filter(|_| magic & 0xffff == LAYOUT_VERSION as u64 && features == 0);
+    let Some((content, aux, guard)) = rule else { return Err(TableError::BadVersion) };
+    let counts = !matches!(content, Content::Debts(Algorithm::Gcra));
     let (slot_lines, tag_bits) = ((shape >> 32) as u32, (shape >> 24) as u8 as u32);
     let shift = (shape >> 16) as u8 as i8;
     let hash = HashKind::from_number((shape >> 8) as u8);
@@ -232,7 +231,7 @@ pub(crate) fn read(
         policy,
         hash,
         horizon,
-        algorithm,
+        content,
         guard,
         filled: [0; 3],
         seed_check: check,
@@ -265,9 +264,8 @@ pub(crate) fn save(
         let word = slot.load(Ordering::Relaxed);
         *to = kept(&g.layout, word, now_q);
     }
-    if matches!(g.algorithm, Algorithm::Overrides) {
-        // ORDERING: Acquire; pairs with the Release swaps that stored the words read above: the witness of each came
-        // before.
+    if g.content == Content::Overrides {
+        // ORDERING: Acquire; pairs with the Release swaps that placed what was read: a witness was there before each.
         fence(Ordering::Acquire);
         for (to, slot) in body.iter_mut().zip(slots.iter().flat_map(|line| &line.words)) {
             // ORDERING: Relaxed; single word, value only, behind the fence.
@@ -302,7 +300,7 @@ pub(crate) fn restore(
     exclusive: bool,
     offset: i64,
 ) -> Result<(Geometry, Hasher), TableError> {
-    let (Some(header), 0) = (image.first_chunk::<HEADER_WORDS>(), image.len() % SLOTS_PER_LINE) else {
+    let (Some((header, body)), 0) = (image.split_first_chunk(), image.len() % SLOTS_PER_LINE) else {
         return Err(TableError::BadGeometry);
     };
     let (mut g, hasher) = read(header, image.len() / SLOTS_PER_LINE, options, exclusive)?;
@@ -313,8 +311,7 @@ pub(crate) fn restore(
     // Later for all words, because rounding must not shorten a debt; earlier for exemptions: it must not lengthen one.
     let later = (-(-(offset as i128) >> g.shr) << g.shl) as u64;
     let earlier = ((offset as i128 >> g.shr) << g.shl) as u64;
-    let exempts = |word| matches!(g.algorithm, Algorithm::Overrides) && is_exemption(&g.layout, word);
-    let body = image.get(HEADER_WORDS..).unwrap_or_else(|| impossible!(&[]));
+    let exempts = |word| g.content == Content::Overrides && is_exemption(&g.layout, word);
     format(lines, &g, exclusive, |i| {
         let word = body.get(i).copied().unwrap_or_else(|| impossible!(0));
         let word = if word == 0 || is_outdone(&g, body, i, word) { 0 } else { merged(&g, body, i, word) };
@@ -360,8 +357,7 @@ fn merged(g: &Geometry, slots: &[u64], i: usize, word: u64) -> u64 {
     let clock = word.wrapping_sub(layout.mask / 4) & layout.mask | g.aux_mask();
     let ahead = |word: u64| word.wrapping_sub(clock) & layout.mask;
     let same = set_of(slots, i).filter(|(_, other)| (other ^ word) & !layout.mask == 0);
-    let lead =
-        same.fold(ahead(word), |lead, (_, other)| merge(g.algorithm, g.shl as u32, lead, ahead(other)));
+    let lead = same.fold(ahead(word), |lead, (_, other)| g.merge(lead, ahead(other)));
     word & !layout.mask | clock.wrapping_add(lead) & layout.mask
 }
 

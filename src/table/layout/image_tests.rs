@@ -193,10 +193,9 @@ fn a_header_that_breaks_one_rule_is_refused() {
     let mut both = words;
     (both[10], both[11]) = (1, 1);
     assert_eq!(super::read(&both, 7, &options, true).map(|_| ()), refused);
-    // A word of an override has two bits besides the time, and no guard.
-    let overrides =
-        |aux: u64, guard: u64| read_rule(guard << 32 | 1 << 16 | aux << 8 | Algorithm::Overrides as u64);
-    assert_eq!(overrides(2, 0), Some((Algorithm::Overrides, 2, 0)));
+    // A table of overrides has two bits beside a time, and no guard.
+    let overrides = |aux: u64, guard: u64| read_rule(guard << 32 | 1 << 16 | aux << 8 | 5);
+    assert_eq!(overrides(2, 0), Some((Content::Overrides, 2, 0)));
     for (aux, guard) in [(3, 0), (1, 0), (2, 1)] {
         assert_eq!(overrides(aux, guard), None, "{aux} bits, guard {guard}");
     }
@@ -244,7 +243,7 @@ fn of_two_words_of_a_tag_one_is_kept_with_what_both_counted() {
                 continue;
             }
             assert_eq!(kept, [true, false], "{spec:?}: {a:#x} and {b:#x}");
-            let both = word(tag, merge(g.algorithm, g.shl as u32, a, b));
+            let both = word(tag, g.merge(a, b));
             assert_eq!(merged(&g, &slots, i, slots[i]), both, "{spec:?} at {clock:#x}: {a:#x} and {b:#x}");
             // The kept debt of a takeover has no tag and stays as it is.
             assert_eq!(merged(&g, &slots, i, word(tag, a) & layout.mask), word(tag, a) & layout.mask);

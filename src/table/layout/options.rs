@@ -1,8 +1,9 @@
 //! The options of a new table, and those of a caller who attaches.
 
+use super::override_word::OVERRIDE_BITS;
 use super::policy::FullPolicy;
 use crate::keys::HashKind;
-use crate::limit::{LimitSpec, OVERRIDE_BITS};
+use crate::limit::LimitSpec;
 
 /// Describes a new table, except for its size: that comes from the memory.
 ///

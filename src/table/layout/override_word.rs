@@ -2,8 +2,9 @@
 #![forbid(unsafe_code)]
 
 use super::word::Layout;
-use crate::limit::OVERRIDE_BITS;
 
+/// Bits of what an override is, below its time.
+pub(in crate::table) const OVERRIDE_BITS: u32 = 2;
 pub(in crate::table) const NONE: u64 = 0;
 pub(in crate::table) const EXEMPT: u64 = 1;
 pub(in crate::table) const BAN: u64 = 2;

@@ -28,12 +28,11 @@
 use super::error::TableError;
 use super::handle::Table;
 use super::layout::fit::choose;
-use super::layout::geometry::{HEADER_LINES, MIN_SLOTS};
+use super::layout::geometry::{Content, HEADER_LINES, MIN_SLOTS};
 use super::layout::image;
 use super::layout::image::Line;
 use super::layout::options::{AttachOptions, TableOptions};
 use crate::keys::Hasher;
-use crate::limit::Algorithm;
 use crate::sync::access::{Access, Exclusive, Shared};
 use crate::sync::Ordering;
 
@@ -197,9 +196,9 @@ impl<M: Access> Table<'_, M> {
             return Err(TableError::WrongSeed);
         }
         let alike = to.shl == from.shl && to.shr == from.shr && to.guard == from.guard;
-        // Where two sets become one, an override and a witness may have one tag, and one of them would be lost.
-        let overrides = matches!(from.algorithm, Algorithm::Overrides);
-        if to.algorithm != from.algorithm || !to.is_gcra() && !alike || overrides {
+        // Words of two sets that became one could be an override and a witness: one of them would be lost.
+        let overrides = from.content == Content::Overrides;
+        if to.content != from.content || !to.is_gcra() && !alike || overrides {
             return Err(TableError::BadAlgorithm);
         }
         if to.layout.bits < from.layout.bits {

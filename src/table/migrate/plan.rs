@@ -10,7 +10,6 @@
 #![forbid(unsafe_code)]
 
 use super::report::Migrated;
-use crate::algorithms::merge;
 use crate::keys::home_line;
 use crate::sync::Ordering;
 use crate::table::layout::geometry::{Geometry, SLOTS_PER_LINE};
@@ -172,7 +171,7 @@ impl<'a> Plan<'a> {
         let of_set = |pair: &[Line]| {
             // ORDERING: Relaxed; single words, values only.
             let words = pair.iter().flat_map(|line| &line.words).map(|slot| slot.load(Ordering::Relaxed));
-            words.map(holds).min().unwrap_or(0)
+            words.map(holds).min().unwrap_or_else(|| impossible!(0))
         };
         match old.chunks_exact(2).map(of_set).max() {
             None | Some(0) => 0,
@@ -221,15 +220,6 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Returns what two debts are together: the larger; where words count, the later time with the larger count.
-fn either(to: &Geometry, a: u64, b: u64) -> u64 {
-    if to.is_gcra() {
-        a.max(b)
-    } else {
-        merge(to.algorithm, to.shl as u32, a, b)
-    }
-}
-
 impl Kept {
     /// Returns the place of a tag. It compares all places, which needs no branch.
     fn find(&self, tag: u64) -> Option<usize> {
@@ -242,9 +232,8 @@ impl Kept {
         let (at, is_full) = match self.find(debt.tag) {
             Some(same) => {
                 let old = self.leads.get(same).copied().unwrap_or_else(|| impossible!(0));
-                // The result owes at least what either does. As a number it may be less, because words that count have
-                // two parts.
-                debt.lead = either(to, debt.lead, old);
+                // Owes at least what either does. As a number it may be less: words that count can do so in two ways.
+                debt.lead = to.merge(debt.lead, old);
                 if debt.lead == old {
                     return false;
                 }

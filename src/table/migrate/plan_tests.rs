@@ -38,7 +38,7 @@ fn debts_of_one_tag_are_kept_as_what_they_are_together() {
     let (bits, mask) = (to.shl as u32, (1u64 << to.shl) - 1);
     let lead = |ahead: u64, aux: u64| (ahead << bits | aux) - mask;
     let (smooth, used_up) = (lead(500, mask), lead(400, 10));
-    let both = merge(to.algorithm, bits, smooth, used_up);
+    let both = to.merge(smooth, used_up);
     assert!(both < smooth, "the case that it is about");
     for leads in [[smooth, used_up], [used_up, smooth]] {
         let mut kept = Kept::default();

@@ -10,7 +10,7 @@ use super::loom_kit::{explore, race, race3, spec, Bound, Memory, NOW, T};
 use super::loom_weak::Stores;
 use crate::limit::{LimitSpec, TableLimit};
 use crate::sync::access::{Access, Shared};
-use crate::table::burst::scalar::Burst;
+use crate::table::burst::call::{Burst, NextBurst};
 use crate::table::calls::pair::Half;
 use crate::table::counters::Counters;
 use crate::table::layout::options::TableOptions;
@@ -30,14 +30,12 @@ fn owing() -> (Arc<Memory>, TableLimit) {
 
 /// Decides a burst of two requests of X, and returns how many pass.
 fn burst<A: Access>(memory: &Memory, limit: &TableLimit, counted: bool) -> u32 {
-    let (table, hashes) = (memory.table_as::<A>(), [X; 2]);
-    let burst = Burst { limit, now: NOW, hashes: &hashes, costs: None, last: 0 };
     let mut counters = Counters::default();
-    let pass = if counted {
-        table.check_burst_counted(&burst, &mut counters)
-    } else {
-        table.check_burst(limit, NOW, &hashes, None)
-    };
+    let pass = Burst::new(limit, NOW, &[X; 2]).check(
+        &memory.table_as::<A>(),
+        counted.then_some(&mut counters),
+        NextBurst::NONE,
+    );
     let passed = pass.expect("its own limit").count_ones();
     assert!(!counted || counters.conforming == u64::from(passed), "not all are counted: {counters:?}");
     passed
@@ -113,7 +111,10 @@ fn burst_leaves_a_debt_beyond_its_own_horizon() {
         assert!(memory.check(&long, NOW, Y).0);
         let (a, b) = (memory.clone(), memory.clone());
         let (passed, other) = race(
-            move || a.table().check_burst(&short, NOW, &[Y, X], None).expect("its own limit"),
+            move || {
+                let burst = Burst::new(&short, NOW, &[Y, X]);
+                burst.check(&a.table(), None, NextBurst::NONE).expect("its own limit")
+            },
             move || b.check(&long, NOW, Y).0,
         );
         assert!(other && passed == 0b10, "passed: {passed:b}, {other}");

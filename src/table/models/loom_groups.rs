@@ -11,8 +11,8 @@ use super::loom_weak::Stores;
 use crate::answer::Tracking;
 use crate::limit::TableLimit;
 use crate::sync::access::{Access, Shared};
+use crate::table::burst::call::Burst;
 use crate::table::burst::scalar::nothing;
-use crate::table::burst::scalar::Burst;
 use crate::table::calls::full_answer::Request;
 use crate::table::counters::Counters;
 use crate::table::layout::policy::FullPolicy;
@@ -39,7 +39,7 @@ fn groups<A: Access>(memory: &Memory, limit: &TableLimit, now: u64, hashes: &[u6
 /// Does the same and returns also what was counted.
 fn counted<A: Access>(memory: &Memory, limit: &TableLimit, now: u64, hashes: &[u64]) -> (u64, Counters) {
     let table = memory.table_as::<A>();
-    let burst = Burst { limit, now, hashes, costs: None, last: 0 };
+    let burst = Burst::new(limit, now, hashes);
     let mut counters = Counters::default();
     let pass = table.decide_groups::<Base, 2>(Base, &burst, 0, Some(&mut counters), nothing);
     assert_eq!(counters.conforming, u64::from(pass.count_ones()), "not all are counted: {counters:?}");

@@ -217,7 +217,12 @@ impl<const N: usize> Slots<N> {
         Set { home, next, line: self.line }
     }
 
-    /// Swaps a slot, by its number in address order, for a thread that does nothing else. Returns whether it won.
+    /// A slot by its position in search order.
+    pub fn slot(&self, at: usize) -> &AtomicU64 {
+        self.set().slot(at).expect("a slot")
+    }
+
+    /// One swap of a slot, by its number in address order, as of a thread that does nothing else. Did it win?
     pub fn swap(&self, number: usize, old: u64, new: u64) -> bool {
         Shared::replace(&self.lines[number / N][number % N], old, new).is_ok()
     }

@@ -10,13 +10,13 @@ use std::vec::Vec;
 use super::loom_kit::{explore, race, Bound, NOW};
 use crate::algorithms::State;
 use crate::keys::second_hash;
-use crate::limit::OVERRIDE_BITS;
 use crate::sync::Ordering;
 use crate::sync::{Access, Shared};
 use crate::table::handle::Table;
 use crate::table::layout::image::Line;
 use crate::table::layout::image::{header, FIRST_WORD};
 use crate::table::layout::options::{AttachOptions, TableOptions};
+use crate::table::layout::override_word::OVERRIDE_BITS;
 use crate::table::overrides::Override;
 
 const HASH: u64 = 0x1234_5678_9abc_def0;

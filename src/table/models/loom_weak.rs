@@ -161,11 +161,11 @@ fn naive_insert(w: &World, slots: &Slots<1>, now: u64) {
         if set.find(&w.layout, w.tag(X)).is_some() {
             return;
         }
-        let free = (0..2).map(|at| (at, set.slot(at).load(Ordering::Acquire)));
+        let free = (0..2).map(|at| (at, slots.slot(at).load(Ordering::Acquire)));
         let Some((at, word)) = free.into_iter().find(|(_, word)| w.layout.is_reusable(*word, now)) else {
             return;
         };
-        if Shared::replace(set.slot(at), word, live).is_ok() {
+        if Shared::replace(slots.slot(at), word, live).is_ok() {
             return fence(Ordering::SeqCst);
         }
     }
@@ -211,14 +211,15 @@ impl Rules {
 
     /// Runs one check of X, with a burst of 1.
     fn check(self, w: &World, slots: &Slots<1>, now: u64) {
-        let (set, layout, x) = (slots.set(), &w.layout, w.tag(X));
+        let (layout, x) = (&w.layout, w.tag(X));
         let live = w.live(X, now + T);
         let mut known = None;
         for _ in 0..12 {
             fence(Ordering::SeqCst);
-            let words = [0, 1].map(|at| set.slot(at).load(Ordering::Acquire));
+            let words = [0, 1].map(|at| slots.slot(at).load(Ordering::Acquire));
             if let Some(at) = words.iter().position(|word| layout.is_live_of(*word, x)) {
-                if layout.lead(words[at], now) != 0 || Shared::replace(set.slot(at), words[at], live).is_ok()
+                if layout.lead(words[at], now) != 0
+                    || Shared::replace(slots.slot(at), words[at], live).is_ok()
                 {
                     return;
                 }
@@ -226,13 +227,13 @@ impl Rules {
                 if self.second_look && known != Some((at, words[at])) {
                     known = Some((at, words[at]));
                 } else if (at == 1 || self.drop_second(w, slots))
-                    && Shared::replace(set.slot(at), words[at], live).is_ok()
+                    && Shared::replace(slots.slot(at), words[at], live).is_ok()
                 {
                     return;
                 }
             } else if let Some(at) = words.iter().position(|word| layout.is_reusable(*word, now)) {
                 let claim = self.claim(w, words[at], now);
-                if Shared::replace(set.slot(at), words[at], claim).is_ok() {
+                if Shared::replace(slots.slot(at), words[at], claim).is_ok() {
                     known = Some((at, claim));
                 }
             }
@@ -241,10 +242,10 @@ impl Rules {
 
     /// Drops a claim in the second slot. Returns false if it has changed or committed.
     fn drop_second(self, w: &World, slots: &Slots<1>) -> bool {
-        let (set, x) = (slots.set(), w.tag(X));
-        let word = set.slot(1).load(Ordering::Acquire);
+        let x = w.tag(X);
+        let word = slots.slot(1).load(Ordering::Acquire);
         if w.layout.is_claim_of(word, x) {
-            self.drop(w, set.slot(1), word)
+            self.drop(w, slots.slot(1), word)
         } else {
             !w.layout.is_live_of(word, x)
         }
@@ -260,7 +261,7 @@ fn beside_a_stopped_thread(name: &str, rules: Rules) {
         let (_, _, _) = race3(
             move || rules.check(&w, &a, NOW),
             move || rules.check(&w, &b, NOW + 10),
-            move || Shared::replace(c.set().slot(1), 0, rules.claim(&w, 0, NOW)),
+            move || Shared::replace(c.slot(1), 0, rules.claim(&w, 0, NOW)),
         );
         let words = slots.words();
         assert!(w.lives(words, X) <= 1, "two live words of one key: {words:x?}");
@@ -297,7 +298,7 @@ fn the_shipped_protocol_passes_beside_a_stopped_thread() {
         let (_, _, _) = race3(
             move || w.check::<Shared, 1>(&a, X, NOW),
             move || w.check::<Shared, 1>(&b, X, NOW + 10),
-            move || Shared::replace(c.set().slot(1), 0, ALL.claim(&w, 0, NOW)),
+            move || Shared::replace(c.slot(1), 0, ALL.claim(&w, 0, NOW)),
         );
         let words = slots.words();
         assert_eq!(w.lives(words, X), 1, "two live words of one key: {words:x?}");

@@ -8,7 +8,7 @@ use crate::limit::LimitSpec;
 use crate::sync::access::sealed::Sealed;
 use crate::sync::access::Access;
 use crate::sync::{AtomicU64, Ordering, MAX_LOST};
-use crate::table::burst::scalar::Burst;
+use crate::table::burst::call::{Burst, NextBurst};
 use crate::table::calls::full_answer::Request;
 use crate::table::counters::Counters;
 use crate::table::error::TableError;
@@ -113,7 +113,10 @@ const CALLS: [(&str, Call, u32, bool); 8] = [
     ),
     (
         "burst",
-        |t| verdict(t.check_burst(&t.limit(&spec()).unwrap(), NOW, &[X], None).unwrap() == 1),
+        |t| {
+            let limit = t.limit(&spec()).unwrap();
+            verdict(Burst::new(&limit, NOW, &[X]).check(t, None, NextBurst::NONE).unwrap() == 1)
+        },
         MAX_LOST,
         true,
     ),
@@ -121,8 +124,8 @@ const CALLS: [(&str, Call, u32, bool); 8] = [
         "counted burst",
         |t| {
             let limit = t.limit(&spec()).unwrap();
-            let burst = Burst { limit: &limit, now: NOW, hashes: &[X], costs: Some(&[1]), last: 0 };
-            verdict(t.check_burst_counted(&burst, &mut Counters::default()).unwrap() == 1)
+            let burst = Burst { costs: Some(&[1]), ..Burst::new(&limit, NOW, &[X]) };
+            verdict(burst.check(t, Some(&mut Counters::default()), NextBurst::NONE).unwrap() == 1)
         },
         MAX_LOST,
         true,
@@ -192,11 +195,12 @@ fn a_request_of_a_burst_gives_up_at_exactly_the_documented_number_of_lost_swaps(
             let mut hashes: std::vec::Vec<u64> = strangers.cycle().take(24).collect();
             hashes[lane as usize] = X;
             let costs = (!groups).then_some(&one_by_one[..]);
-            let burst = Burst { limit: &limit, now: NOW, hashes: &hashes, costs, last: 0 };
+            let burst = Burst { costs, ..Burst::new(&limit, NOW, &hashes) };
             LOST.set(0);
             RIVALS.set(rivals);
             SPARED.set(lane);
-            let passes = table.check_burst_prefetched(&burst, None).unwrap() >> lane & 1 == 1;
+            let pass = burst.check(&table, None, NextBurst::hashes(&[])).unwrap();
+            let passes = pass >> lane & 1 == 1;
             assert_eq!(
                 passes,
                 rivals <= survives,

@@ -19,8 +19,8 @@ use crate::limit::LimitSpec;
 use crate::sync::access::sealed::Sealed;
 use crate::sync::access::{Access, Shared};
 use crate::sync::{AtomicU64, Ordering};
+use crate::table::burst::call::{Burst, NextBurst};
 use crate::table::burst::scalar::nothing;
-use crate::table::burst::scalar::Burst;
 use crate::table::calls::full_answer::Request;
 use crate::table::counters::Counters;
 use crate::table::handle::Table;
@@ -181,12 +181,9 @@ impl World {
     fn burst<A: Access>(&self, keys: &[u64], now: u64, counted: bool) {
         let table = self.table::<A>();
         let limit = table.limit(&spec()).expect("limit");
-        let burst = Burst { limit: &limit, now, hashes: keys, costs: None, last: 0 };
         let mut counters = Counters::default();
-        let pass = match counted {
-            true => table.check_burst_counted(&burst, &mut counters),
-            false => table.check_burst(&limit, now, keys, None),
-        };
+        let counted_by = counted.then_some(&mut counters);
+        let pass = Burst::new(&limit, now, keys).check(&table, counted_by, NextBurst::NONE);
         let pass = pass.expect("its own limit");
         assert!(!counted || counters.conforming == u64::from(pass.count_ones()), "counted {counters:?}");
         for (i, key) in keys.iter().enumerate() {
@@ -198,7 +195,7 @@ impl World {
     fn groups<A: Access>(&self, keys: &[u64], now: u64) {
         let table = self.table::<A>();
         let limit = table.limit(&spec()).expect("limit");
-        let burst = Burst { limit: &limit, now, hashes: keys, costs: None, last: 0 };
+        let burst = Burst::new(&limit, now, keys);
         let pass = match (keys.len() >= 8, table.wide.filter(|_| keys.len() % 2 == 0), table.half) {
             (true, Some(wide), _) => table.decide_groups::<_, 8>(wide, &burst, 0, None, nothing),
             (true, None, Some(half)) => table.decide_groups::<_, 8>(half, &burst, 0, None, nothing),

@@ -33,7 +33,8 @@
 
 use super::error::TableError;
 use super::handle::Table;
-use super::layout::override_word::{BAN, EXEMPT, NONE, WITNESS};
+use super::layout::geometry::Content;
+use super::layout::override_word::{BAN, EXEMPT, NONE, OVERRIDE_BITS, WITNESS};
 use super::layout::policy::FullPolicy;
 use super::layout::word::{Layout, Tag};
 use super::set::attempt::Done;
@@ -41,7 +42,6 @@ use super::set::set::Set;
 use crate::algorithms::{Operation, State};
 use crate::answer::{Answer, Step, Tracking, Verdict};
 use crate::keys::second_hash;
-use crate::limit::{Algorithm, OVERRIDE_BITS};
 use crate::sync::access::Access;
 use crate::sync::{Ordering, MAX_LOST};
 use crate::time::{ticks_to_q_up, ticks_up};
@@ -215,9 +215,9 @@ impl<M: Access> Table<'_, M> {
     /// Refuses tables of debts.
     #[inline(always)]
     pub(crate) fn holds_overrides(&self) -> Result<(), TableError> {
-        match self.geometry.algorithm {
-            Algorithm::Overrides => Ok(()),
-            _ => Err(TableError::BadAlgorithm),
+        match self.geometry.content {
+            Content::Overrides => Ok(()),
+            Content::Debts(_) => Err(TableError::BadAlgorithm),
         }
     }
 

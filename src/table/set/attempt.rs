@@ -7,7 +7,7 @@ use super::set::{Seen, Set};
 use crate::algorithms::Operation;
 use crate::answer::{Answer, Step, Tracking};
 use crate::sync::access::Access;
-use crate::sync::{back_off, Ordering, MAX_LOST};
+use crate::sync::{back_off, AtomicU64, Ordering, MAX_LOST};
 use crate::table::layout::policy::FullPolicy;
 use crate::table::layout::word::{Layout, Tag};
 
@@ -100,6 +100,7 @@ impl<O: Operation> Ask<'_, O> {
     pub fn commit<A: Access, const N: usize>(
         &self,
         set: &Set<'_, N>,
+        slot: &AtomicU64,
         claim: Seen,
         lead: u64,
         mut answer: Answer,
@@ -113,7 +114,7 @@ impl<O: Operation> Ask<'_, O> {
         // Nobody was charged for what lies below the claim, so no permit may give it back.
         answer.stored = self.op.refundable(answer.stored, lead.saturating_sub(ahead));
         let next = layout.live(tag, now_q.wrapping_add(lead));
-        A::replace(set.slot(claim.at), claim.word, next).ok()?;
+        A::replace(slot, claim.word, next).ok()?;
         let tracking = self.tracking(claim.word);
         Some(Done { answer: Some(answer), tracking, slot: set.number(claim.at), inserted: true })
     }
@@ -125,11 +126,11 @@ impl<const N: usize> Set<'_, N> {
     pub(in crate::table) fn charge<A: Access, O: Operation>(
         &self,
         ask: Ask<'_, O>,
+        slot: &AtomicU64,
         seen: Seen,
         lost: &mut u32,
     ) -> Option<Done> {
         let Ask { layout, tag, now_q, op, .. } = ask;
-        let slot = self.slot(seen.at);
         let mut word = seen.word;
         // The bound counts the swaps that the whole request has lost, not those of this slot.
         while *lost < MAX_LOST {
@@ -154,5 +155,38 @@ impl<const N: usize> Set<'_, N> {
             }
         }
         Some(Done::untracked(None, Tracking::Tracked))
+    }
+}
+
+#[cfg(all(test, not(tatcell_loom)))]
+mod tests {
+    use super::*;
+    use crate::algorithms::{Kind, Op};
+    use crate::impossible::tests::answered;
+    use crate::limit::LimitSpec;
+    use crate::sync::access::Shared;
+    use crate::table::layout::image::Line;
+    use crate::table::layout::options::TableOptions;
+    use crate::table::{Table, TableError};
+
+    /// The first slot of the home line holds the word of a stranger, and the wrong position comes with that word.
+    #[test]
+    fn a_position_outside_of_the_set_charges_nobody() -> Result<(), TableError> {
+        let (memory, spec) = ([const { Line::EMPTY }; 4], LimitSpec::new(1, 1_000, 8));
+        let table = Table::init(&memory, &TableOptions::new(spec).caller_hash())?;
+        let limit = table.limit(&spec)?;
+        let ((set, tag), op) = (table.place(7), Op::new(&limit.0, Kind::Check, 1, 0));
+        let stranger = table.geometry.layout.live(table.place(8).1, 5_000);
+        // ORDERING: Relaxed; one thread.
+        set.home[0].store(stranger, Ordering::Relaxed);
+        let ask = table.ask(tag, 7, 0, &op);
+        answered(|| {
+            let seen = Seen { at: 16, word: stranger };
+            assert!(set.slot(16).is_none());
+            set.settle::<Shared, _>(ask, Met { looks: 0, lost: MAX_LOST, own: Some(seen) });
+        });
+        // ORDERING: Relaxed; one thread.
+        assert_eq!(set.home[0].load(Ordering::Relaxed), stranger);
+        Ok(())
     }
 }

@@ -86,7 +86,7 @@ impl<const N: usize> Set<'_, N> {
             let word = slot.load(Ordering::Relaxed);
             // A claim of the key is no hit: another thread inserts it, and `settle` helps.
             if layout.is_live_of(word, tag) {
-                if let Some(done) = self.charge::<A, O>(ask, Seen { at, word }, &mut lost) {
+                if let Some(done) = self.charge::<A, O>(ask, slot, Seen { at, word }, &mut lost) {
                     return done;
                 }
             }
@@ -145,7 +145,7 @@ impl<const N: usize> Set<'_, N> {
         if !A::EXCLUSIVE && !self.is_alone(&ask, at) {
             return self.settle::<A, O>(ask, Met { looks: 1, lost: 0, own: Some(claim) });
         }
-        match ask.commit::<A, N>(self, claim, lead, answer) {
+        match ask.commit::<A, N>(self, slot, claim, lead, answer) {
             Some(done) => done,
             None => self.settle::<A, O>(ask, Met { looks: 2, lost: 1, own: Some(claim) }),
         }
@@ -167,7 +167,7 @@ impl<const N: usize> Set<'_, N> {
             0 => Words::oldest(&home, &next, layout, now_q)?,
             empty => empty.trailing_zeros() as usize,
         };
-        let slot = self.slot(at);
+        let slot = self.slot(at)?;
         // ORDERING: Relaxed; single word, value only, and the swap decides.
         let word = slot.load(Ordering::Relaxed);
         (ask.may_take(word) && !layout.has_tag(word, tag)).then_some((at, slot, word))

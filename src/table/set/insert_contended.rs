@@ -83,8 +83,8 @@ impl<const N: usize> Set<'_, N> {
 
     /// Turns a claim back into an empty slot. If another thread has changed it first, that stands.
     fn drop_claim<A: Access>(&self, layout: &Layout, claim: Option<Seen>) {
-        if let Some(Seen { at, word }) = claim {
-            let _ = A::replace(self.slot(at), word, layout.dropped(word));
+        if let Some((slot, word)) = claim.and_then(|Seen { at, word }| Some((self.slot(at)?, word))) {
+            let _ = A::replace(slot, word, layout.dropped(word));
         }
     }
 
@@ -121,7 +121,8 @@ impl<const N: usize> Set<'_, N> {
             let survey = self.survey(&ask);
             // A live word decides, whatever claims there are: they came late, and threads that find them drop them.
             if let Some(seen) = survey.live {
-                match self.charge::<A, O>(ask, seen, &mut lost) {
+                let charged = |slot| self.charge::<A, O>(ask, slot, seen, &mut lost);
+                match self.slot(seen.at).and_then(charged) {
                     None => continue,
                     Some(done) => {
                         self.drop_claim::<A>(layout, own);
@@ -147,7 +148,8 @@ impl<const N: usize> Set<'_, N> {
                 // Rivals hold higher claims or abandoned them. Once dropped, they cannot commit a second slot of this
                 // key.
                 if self.drop_higher::<A, O>(&ask, claim.at) {
-                    if let Some(done) = ask.commit::<A, N>(self, claim, lead, answer) {
+                    let commit = |slot| ask.commit::<A, N>(self, slot, claim, lead, answer);
+                    if let Some(done) = self.slot(claim.at).and_then(commit) {
                         return done;
                     }
                 }
@@ -184,8 +186,8 @@ impl<const N: usize> Set<'_, N> {
                     _ => return full(policy, fresh.answer, op.shadows(), &survey),
                 }
             };
-            // This claim commits only after the next scan has shown that it is the lowest one.
-            if A::replace(self.slot(seen.at), seen.word, claim).is_ok() {
+            // The next look tells whether this claim is the lowest one, and only then it is committed.
+            if self.slot(seen.at).is_some_and(|slot| A::replace(slot, seen.word, claim).is_ok()) {
                 own = Some(Seen { at: seen.at, word: claim });
                 known = own;
             } else {

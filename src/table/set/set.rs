@@ -22,12 +22,12 @@ pub(in crate::table) struct Seen {
 }
 
 impl<'a, const N: usize> Set<'a, N> {
+    /// The slot at a position in search order. Positions come from searches and loops over the set, so there is one;
+    /// else `None`, and the caller charges nobody: it scans again, and is contended at its bound.
     #[inline(always)]
-    pub fn slot(&self, at: usize) -> &AtomicU64 {
-        // Positions come from searches of the set and loops over it. Even a wrong one would name a slot of this set, so
-        // nothing else can be touched.
+    pub fn slot(&self, at: usize) -> Option<&AtomicU64> {
         let (line, i) = if at < N { (self.home, at) } else { (self.next, at - N) };
-        line.get(i).unwrap_or_else(|| impossible!(&self.home[0]))
+        line.get(i).or_else(|| impossible!(None))
     }
 
     /// Returns the position in address order.
@@ -134,9 +134,8 @@ impl<'a, const N: usize> Set<'a, N> {
         tag: Tag,
         step: impl Fn(u64) -> (T, Option<u64>),
     ) -> Option<Option<T>> {
-        // A permit of another key, or from before a restore with another number of lines.
-        let Some(at) = self.position(number) else { return Some(None) };
-        let slot = self.slot(at);
+        // A permit of another key, or one of before the table was restored with other lines.
+        let Some(slot) = self.position(number).and_then(|at| self.slot(at)) else { return Some(None) };
         for _ in 0..MAX_LOST {
             // ORDERING: Relaxed; single word, value only, and the swap decides.
             let word = slot.load(Ordering::Relaxed);
@@ -195,7 +194,8 @@ mod tests {
                     (address, 6 * 8 + address as u32),
                     "{at} from {line}"
                 );
-                assert!(core::ptr::eq(set.slot(at), &lines[address / 8][address % 8]), "{at} from {line}");
+                let here = core::ptr::from_ref(&lines[address / 8][address % 8]);
+                assert_eq!(set.slot(at).map(core::ptr::from_ref), Some(here), "{at} from {line}");
                 assert_eq!(set.position(set.number(at)), Some(at));
             }
             assert!([0, 6 * 8 - 1, 8 * 8, u32::MAX].iter().all(|other| set.position(*other).is_none()));
@@ -221,7 +221,8 @@ mod tests {
             for found in [set.find(&layout, tag), set.find_wide(wide, &layout, tag)] {
                 let (at, slot, word) = found.expect("it is there");
                 assert_eq!((set.number(at), word), (6 * 8 + address as u32, layout.live(tag, 5)));
-                assert!(core::ptr::eq(set.slot(at), slot), "{address} from {line}");
+                let same = set.slot(at).map(core::ptr::from_ref);
+                assert_eq!(same, Some(core::ptr::from_ref(slot)), "{address} from {line}");
             }
             assert!(set.find(&layout, layout.tag(9)).is_none());
         }

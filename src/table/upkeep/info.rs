@@ -5,7 +5,7 @@ use crate::keys::HashKind;
 use crate::limit::Algorithm;
 use crate::sync::access::Access;
 use crate::table::handle::Table;
-use crate::table::layout::geometry::SLOTS_PER_LINE;
+use crate::table::layout::geometry::{Content, SLOTS_PER_LINE};
 use crate::table::layout::policy::FullPolicy;
 use crate::time::ticks_up;
 
@@ -27,9 +27,11 @@ pub struct TableInfo {
     pub tag_bits: u32,
     /// One q-unit is 2^-resolution ticks. Where words hold a count, one unit of time is.
     pub resolution: i32,
-    /// The algorithm of all limits of the table.
+    /// The algorithm of all its limits. Until 0.5 a table of overrides, which has none, reports a deprecated value.
     pub algorithm: Algorithm,
-    /// Bits of a slot that count units, besides the time; 0 for GCRA and decay.
+    /// Does it hold [overrides](crate::Override) instead of debts?
+    pub overrides: bool,
+    /// Bits of a slot that count units beside the time; 0 for GCRA and decay.
     pub count_bits: u32,
     /// Aligned windows: ticks by which callers' clocks may differ; else 0.
     pub guard: u64,
@@ -69,7 +71,12 @@ impl<M: Access> Table<'_, M> {
             hash: g.hash,
             tag_bits: 63u32.saturating_sub(g.layout.bits),
             resolution: self.resolution(),
-            algorithm: g.algorithm,
+            algorithm: match g.content {
+                Content::Debts(algorithm) => algorithm,
+                #[allow(deprecated)] // what 0.3 reports
+                Content::Overrides => Algorithm::Overrides,
+            },
+            overrides: g.content == Content::Overrides,
             count_bits: g.aux_mask().count_ones(),
             guard: (g.guard as u64) << g.shr,
             horizon: ticks(g.horizon),

@@ -1,10 +1,9 @@
 //! Running a table: sweep, statistics, iteration, reset of one key.
 
-use crate::limit::Algorithm;
 use crate::sync::access::Access;
 use crate::sync::{AtomicU64, Ordering};
 use crate::table::handle::Table;
-use crate::table::layout::geometry::SLOTS_PER_LINE;
+use crate::table::layout::geometry::{Content, SLOTS_PER_LINE};
 use crate::table::layout::image::Line;
 
 /// Sums up the slots of a table.
@@ -128,7 +127,7 @@ impl<M: Access> Table<'_, M> {
     /// # Concurrency
     /// Together with any other call.
     pub fn reset_key(&self, now: u64, hash: u64) -> bool {
-        if matches!(self.geometry.algorithm, Algorithm::Overrides) {
+        if self.geometry.content == Content::Overrides {
             return self.lift(now, hash).is_ok();
         }
         let (set, tag) = self.place(hash);

@@ -9,8 +9,8 @@ use super::frame::{cost, Clock};
 use super::{decay, fixed_window, quota_linear, sliding_counter};
 use crate::common::{memory, Rng, Seed};
 use tatcell::{
-    Change, Decision, ExclusiveCell, ExclusiveTable, Limit, LimitSpec, Permit, Request, Table, TableLimit,
-    TableOptions, Tracking, Verdict,
+    Burst, Change, Decision, ExclusiveCell, ExclusiveTable, Limit, LimitSpec, NextBurst, Permit, Request,
+    Table, TableLimit, TableOptions, Tracking, Verdict,
 };
 
 pub const KINDS: [&str; 5] =
@@ -311,10 +311,9 @@ fn burst(keys: &mut [Key], world: &World<'_>, now: u64, rng: &mut Rng, counts: &
         costs.push(cost as u32);
     }
     let costs = weighted.then_some(&costs[..]);
-    let told = [
-        world.table.check_burst(limit, now, &hashes, costs),
-        world.one.check_burst(limit, now, &hashes, costs),
-    ];
+    let burst = Burst { costs, ..Burst::new(limit, now, &hashes) };
+    let told =
+        [burst.check(&world.table, None, NextBurst::NONE), burst.check(&world.one, None, NextBurst::NONE)];
     assert_eq!(told, [Ok(wanted); 2], "a burst of {n} at {now}");
     counts[..FORMS].iter_mut().for_each(|count| *count += n);
     counts[BURSTS] += n;

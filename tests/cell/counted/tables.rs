@@ -4,7 +4,7 @@ use super::frame::{cost, Clock};
 use crate::common::{cases, size_from, Rng};
 use tatcell::{
     Burst, Counters, Decision, ExclusiveCell, ExclusiveTable, FullPolicy, Limit, LimitError, LimitSpec, Line,
-    Request, Slot, Table, TableError, TableLimit, TableOptions, Tracking,
+    NextBurst, Request, Slot, Table, TableError, TableLimit, TableOptions, Tracking,
 };
 
 /// Lines of a table in which a few keys always find a slot.
@@ -85,12 +85,11 @@ fn every_call_of_a_table_answers_as_a_cell_of_the_key() {
                     want
                 }
                 1 | 2 => {
-                    let burst =
-                        Burst { limit: &limit, now, hashes: &[hash], costs: Some(&[cost as u32]), last: 0 };
-                    let pass = match call {
-                        1 => table.check_burst(&limit, now, &[hash], Some(&[cost as u32])).unwrap(),
-                        _ => table.check_burst_counted(&burst, &mut Counters::default()).unwrap(),
-                    };
+                    let (hashes, costs) = ([hash], [cost as u32]);
+                    let burst = Burst { costs: Some(&costs), ..Burst::new(&limit, now, &hashes) };
+                    let counters = &mut Counters::default();
+                    let counted = (call == 2).then_some(counters);
+                    let pass = burst.check(&table, counted, NextBurst::NONE).unwrap();
                     assert_eq!(pass == 1, want.passes());
                     want
                 }

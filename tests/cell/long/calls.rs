@@ -3,7 +3,7 @@
 use super::lives::{Counts, Key, World, CELL32, GROUPED, LISTED, PASSED};
 use crate::common::oracle::{seen, Expected, Oracle};
 use crate::common::Rng;
-use tatcell::{Burst, Change, Counters, Decision, Permit, Request, Tracking};
+use tatcell::{Burst, Change, Counters, Decision, NextBurst, Permit, Request, Tracking};
 
 /// What a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,9 +142,11 @@ fn short(key: &mut Key, world: &World<'_>, now: u64, cost: u32) -> [bool; 4] {
             world.one.check_hash(keyed, now, key.hash, cost.into()).unwrap().passes(),
         ]
     } else {
+        let (hashes, costs) = ([key.hash], [cost]);
+        let burst = Burst { costs: Some(&costs), ..Burst::new(keyed, now, &hashes) };
         [
-            world.table.check_burst(keyed, now, &[key.hash], Some(&[cost])).unwrap() == 1,
-            world.one.check_burst(keyed, now, &[key.hash], Some(&[cost])).unwrap() == 1,
+            burst.check(&world.table, None, NextBurst::NONE).unwrap() == 1,
+            burst.check(&world.one, None, NextBurst::NONE).unwrap() == 1,
         ]
     };
     [cell.passes(), own.passes(), table, one]
@@ -290,23 +292,14 @@ pub fn burst(keys: &mut [Key], world: &World<'_>, now: u64, rng: &mut Rng, count
     }
     let costs = weighted.then_some(&costs[..]);
     // What the last burst had is a guess: any will do.
-    let burst = Burst { limit: keyed, now, hashes: &hashes, costs, last: if rng.one_in(2) { !0 } else { 0 } };
+    let last = if rng.one_in(2) { !0 } else { 0 };
+    let burst = Burst { limit: keyed, now, hashes: &hashes, costs, last };
     let mut counters = [Counters::default(); 2];
-    let [shared, alone] = &mut counters;
-    let told = match rng.below(4) {
-        0 => [
-            world.table.check_burst_counted(&burst, shared).unwrap(),
-            world.one.check_burst_counted(&burst, alone).unwrap(),
-        ],
-        1 => [
-            world.table.check_burst_prefetched(&burst, Some(shared)).unwrap(),
-            world.one.check_burst_prefetched(&burst, Some(alone)).unwrap(),
-        ],
-        _ => [
-            world.table.check_burst(keyed, now, &hashes, costs).unwrap(),
-            world.one.check_burst(keyed, now, &hashes, costs).unwrap(),
-        ],
-    };
+    let (counted, stands_alone) = (rng.one_in(2), rng.one_in(2));
+    let [shared, alone] = counters.each_mut().map(|counters| counted.then_some(counters));
+    let next = || if stands_alone { NextBurst::NONE } else { NextBurst::hashes(&[]) };
+    let told =
+        [burst.check(&world.table, shared, next()).unwrap(), burst.check(&world.one, alone, next()).unwrap()];
     assert_eq!(told, [wanted; 2], "a burst of {n} at {now}, {few} keys from {first} on");
     for c in counters.iter().filter(|c| c.conforming + c.non_conforming + c.never > 0) {
         let passed = u64::from(wanted.count_ones());

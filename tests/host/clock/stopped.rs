@@ -18,7 +18,7 @@ use super::{monotonic, Rate, DEFAULT_SKEW};
 use crate::common::{hash_of, size_from, Rng, Seed};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::Mutex;
-use tatcell::{AttachOptions, Cell, Limit, LimitSpec, Line, Outcome, Table, TableOptions};
+use tatcell::{AttachOptions, Burst, Cell, Limit, LimitSpec, Line, NextBurst, Outcome, Table, TableOptions};
 
 /// The first is hot; each has a set of its own.
 const KEYS: usize = 4;
@@ -102,7 +102,7 @@ fn work(shared: &'static Shared, ticks: Ticks, byte_limit: &Limit, seed: u64, de
         if i < KEYS && rng.below(2) == 0 {
             // Its key twice, and the hot one in between.
             let keys = [i, 0, i];
-            match table.check_burst(&limit, now, &keys.map(key), None) {
+            match Burst::new(&limit, now, &keys.map(key)).check(&table, None, NextBurst::NONE) {
                 Ok(pass) => {
                     for (n, &k) in keys.iter().enumerate() {
                         shared.keyed[k].fetch_add(pass >> n & 1, SeqCst);

@@ -142,7 +142,7 @@ fn table(data: &mut Data<'_>, spec: LimitSpec) {
             assert!(table.slots() >= MIN_SLOTS && table.slots() <= (lines - 2) * 8);
             assert!(info.horizon <= info.window && info.window <= info.span, "{info:?}");
             // A resolution of the caller's own may be coarser than what windows are decided by.
-            if info.algorithm != tatcell::Algorithm::Overrides && flags & 2 == 0 {
+            if !info.overrides && flags & 2 == 0 {
                 let limit = table.limit(&spec);
                 assert!(
                     limit.is_ok(),

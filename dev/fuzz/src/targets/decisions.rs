@@ -2,8 +2,8 @@
 //! the exact bucket.
 
 use tatcell::{
-    AttachOptions, Burst, Cell, Cell32, Counters, Decision, ExclusiveCell, ExclusiveTable, LimitSpec, Permit,
-    Table, TableLimit, TableOptions, Tracking,
+    AttachOptions, Burst, Cell, Cell32, Counters, Decision, ExclusiveCell, ExclusiveTable, LimitSpec,
+    NextBurst, Permit, Table, TableLimit, TableOptions, Tracking,
 };
 
 use super::pool::piece;
@@ -181,7 +181,9 @@ pub fn run(input: &[u8]) {
         let (want, departure) = expected(&mut oracle, now, ask, charge, horizon);
         for (i, form) in forms.iter_mut().enumerate() {
             if let (BURSTS, Ask::Check { cost, room: 0 }) = (i, ask) {
-                let pass = bursts.check_burst(&table_limit, now, &[HASH], Some(&[cost]));
+                let costs = [cost];
+                let burst = Burst { costs: Some(&costs), ..Burst::new(&table_limit, now, &[HASH]) };
+                let pass = burst.check(&bursts, None, NextBurst::NONE);
                 assert_eq!(pass, Ok(u64::from(want.verdict == 0)), "a burst: {cost} at {now}, {spec:?}");
                 // A burst gives none; its table is in the state of the one before.
                 permits[BURSTS] = permits[TABLE];
@@ -225,8 +227,8 @@ fn many(table: &Table<'_>, limit: TableLimit, now: u64) {
     let single = Table::restore(copy.lines(6), &image, &AttachOptions::new(), 0).expect("its own image");
     let hashes: [u64; 24] = core::array::from_fn(|i| (i as u64 * 5 % 7 + 1) * 0x0101_0101_0101_0101);
     let costs: [u32; 24] = core::array::from_fn(|i| i as u32 % 4);
-    let burst = Burst { limit: &limit, now, hashes: &hashes, costs: Some(&costs), last: 0 };
-    let pass = table.check_burst_counted(&burst, &mut Counters::default()).expect("its own limit");
+    let burst = Burst { costs: Some(&costs), ..Burst::new(&limit, now, &hashes) };
+    let pass = burst.check(table, Some(&mut Counters::default()), NextBurst::NONE).expect("its own limit");
     for (i, (&hash, &cost)) in hashes.iter().zip(&costs).enumerate() {
         let one = single.check_hash(&limit, now, hash, cost.into()).expect("its own limit");
         assert_eq!(pass >> i & 1 == 1, one.passes(), "request {i} of a burst at {now}");

@@ -4,8 +4,8 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use tatcell::{
-    Access, AttachOptions, Counters, ExclusiveTable, FullPolicy, LimitSpec, Line, Outcome, Permit, Request,
-    Slot, Table, TableOptions,
+    Access, AttachOptions, Burst, Counters, Decision, ExclusiveTable, FullPolicy, LimitSpec, Line, NextBurst,
+    Outcome, Permit, Request, Slot, Table, TableOptions,
 };
 
 use super::{hostile_word, pool::piece};
@@ -74,11 +74,11 @@ fn every_call<M: Access>(table: &Table<'_, M>, spec: &LimitSpec, data: &mut Data
     let _ = table.reserve(&limit, now, hash, cost, None);
     let hashes: [u64; 8] = core::array::from_fn(|_| data.word());
     table.prefetch(&hashes);
-    let asked = table.check_burst_ex(&limit, now, &hashes, None, Some(&mut counters), |_, d| {
-        assert!(d.remaining <= limit.burst());
-    });
-    assert!(asked.is_ok());
-    assert!(table.check_burst(&limit, now, &hashes, Some(&[cost as u32; 8])).is_ok());
+    let (plain, costs) = (Burst::new(&limit, now, &hashes), [cost as u32; 8]);
+    let burst = Burst { costs: Some(&costs), ..plain };
+    let each = |_, d: &Decision| assert!(d.remaining <= limit.burst());
+    assert!(plain.check_ex(table, Some(&mut counters), NextBurst::NONE, each).is_ok());
+    assert!(burst.check(table, None, NextBurst::hashes(&hashes)).is_ok());
     let _ = table.reset_key(now, hash);
 }
 

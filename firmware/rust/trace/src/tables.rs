@@ -2,8 +2,8 @@
 
 use crate::digest::Trace;
 use tatcell::{
-    Access, Counters, Exclusive, ExclusiveTable, FullPolicy, LimitSpec, Line, Permit, Request, Shared, Table,
-    TableError, TableOptions,
+    Access, Burst, Counters, Exclusive, ExclusiveTable, FullPolicy, LimitSpec, Line, NextBurst, Permit,
+    Request, Shared, Table, TableError, TableOptions,
 };
 
 pub const POLICIES: [FullPolicy; 4] =
@@ -204,7 +204,8 @@ pub fn burst(flip: Option<u64>) -> Trace {
             *hash = table.hash(&key.to_be_bytes()).unwrap_or(0);
             *cost = t.cost(3);
         }
-        match table.check_burst(&limit, now, &hashes[..count], Some(&costs[..count])) {
+        let burst = Burst { costs: Some(&costs[..count]), ..Burst::new(&limit, now, &hashes[..count]) };
+        match burst.check(&table, None, NextBurst::NONE) {
             Ok(pass) => t.passed(pass, count as u32),
             Err(e) => t.table_error(e),
         }

@@ -1,15 +1,16 @@
-//! The step of a group with AVX2: as that with AVX-512, by twice as many vectors of half the size.
+//! The step of a group with AVX2: the same as with AVX-512, with twice as many vectors of half the size.
 //!
 //! ```text
 //!  B  words 0..3 ^ tag | words 4..7 ^ tag --shuffle--> their eight high halves, h
 //!     (h - 2^k) & !h < 0       h has neither CLAIM nor a bit of another tag: it is below 2^k
 //! ```
 //!
-//! There is neither a mask register nor a comparison of unsigned words; leads and limits are far below 2^63, so signed
-//! ones do. Each block ends with all upper halves 0, or code with SSE registers behind it would wait for them.
+//! AVX2 has neither mask registers nor comparisons of unsigned words. Signed comparisons are enough, because leads and
+//! limits are far below 2^63. Each block clears the upper halves of its registers, because SSE code after it would
+//! otherwise be slow.
 //!
-//! Written in assembly for the reasons that stand in `x86`, and with the same loads of shared words. All stores are
-//! to the lanes of the caller.
+//! It is written in assembly, with the same loads of shared words, for the reasons that `avx512.rs` gives. All stores
+//! go to the lanes of the caller.
 
 use core::arch::asm;
 use core::mem::offset_of;
@@ -17,7 +18,7 @@ use core::mem::offset_of;
 use super::{Decoded, Homes, Rule, Side, Step, Words};
 use crate::table::set::search::Avx2;
 
-/// Assembly of A for four lanes from byte `$at` of their arrays on.
+/// Assembly of A for the four lanes that start at byte `$at` of their arrays.
 macro_rules! place {
     ($at:literal) => {
         concat!(
@@ -45,7 +46,7 @@ macro_rules! place {
     };
 }
 
-/// Assembly of B for lane number `$i`.
+/// Assembly of B for lane `$i`.
 macro_rules! search {
     ($i:literal) => {
         concat!(
@@ -73,7 +74,8 @@ macro_rules! search {
     };
 }
 
-/// Assembly of C for four lanes from byte `$at` of their arrays on, whose slots lie from byte `$a` of the side on.
+/// Assembly of C for the four lanes that start at byte `$at` of their arrays. Their slots start at byte `$a` of the
+/// side.
 macro_rules! decode {
     ($at:literal, $a:literal, $b:literal, $c:literal, $d:literal, $live:literal, $pass:literal) => {
         concat!(
@@ -97,7 +99,7 @@ macro_rules! decode {
             "vmovdqa [{words} + ",
             $at,
             "], ymm0\n",
-            // LIVE of this tag: the rest is the payload. Its distance ahead of now, 0 where it has expired.
+            // The word is LIVE with this tag if only the payload is left. Then its lead, or 0 if it has expired.
             "vmovdqa ymm1, [{side} + ",
             $at,
             "]\n",
@@ -108,10 +110,10 @@ macro_rules! decode {
             "vpand ymm0, ymm0, ymm7\n",
             "vpcmpgtq ymm3, ymm9, ymm0\n",
             "vpand ymm0, ymm0, ymm3\n",
-            // It conforms unless it is above the most that may be charged.
+            // The request conforms unless the lead is above the limit.
             "vpcmpgtq ymm3, ymm0, ymm10\n",
             "vpandn ymm3, ymm3, ymm2\n",
-            // A charge later than that; the tag | payload bits of that.
+            // The new payload is one charge later. The new word is the tag | that payload.
             "vpaddq ymm0, ymm0, ymm11\n",
             "vpand ymm0, ymm0, ymm7\n",
             "vpor ymm0, ymm0, ymm1\n",
@@ -131,9 +133,9 @@ macro_rules! decode {
 impl Step<8> for Avx2 {
     #[inline(always)]
     fn place<'m>(self, rule: &Rule<'m>, homes: &mut Homes<'m, 8>, side: &mut Side<'m, 8>, hashes: &[u64; 8]) {
-        // SAFETY: whoever has an `Avx2` has found it. Loads from `hashes` and `rule`, stores to `homes` and to the
-        // tags of `side`, which are aligned to 64 bytes. Multiply-shift gives numbers below `lines`, so what is stored
-        // to `homes` are lines of the table, of which `base` is the first.
+        // SAFETY: an `Avx2` exists only if the processor has AVX2. The block loads from `hashes` and `rule`, and stores
+        // to `homes` and to the tags of `side`, which are aligned to 64 bytes. Multiply-shift yields numbers below
+        // `lines`, so each stored home is a line of the table, whose first line is `base`.
         unsafe {
             asm!(
                 "vpbroadcastq ymm2, qword ptr [{rule} + {lines}]",
@@ -157,12 +159,12 @@ impl Step<8> for Avx2 {
 
     #[inline(always)]
     fn search<'m>(self, rule: &Rule<'m>, homes: &Homes<'m, 8>, side: &mut Side<'m, 8>) {
-        // SAFETY: whoever has an `Avx2` has found it. `homes` are lines of the table, of 64 aligned bytes each. A mask
-        // gets bit 7 set: what is stored to the slots of `side` is one of the eight words of a line. Nothing else is
-        // stored.
+        // SAFETY: an `Avx2` exists only if the processor has AVX2. `homes` are lines of the table, of 64 aligned bytes
+        // each. Bit 7 of each mask is set, so each slot that is stored to `side` is one of the eight words of its line.
+        // The block stores nothing else.
         unsafe {
             asm!(
-                // The high half of all but the payload: minus 2^k.
+                // The high half of the mask of all but the payload, which is -2^k.
                 "vpbroadcastd ymm2, dword ptr [{rule} + {head} + 4]",
                 search!("0"), search!("1"), search!("2"), search!("3"),
                 search!("4"), search!("5"), search!("6"), search!("7"),
@@ -178,9 +180,9 @@ impl Step<8> for Avx2 {
     #[inline(always)]
     fn decode(self, rule: &Rule<'_>, side: &Side<'_, 8>, words: &mut Words<8>) -> Decoded {
         let (low_live, low_pass, live, pass): (u32, u32, u32, u32);
-        // SAFETY: whoever has an `Avx2` has found it. The slots of `side` are references to words, each loaded by one
-        // aligned load of 8 bytes; stores to both arrays of `words`, which is aligned to 64 bytes.
-        // ORDERING: Relaxed; single words, value only. The swap of a lane decides whether it is still the same.
+        // SAFETY: an `Avx2` exists only if the processor has AVX2. The slots of `side` are references to words, and one
+        // aligned load of 8 bytes reads each. The block stores to both arrays of `words`, which is aligned to 64 bytes.
+        // ORDERING: Relaxed; single words, value only. The swap of a lane fails if its word has changed.
         unsafe {
             asm!(
                 "vpxor xmm6, xmm6, xmm6",

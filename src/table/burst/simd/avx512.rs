@@ -1,10 +1,10 @@
 //! The step of a group with AVX-512.
 //!
-//! Written in assembly, because the compiler must take it for opaque: a vector load of shared words is no access that
-//! the memory model knows. The words of C are loaded one by one, as quadwords: each load is whole, as an atomic one is.
-//! B decides nothing from its vectors but where C looks.
+//! It is written in assembly, because a vector load of shared words is not an access that the memory model knows: to
+//! the compiler the block is opaque. C loads each word with a load of its own, which is whole like an atomic load. B
+//! uses its vector loads only to choose the slots that C loads.
 //!
-//! Registers above 15 leave no state that slows SSE code down. All stores are to the lanes of the caller.
+//! It uses registers above 15, which leave no state that slows SSE code down. All stores go to the lanes of the caller.
 
 use core::arch::asm;
 use core::mem::offset_of;
@@ -12,7 +12,7 @@ use core::mem::offset_of;
 use super::{Decoded, Homes, Rule, Side, Step, Words};
 use crate::table::set::search::Avx512;
 
-/// Assembly of B for lane number `$i`.
+/// Assembly of B for lane `$i`.
 macro_rules! search {
     ($i:literal) => {
         concat!(
@@ -37,9 +37,9 @@ macro_rules! search {
 impl Step<8> for Avx512 {
     #[inline(always)]
     fn place<'m>(self, rule: &Rule<'m>, homes: &mut Homes<'m, 8>, side: &mut Side<'m, 8>, hashes: &[u64; 8]) {
-        // SAFETY: whoever has an `Avx512` has found it. Loads from `hashes` and `rule`, stores to `homes` and to the
-        // tags of `side`, which are aligned to 64 bytes. Multiply-shift gives numbers below `lines`, so what is stored
-        // to `homes` are lines of the table, of which `base` is the first.
+        // SAFETY: an `Avx512` exists only if the processor has AVX-512. The block loads from `hashes` and `rule`, and
+        // stores to `homes` and to the tags of `side`, which are aligned to 64 bytes. Multiply-shift yields numbers
+        // below `lines`, so each stored home is a line of the table, whose first line is `base`.
         unsafe {
             asm!(
                 "vmovdqu64 zmm16, [{hashes}]",
@@ -65,9 +65,9 @@ impl Step<8> for Avx512 {
 
     #[inline(always)]
     fn search<'m>(self, rule: &Rule<'m>, homes: &Homes<'m, 8>, side: &mut Side<'m, 8>) {
-        // SAFETY: whoever has an `Avx512` has found it. `homes` are lines of the table, of 64 aligned bytes each. A
-        // mask has bit 7 set, since that word is made 0: what is stored to the slots of `side` is one of the eight
-        // words of a line. Nothing else is stored.
+        // SAFETY: an `Avx512` exists only if the processor has AVX-512. `homes` are lines of the table, of 64 aligned
+        // bytes each. The last word is set to 0, so bit 7 of each mask is set, and each slot that is stored to `side`
+        // is one of the eight words of its line. The block stores nothing else.
         unsafe {
             asm!(
                 "mov {at:e}, 0x7f",
@@ -85,9 +85,10 @@ impl Step<8> for Avx512 {
     #[inline(always)]
     fn decode(self, rule: &Rule<'_>, side: &Side<'_, 8>, words: &mut Words<8>) -> Decoded {
         let (live, pass): (u32, u32);
-        // SAFETY: whoever has an `Avx512` has found it. The slots of `side` are references to words, each loaded by one
-        // aligned load of 8 bytes; stores to both arrays of `words`, which is aligned to 64 bytes.
-        // ORDERING: Relaxed; single words, value only. The swap of a lane decides whether it is still the same.
+        // SAFETY: an `Avx512` exists only if the processor has AVX-512. The slots of `side` are references to words,
+        // and one aligned load of 8 bytes reads each. The block stores to both arrays of `words`, which is aligned to
+        // 64 bytes.
+        // ORDERING: Relaxed; single words, value only. The swap of a lane fails if its word has changed.
         unsafe {
             asm!(
                 "mov {slot}, [{side} + 64]",
@@ -110,7 +111,8 @@ impl Step<8> for Avx512 {
                 "vinserti32x4 ymm22, ymm22, xmm23, 1",
                 "vinserti64x4 zmm20, zmm20, ymm22, 1",
                 "vmovdqa64 [{words}], zmm20",
-                // LIVE of this tag: the rest is the payload. Its distance ahead of now conforms, or has expired.
+                // The word is LIVE with this tag if only the payload is left. It passes if its lead is within the limit
+                // or has expired.
                 "vmovdqa64 zmm16, [{side}]",
                 "vpxorq zmm21, zmm20, zmm16",
                 "vpcmpuq k2, zmm21, qword ptr [{rule} + {mask}]{{1to8}}, 2",
@@ -118,7 +120,8 @@ impl Step<8> for Avx512 {
                 "vpandq zmm22, zmm22, qword ptr [{rule} + {mask}]{{1to8}}",
                 "vpcmpuq k3{{k2}}, zmm22, qword ptr [{rule} + {limit}]{{1to8}}, 2",
                 "vpcmpuq k4{{k2}}, zmm22, qword ptr [{rule} + {past}]{{1to8}}, 5",
-                // From the payload, or from now where it has expired; a charge later; the tag | payload bits of that.
+                // The new payload is one charge after the old one, or after now if the old one has expired. The new
+                // word is the tag | that payload.
                 "vpblendmq zmm21{{k4}}, zmm21, qword ptr [{rule} + {now}]{{1to8}}",
                 "vpaddq zmm21, zmm21, qword ptr [{rule} + {charge}]{{1to8}}",
                 "vpternlogq zmm21, zmm16, qword ptr [{rule} + {mask}]{{1to8}}, 0xec",

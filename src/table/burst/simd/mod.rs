@@ -1,69 +1,72 @@
-//! Bursts by groups of eight: all that comes before a swap in vectors, then eight swaps and little else.
+//! Bursts in groups of eight: vectors compute everything that a swap needs, then eight swaps follow each other.
 //!
 //! ```text
 //!  A place   8 hashes --multiply, shift--> 8 home lines, 8 tags          vectors
 //!  B search  8 words ^ tag, test --> mask --> slot, for each lane        8 instructions a lane, no branch: the last
-//!                                                                        word of a line counts as a match always
+//!                                                                        word of a line always counts as a match
 //!  C decode  8 slots --load, compare, decode--> live, pass, 8 new words  vectors
-//!  S swaps   8 x (load old, new, slot; swap; jump if lost)               where all eight lanes pass
+//!  S swaps   8 x (load old, new, slot; swap; jump if lost)               if all eight lanes pass
 //!
-//!  turn k    C k   ahead for the requests of group k   B k+1   S k   A k+2
+//!  turn k    C k   prefetch for the requests of group k   B k+1   S k   A k+2
 //! ```
 //!
-//! The lane of a key that is not in its home line is patched by scalar code where the key is in the second line; where
-//! [`MOST_ABSENT`] lanes or fewer are absent, since of more most are new.
-//! A group leaves the fast path by these rules, and then goes in the order of its lanes:
+//! B scans only the home line. If a few lanes of a group (at most [`MOST_ABSENT`]) did not find their key there, scalar
+//! code scans the second line for each of them. If more did not, most of the keys are new, and the insert scans anyway.
+//! The fast path is a group whose eight lanes all pass and whose eight swaps succeed. Other groups are decided in the
+//! order of their lanes:
 //!
-//! - all lanes are live and denied: nothing is stored;
-//! - some pass, or a swap was lost: swap by swap; a lane whose swap is lost is looked at once more, in its slot;
-//! - a lane is absent, or lost again: it is decided as a single call does, which looks, inserts and asks the policy. Of
-//!   the lanes behind it those that pass have their swap still, the others look once more, in the slot that was found.
+//! - All lanes are live and denied: nothing is stored.
+//! - Some lanes pass, or a swap was lost: each passing lane swaps in turn. A lane that loses its swap loads its slot
+//!   again, and is decided again.
+//! - A lane is absent, or lost its second swap: a single call decides it. That call may insert. So of the lanes after
+//!   it, those that pass still have their swap to prove it, and the others load their slot again.
 //!
 //! # Why the verdicts are those of single calls, one after the other
 //!
-//! C of a group comes after everything that the groups before it stored. So only lanes of its own group can come
-//! between the word that a lane was decided from and its turn, and they do one of two things: charge, or insert.
+//! C of a group comes after every store of the groups before it. So only earlier lanes of the same group can come
+//! between the load of a lane and its turn, and they do one of two things: charge, or insert.
 //!
-//! 1. A pass is proved by its swap (exclusive tables compare before each store): the word is the one that it was
-//!    decided from. Where an earlier lane has charged the same key, or an insert has taken its slot over, the swap is
-//!    lost, and the lane looks again.
-//! 2. A denied key stays denied: under one limit at one instant a charge only raises its lead. Charges of other keys
-//!    leave it as it is. An insert may take its slot over, so a denied lane behind one looks again.
-//! 3. Absent is never an answer: B may have looked before the key was inserted, so an absent lane looks again.
-//! 4. A slot that B found may have changed hands before C: C compares the whole word with the tag, and so does whoever
-//!    looks again. A word that is equal is the live word of the key, however it came to be there, since a key has one.
+//! 1. A pass is proved by its swap, because the slot must still hold the word that the lane was decided from (exclusive
+//!    tables compare before each store). If an earlier lane charged the same key, or an insert took its slot over, the
+//!    swap is lost, and the lane is decided again.
+//! 2. A denied key stays denied: under one limit at one instant a charge only raises its lead, and charges of other
+//!    keys do not change it. An insert may take its slot over, so a denied lane after an insert is decided again.
+//! 3. Absent is never an answer: B may have scanned before the key was inserted, so a single call scans again.
+//! 4. Another key may take a slot over between B and C. So C and every later load compare the whole word with the tag.
+//!    An equal word is the live word of the key, because a key has only one.
 //!
-//! Beside other threads each decision is one of its own, made within the call: a pass at its swap, a denial at the read
-//! in C, which may lie before the swaps of earlier lanes. A refund or reset between that read and a swap of an earlier
-//! lane comes too late for the denied one, as it would be a moment later in a single call.
+//! To other threads each decision is one of its own, made within the call: a pass at its swap, a denial at the load in
+//! C, which may come before the swaps of earlier lanes. A refund or reset between that load and those swaps comes too
+//! late for the denied lane, as if it had come a moment later than a single call.
 //!
-//! Bounded: a group swaps each lane at most three times before a single call, whose bounds are its own. What is not
-//! here: costs, options, soft limits that are counted, limits that count.
+//! Bounded: a group swaps each lane at most three times. Then a single call decides it, which has bounds of its own.
+//! Groups do not decide requests with costs, limits with options, soft limits that are counted, and limits that count.
 //!
-//! # Where they pay
+//! # When groups are faster
 //!
-//! On a Zen 4 (AMD EPYC of family 25, 2026-11-23, beside other work; 1000 keys, 64 at a time with the next burst in
-//! between, ns by the fastest visit of 2^16; of two runs of each build in turn the slower one), without groups
-//! and with all by those of AVX2, of AVX-512, or of AVX-512 where some were denied:
+//! Zen 4 (AMD EPYC of family 25, 2026-11-23, other work on the machine; 1000 keys, 64 at a time, the next burst
+//! prefetched between the decisions). The table has the ns of the fastest visit of 2^16. Each build ran twice, in turn
+//! with the others, and the slower run counts. The columns are: without groups; with groups by AVX2; by AVX-512; by
+//! AVX-512 only after some requests were denied.
 //!
-//! | | without | AVX2 | AVX-512 | where denied |
+//! | | without | AVX2 | AVX-512 | after denials |
 //! |---|---|---|---|---|
 //! | conforming | 6.80 | 6.53 | 6.18 | 7.12 |
 //! | half denied, in no order | 13.4 | 7.42 | 7.07 | 7.18 |
 //! | denied; exclusive | 5.62; 6.07 | 4.99; 5.41 | 4.83; 5.36 | 5.31; 5.36 |
 //!
-//! What lies between two locked swaps there costs its instructions, 0.05 ns each. Of requests of which half pass, the
-//! scalar loop mispredicts every other one, a group how many they are.
+//! An instruction between two locked swaps costs 0.05 ns there. When half of the requests pass, the scalar loop
+//! mispredicts every second branch, and a group mispredicts once: how many of its lanes pass.
 //!
-//! On a Zen 5 (AMD EPYC of family 26, 2026-11-22, the same bursts, medians of seven runs, with AVX-512 where
-//! denied) groups took exclusive bursts from 4.51 to 3.37, denied ones from 4.42 to 3.74. Where each passed they
-//! did not pay: 6.6 became 6.9 and 7.5 became 7.9 to 9.3, whether B of the next group stood before the swaps or between
-//! them, C before or after them, the keys were hashed in vectors or not. What lies between two locked swaps costs the
-//! same there however it is spread. So on a Zen 5 a shared table goes by groups when [`DENIED`] requests of the burst
-//! were denied, or of the one before it; elsewhere at once.
+//! Zen 5 (AMD EPYC of family 26, 2026-11-22, the same bursts, medians of seven runs, AVX-512 after denials): exclusive
+//! bursts went from 4.51 to 3.37, and denied ones from 4.42 to 3.74. If every request passed, groups were slower: 6.6
+//! became 6.9, and 7.5 became 7.9 to 9.3. It made no difference whether B of the next group stood before or between
+//! the swaps, whether C stood before or after them, and whether vectors hashed the keys. Instructions between two
+//! locked swaps cost the same there however they are spread. So on a Zen 5 a shared table uses groups only after
+//! [`DENIED`] requests of this burst or of the last one were denied. Elsewhere it uses them at once.
 //!
-//! NEON has two words a vector, and its step saves no instruction: with it 96.3 a conforming decision beside 94.8
-//! without (docs/PERFORMANCE.md, what was tried). So other processors have the plain step, and only in tests.
+//! A NEON vector has two words, and its step saves no instruction: 96.3 a conforming decision instead of 94.8 without
+//! groups (docs/PERFORMANCE.md, what was tried). So other processors have the plain step, and only in tests.
 
 #[cfg(tatcell_sse2)]
 mod avx2;
@@ -74,9 +77,11 @@ mod portable;
 
 use core::ops::Range;
 
-use super::scalar::{Burst, Stop};
-use crate::algorithms::gcra;
+use super::call::Burst;
+use super::scalar::Stop;
+use crate::algorithms::gcra::{self, Plain};
 use crate::keys::home_line;
+use crate::limit::params::Params;
 use crate::sync::access::Access;
 use crate::sync::{AtomicU64, Ordering};
 use crate::table::counters::Counters;
@@ -85,96 +90,99 @@ use crate::table::layout::image::Line;
 use crate::table::layout::word::{Layout, Tag};
 use crate::table::set::search::Scan;
 
-/// Lanes of a group, and fewer in models.
+/// Lanes of a group. Models have fewer.
 #[cfg(tatcell_sse2)]
 pub(in crate::table) const LANES: usize = 8;
 #[cfg(not(tatcell_sse2))]
 pub(in crate::table) const LANES: usize = 2;
 
-/// The shortest burst that goes by groups.
+/// The shortest burst that is decided in groups.
 const FEWEST: usize = 3 * LANES;
 
-/// So many lanes of a group, at most half of them, are looked for in their second lines before any is decided; of more,
-/// none.
+/// If at most this many lanes of a group (and at most half of them) are absent, their second lines are scanned before
+/// any lane is decided. If more are absent, none is.
 const MOST_ABSENT: u32 = 3;
 
-/// A shared table whose bursts do not go by groups at once goes by them when so many requests of a burst were denied.
+/// A shared table that does not use groups at once uses them after this many requests of a burst were denied.
 const DENIED: usize = 4;
 
-/// What a processor does for a group of `L` requests. `L` is 8 except in models.
+/// The parts of a group's decision that a processor does with its vectors. `L`, the lanes of the group, is 8 except in
+/// models.
 pub(in crate::table) trait Step<const L: usize>: Scan {
-    /// A: the home lines of these hashes, and their tags.
+    /// A: stores the home line and the tag of each hash.
     fn place<'m>(self, rule: &Rule<'m>, homes: &mut Homes<'m, L>, side: &mut Side<'m, L>, hashes: &[u64; L]);
 
-    /// B: a slot of each home line placed last; that of its key if it is there.
+    /// B: stores one slot of each home line that A placed last: the slot of the key if it is there, else any.
     fn search<'m>(self, rule: &Rule<'m>, homes: &Homes<'m, L>, side: &mut Side<'m, L>);
 
-    /// C: loads the words, each whole, and decides from them.
+    /// C: loads the word of each slot with one load, and decides from it.
     fn decode(self, rule: &Rule<'_>, side: &Side<'_, L>, words: &mut Words<L>) -> Decoded;
 }
 
-/// What all requests of a burst have in common, as vectors read it.
+/// What all requests of a burst have in common, in the form that vectors read.
 #[repr(C)]
 pub(in crate::table) struct Rule<'m> {
-    /// The first line of the table, and how many there are.
+    /// The first line of the table, and the number of lines.
     base: *const Line,
     lines: u64,
-    /// The layout of its words: W, the tag's bits, a tag of 1, all but the payload, the payload, the first lead past.
+    /// The layout of a word: the bits of its payload; masks of the tag, a tag of 1, all but the payload, the payload.
+    /// Then the first lead that counts as expired.
     bits: u64,
     field: u64,
     one: u64,
     head: u64,
     mask: u64,
     past: u64,
-    /// Now, as a payload; the most lead that may be charged; the charge.
+    /// Now, as a payload; the largest lead that conforms; the charge.
     now: u64,
     limit: u64,
     charge: u64,
-    /// The same once more for scalar code.
+    /// The lines and the layout again, for scalar code.
     slots: &'m [Line],
     layout: &'m Layout,
+    params: &'m Params,
 }
 
-/// Home lines of the group that A placed last.
+/// The home lines of the group that A placed last.
 #[repr(C, align(64))]
 pub(in crate::table) struct Homes<'m, const L: usize>([&'m Line; L]);
 
-/// What A and B found for a group, in arrays of a lane each. Groups take turns with two of them.
+/// The tags from A and the slots from B, one for each lane. Two groups are in work at a time, and each has one.
 #[repr(C, align(64))]
 pub(in crate::table) struct Side<'m, const L: usize> {
     tags: [u64; L],
     slots: [&'m AtomicU64; L],
 }
 
-/// What C loaded for a group, and what a swap makes of it.
+/// The words that C loaded for a group, and the words that the swaps store.
 #[repr(C, align(64))]
 pub(in crate::table) struct Words<const L: usize> {
     old: [u64; L],
     new: [u64; L],
 }
 
-/// What C found. Bit i is that of lane i.
+/// What C decided. Bit i belongs to lane i.
 #[derive(Clone, Copy)]
 pub(in crate::table) struct Decoded {
-    /// The slot holds the live word of its key.
+    /// The slot holds the live word of the key.
     live: u32,
-    /// Of these: it conforms.
+    /// The lane is live and its request conforms.
     pass: u32,
 }
 
-/// Changes a word to another while it is the one that was decided from.
+/// Replaces the word that a lane was decided from, if the slot still holds it.
 #[inline(always)]
 fn swap<M: Access>(slot: &AtomicU64, old: u64, new: u64) -> bool {
-    // ORDERING: Relaxed; one owner. An earlier lane may have changed it.
+    // ORDERING: Relaxed; one owner. The comparison is needed because an earlier lane may have changed the word.
     (!M::EXCLUSIVE || slot.load(Ordering::Relaxed) == old) && M::replace(slot, old, new).is_ok()
 }
 
-/// All lanes of a group.
+/// A bit for each lane of a group.
 const fn all(lanes: usize) -> u32 {
     (1 << lanes) - 1
 }
 
-/// Slots, words and new words of a group, after C.
+/// The slot, the old word and the new word of each lane, after C.
 #[inline(always)]
 fn lanes<'a, const L: usize>(
     side: &'a Side<'_, L>,
@@ -183,7 +191,7 @@ fn lanes<'a, const L: usize>(
     side.slots.iter().zip(&words.old).zip(&words.new).map(|((slot, old), new)| (*slot, *old, *new))
 }
 
-/// S: swaps all lanes in order. Gives the number of the first that was lost, `L` if none.
+/// S: swaps all lanes in order. Returns the number of the first lane that lost its swap, or `L`.
 #[inline(always)]
 fn swaps<M: Access, const L: usize>(side: &Side<'_, L>, words: &Words<L>) -> usize {
     for (i, (slot, old, new)) in lanes(side, words).enumerate() {
@@ -195,8 +203,8 @@ fn swaps<M: Access, const L: usize>(side: &Side<'_, L>, words: &Words<L>) -> usi
 }
 
 impl<M: Access> Table<'_, M> {
-    /// May a burst be decided in groups? Where this processor has a step for them, and the burst asks for one unit
-    /// each, under a limit without options, and for no soft pass to be counted.
+    /// Returns whether a burst may be decided in groups: this processor has a step for them, each request costs one
+    /// unit, the limit has no options, and no soft pass must be counted.
     #[inline(always)]
     pub(in crate::table) fn may_group(&self, burst: &Burst<'_>, counted: bool) -> bool {
         let Burst { limit, hashes, costs, .. } = burst;
@@ -205,7 +213,7 @@ impl<M: Access> Table<'_, M> {
         hashes.len() >= FEWEST && costs.is_none() && limit.0.plain != 0 && calm && has_step
     }
 
-    /// Decides a burst that may be decided in groups, by them where they pay.
+    /// Decides a burst that may be decided in groups, and uses them if they are faster.
     #[inline(always)]
     pub(in crate::table) fn decide_by(
         &self,
@@ -227,7 +235,7 @@ impl<M: Access> Table<'_, M> {
         }
     }
 
-    /// Decides the requests from number `from` on, calling `ahead(self, these)` before the swaps of these.
+    /// Decides the requests from number `from` on. Calls `ahead(self, range)` before the swaps of each range.
     #[inline(never)]
     pub(in crate::table) fn decide_groups<S: Step<L>, const L: usize>(
         &self,
@@ -275,7 +283,7 @@ impl<M: Access> Table<'_, M> {
     }
 
     #[inline(always)]
-    fn rule(&self, burst: &Burst<'_>) -> Rule<'_> {
+    fn rule<'a>(&'a self, burst: &Burst<'a>) -> Rule<'a> {
         let (layout, p) = (&self.geometry.layout, &burst.limit.0);
         Rule {
             base: self.slots.as_ptr(),
@@ -287,15 +295,16 @@ impl<M: Access> Table<'_, M> {
             mask: layout.mask,
             past: layout.past,
             now: self.now_q(burst.now) & layout.mask,
-            // A plain limit has a burst of at least one unit.
+            // This cannot wrap: a plain limit has a burst of at least one unit.
             limit: p.burst_q.wrapping_sub(p.t_q),
             charge: p.t_q,
             slots: self.slots,
             layout,
+            params: p,
         }
     }
 
-    /// Decides a group from what C found. Bit i is 1 where lane i passes.
+    /// Decides a group from the result of C. Bit i is 1 if lane i passes.
     #[inline(always)]
     fn settle_group<const L: usize>(
         &self,
@@ -318,11 +327,12 @@ impl<M: Access> Table<'_, M> {
         bits
     }
 
-    /// Decides what is left of a group in the order of its lanes. `done`: so many have passed; where all were to, the
-    /// next one has lost its swap.
+    /// Decides the rest of a group in the order of its lanes. The first `done` lanes have passed. If all lanes were to
+    /// pass, the next one has lost its swap.
     ///
-    /// From one that passes or is absent to the next: asking each lane would be wrong half of the time where half of
-    /// them pass. Behind one that may have been inserted the denied ones look once more, too.
+    /// The loop goes from one lane that passes or is absent to the next one. A branch for each lane would be
+    /// mispredicted half of the time when half of them pass. After a lane that may have been inserted, the denied lanes
+    /// load their slots again, too.
     #[inline(never)]
     fn in_order<const L: usize>(
         &self,
@@ -364,23 +374,29 @@ impl<M: Access> Table<'_, M> {
         pass
     }
 
-    /// Looks again at a slot whose swap was lost, most often to the same key in an earlier lane. `None`: it is not the
-    /// key's any more, or the swap was lost again.
+    /// Decides a lane again from its slot after its swap was lost, most often to the same key in an earlier lane.
+    /// Returns `None` if the slot no longer belongs to the key, or if the swap was lost again.
     #[inline(always)]
     fn once_more(&self, burst: &Burst<'_>, slot: &AtomicU64, hash: u64) -> Option<bool> {
-        let (layout, p) = (&self.geometry.layout, &burst.limit.0);
-        let (now_q, tag) = (self.now_q(burst.now), layout.tag(hash));
+        let (layout, now_q) = (&self.geometry.layout, self.now_q(burst.now));
+        let tag = layout.tag(hash);
         // ORDERING: Relaxed; single word, value only.
         let word = slot.load(Ordering::Relaxed);
         if !layout.is_live_of(word, tag) {
             return None;
         }
         // Requests of a group cost one unit each.
-        let Ok(lead) = gcra::fits(layout.lead(word, now_q), p.t_q, p.burst_q) else { return Some(false) };
-        M::replace(slot, word, layout.live(tag, now_q.wrapping_add(lead))).is_ok().then_some(true)
+        match gcra::plain(&burst.limit.0, layout.lead(word, now_q), 1) {
+            Plain::Store(lead) => {
+                let next = layout.live(tag, now_q.wrapping_add(lead));
+                M::replace(slot, word, next).is_ok().then_some(true)
+            }
+            Plain::Wait(_) => Some(false),
+            Plain::Other => None,
+        }
     }
 
-    /// Looks for the lanes that are not in their home line in the second one, and patches what it finds.
+    /// Scans the second lines of the lanes whose key is not in its home line, and corrects those that it finds.
     #[inline(never)]
     fn second_lines<'m, S: Step<L>, const L: usize>(
         &self,
@@ -394,7 +410,7 @@ impl<M: Access> Table<'_, M> {
         let Decoded { mut live, mut pass } = decoded;
         let layout = rule.layout;
         let mut absent = !live & all(L);
-        // Of many that are absent most are new, and whoever inserts one looks at its second line, too.
+        // If many are absent, most are new keys, and the insert of a new key scans its second line anyway.
         if absent.count_ones() > MOST_ABSENT.min(L as u32 / 2) {
             return decoded;
         }
@@ -410,11 +426,12 @@ impl<M: Access> Table<'_, M> {
             if !layout.is_live_of(word, tag) {
                 continue;
             }
-            let lead = layout.lead(word, rule.now);
             live |= bit;
-            pass |= u32::from(lead <= rule.limit) << i;
-            let next = layout.live(tag, rule.now.wrapping_add(lead).wrapping_add(rule.charge));
-            (side.slots[i], words.old[i], words.new[i]) = (slot, word, next);
+            (side.slots[i], words.old[i]) = (slot, word);
+            if let Plain::Store(lead) = gcra::plain(rule.params, layout.lead(word, rule.now), 1) {
+                pass |= bit;
+                words.new[i] = layout.live(tag, rule.now.wrapping_add(lead));
+            }
         }
         Decoded { live, pass }
     }

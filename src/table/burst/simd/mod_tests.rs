@@ -1,9 +1,8 @@
-//! Groups against single calls: random bursts, with the plain step and with vectors, and the cases that are rare in
-//! them.
+//! Groups against single calls: random bursts, with the plain step and with vectors, and cases that are rare in them.
 //!
-//! TATCELL_BURSTS says how many random bursts, all worlds together. 1e8 of them in one run (`cargo test --release --lib
-//! --features std groups_decide_count_and_store`, AMD EPYC of family 26, 2026-11-23): 3.2e9 decisions, no difference,
-//! 214 s of processor time.
+//! `TATCELL_BURSTS` is the number of random bursts in all. A run of 1e8 (`cargo test --release --lib --features std
+//! groups_decide_count_and_store`, AMD EPYC of family 26, 2026-11-23) made 3.2e9 decisions without a difference, in 214
+//! s of processor time.
 
 use std::cell::RefCell;
 use std::vec::Vec;
@@ -12,6 +11,7 @@ use super::*;
 use crate::answer::{Decision, Tracking, Verdict};
 use crate::limit::{LimitSpec, TableLimit};
 use crate::sync::{Exclusive, Shared};
+use crate::table::burst::call::NextBurst;
 use crate::table::calls::full_answer::Request;
 use crate::table::layout::image::lines_for;
 use crate::table::layout::options::TableOptions;
@@ -37,16 +37,16 @@ fn words<M: Access>(table: &Table<'_, M>) -> Vec<u64> {
     table.slots.iter().flat_map(|line| &line.words).map(|word| word.load(Ordering::Relaxed)).collect()
 }
 
-/// How a burst is decided; each must ask ahead for its requests once, in order.
+/// How a burst is decided. Each way must call `ahead` for every request once, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
-    /// By the plain step, two lanes or eight.
+    /// By the plain step, with two lanes or eight.
     Two,
     Eight,
-    /// By a step that this processor has, if any.
+    /// By a vector step, if this processor has it.
     Widest,
     Half,
-    /// As the calls do, which choose; where there is nothing wider than AVX2.
+    /// By the public call, which chooses; the same without AVX-512.
     Usual,
     UsualHalf,
 }
@@ -57,7 +57,7 @@ impl Way {
     fn decide<M: Access>(self, table: &Table<'_, M>, burst: &Burst<'_>, c: &mut Option<Counters>) -> u64 {
         let asked = RefCell::new(Vec::new());
         let ahead = |_: &Table<'_, M>, i| asked.borrow_mut().push(i);
-        // A few are decided before, as in a shared table.
+        // The scalar loop decides the first few, as it does in a shared table.
         let from = if matches!(self, Way::Usual | Way::UsualHalf) { 0 } else { burst.hashes.len() % 5 };
         let first = Burst { hashes: &burst.hashes[..from], ..*burst };
         let pass = table.decide_from(&first, 0, usize::MAX, c.as_mut(), ahead).pass;
@@ -72,10 +72,7 @@ impl Way {
                 table.decide_groups::<Base, 8>(Base, burst, from, counters, ahead)
             }
             (Way::Usual | Way::UsualHalf, _, _) => {
-                return match c {
-                    Some(counters) => table.check_burst_counted(burst, counters).expect("its own limit"),
-                    None => table.check_burst_prefetched(burst, None).expect("the same"),
-                }
+                return burst.check(table, counters, NextBurst::NONE).expect("its own limit")
             }
         };
         assert!(
@@ -85,7 +82,7 @@ impl Way {
         pass | groups
     }
 
-    /// Which of the steps in `Seen` it takes; none where the calls choose.
+    /// The index in `Seen::by_step` of the step that is used. `None` if the public call chooses.
     fn step<M: Access>(self, table: &Table<'_, M>) -> Option<usize> {
         match self {
             Way::Usual | Way::UsualHalf => None,
@@ -96,7 +93,7 @@ impl Way {
     }
 }
 
-/// Does this processor have the steps, by the standard library? What is there and was not found is a defect.
+/// Asks the standard library which steps this processor has. If the table did not find one of them, that is a defect.
 #[cfg(tatcell_sse2)]
 fn steps_here() -> [bool; 3] {
     use std::arch::is_x86_feature_detected as has;
@@ -109,7 +106,7 @@ fn steps_here() -> [bool; 3] {
     [true, false, false]
 }
 
-/// Says which steps are compared with nothing on this processor.
+/// Prints which steps this processor lacks, so that nothing tests them here.
 fn say_what_is_absent(test: &str) {
     for (here, name) in steps_here().into_iter().zip(["plain", "avx2", "avx512"]) {
         if !here {
@@ -118,7 +115,7 @@ fn say_what_is_absent(test: &str) {
     }
 }
 
-/// One configuration, and the same table once more for single calls.
+/// A table with one configuration, and a second one for single calls.
 struct World<M: Access> {
     table: Table<'static, M>,
     singles: Table<'static, M>,
@@ -144,13 +141,13 @@ impl<M: Access> World<M> {
         World { table, singles, limit, way, counters, seen: Seen::default(), what }
     }
 
-    /// Where the key has a slot, a number in its set.
+    /// The number of the key's slot in its set, if it has one.
     fn at(&self, hash: u64) -> Option<usize> {
         let (set, tag) = self.singles.place(hash);
         set.find(&self.singles.geometry.layout, tag).map(|(at, _, _)| at)
     }
 
-    /// Decides a burst in both; the verdicts.
+    /// Decides a burst in both tables, compares the verdicts and returns them.
     fn burst(&mut self, now: u64, hashes: &[u64]) -> u64 {
         let had: Vec<Option<usize>> = hashes.iter().map(|&hash| self.at(hash)).collect();
         let (mut took, mut expected) = (false, 0u64);
@@ -167,9 +164,9 @@ impl<M: Access> World<M> {
             self.seen.inherited += u64::from(takes && inherited);
             self.seen.forgiven += u64::from(takes && forgiven);
         }
-        // Whatever it says, it is a hint.
+        // `last` is a hint, so any value must do.
         let last = [0, u64::MAX, now][(now % 3) as usize];
-        let burst = Burst { limit: &self.limit, now, hashes, costs: None, last };
+        let burst = Burst { last, ..Burst::new(&self.limit, now, hashes) };
         let pass = self.way.decide(&self.table, &burst, &mut self.counters[1]);
         assert_eq!(pass, expected, "verdicts of {hashes:x?} at {now}: {}", self.what);
         let seen = &mut self.seen;
@@ -189,22 +186,22 @@ impl<M: Access> World<M> {
     }
 }
 
-/// What came up in random bursts.
+/// What occurred in random bursts.
 #[derive(Default, Debug)]
 struct Seen {
     passed: u64,
     denied: u64,
-    /// Requests whose key lay in the second line, or in the last word of a line.
+    /// Requests whose key was in the second line; in the last word of a line.
     second: u64,
     last: u64,
-    /// Counted ones that found no slot of theirs, and that passed softly.
+    /// Counted requests that inserted their key; that passed above the soft limit.
     inserted: u64,
     soft: u64,
-    /// Takeovers, by what became of the debt; requests whose key lost its slot to an earlier one of the burst.
+    /// Slots taken over, with the debt inherited or forgiven; requests whose key lost its slot to an earlier request.
     inherited: u64,
     forgiven: u64,
     behind: u64,
-    /// Bursts of two groups or more by the plain step, that of AVX2, that of AVX-512.
+    /// Bursts of two groups or more by the plain step, by AVX2 and by AVX-512.
     by_step: [u64; 3],
 }
 
@@ -232,12 +229,12 @@ fn play<M: Access>(init: Init<M>, seed: u64, bursts: u64, seen: &mut Seen) {
     let counted = pick(2) == 0;
     let way = WAYS[pick(6) as usize];
     let spec = LimitSpec::new(1, T, 1 + pick(6));
-    // What is counted passes softly one by one: where the calls choose, they leave the groups for it.
+    // Groups do not count soft passes. The public call then decides one by one, but the other ways would not.
     let may_be_soft = !counted || matches!(way, Way::Usual | Way::UsualHalf);
     let spec = if pick(3) == 0 && may_be_soft { spec.soft(1) } else { spec };
     let options = TableOptions::new(spec).caller_hash().tag_bits(tag_bits);
     let options = options.policy(policies[pick(4) as usize]);
-    // Few keys that come often, as many as fit, more than fit.
+    // Few keys that come often; as many keys as fit; more than fit.
     let keys = [3, 20, 45, 100][pick(4) as usize];
     let mut w = World::new(init, options, &spec, way, counted);
     let (salt, mut now) = (pick(u64::MAX), NOW + pick(1 << 30));
@@ -272,7 +269,7 @@ fn groups_decide_count_and_store_as_single_calls_do() {
     let worlds = asked.map_or(400, |n| n as u64 / EACH).max(8);
     let mut seen = Seen::default();
     for i in 0..worlds {
-        // The seed of a world alone makes it again.
+        // Each world has a seed of its own, which is enough to repeat it.
         let seed = first.wrapping_add(i);
         match i % 3 {
             0 => play(owned, seed, EACH, &mut seen),
@@ -283,17 +280,17 @@ fn groups_decide_count_and_store_as_single_calls_do() {
     let Seen { passed, denied, second, last, inserted, soft, inherited, forgiven, behind, by_step } = seen;
     let all = [passed, denied, second, last, inserted, soft, inherited, forgiven, behind];
     assert!(all.iter().all(|&n| n > 100), "not all came up: {seen:?}");
-    // Each step that this processor has, and no other.
+    // Each step that this processor has was used, and no other.
     assert_eq!(by_step.map(|n| n > 100), steps_here(), "steps: {seen:?}");
     say_what_is_absent("groups_decide_count_and_store_as_single_calls_do");
 }
 
-/// A key by its home line and tag.
+/// A hash with this home line and tag.
 fn hash(line: u64, lines: u64, tag: u64) -> u64 {
     ((line << 32).div_ceil(lines) << 32) + tag
 }
 
-/// Fills both lines of set 0 with keys of tags from 0x100 on, which owe so many units each.
+/// Fills both lines of set 0 with keys whose tags start at 0x100. Key i owes `owe(i)` units.
 fn fill<M: Access>(w: &mut World<M>, owe: impl Fn(u64) -> u32) -> Vec<u64> {
     let lines = w.table.slots.len() as u64;
     let keys: Vec<u64> = (0..16).map(|i| hash(0, lines, 0x100 + i)).collect();
@@ -306,8 +303,8 @@ fn fill<M: Access>(w: &mut World<M>, owe: impl Fn(u64) -> u32) -> Vec<u64> {
     keys
 }
 
-/// An insert by an earlier lane takes over the slot of a later key, whose lane was decoded before: denied, or about
-/// to pass.
+/// An insert by an earlier lane takes over the slot of a later key, after the later lane was decoded as denied or as
+/// passing.
 #[test]
 fn a_lane_behind_an_insert_is_decided_anew() {
     let spec = LimitSpec::new(1, T, 2);
@@ -320,13 +317,13 @@ fn a_lane_behind_an_insert_is_decided_anew() {
                 let keys = fill(&mut w, |i| if all_denied || i % 8 != 1 { 2 } else { 1 });
                 let before = w.counters[0].map_or(0, |counters| counters.inserted);
                 let new = hash(0, w.table.slots.len() as u64, 0x1000 + tag);
-                // Behind those that no group decides, and in each lane of one.
+                // The new key comes after the requests that no group decides, in each lane of a group in turn.
                 let burst: Vec<u64> = [&keys[..6 + tag as usize % 9], &[new], &keys, &keys].concat();
                 w.burst(NOW, &burst);
                 w.same();
                 took += w.counters[0].map_or(0, |counters| counters.inserted) - before;
             }
-            // Who inherits a debt that is too large is denied, and so is who owes it.
+            // If all are denied, a key that inherits a debt is denied too, so it takes no slot over.
             let takes = match policy {
                 FullPolicy::Inherit => !all_denied,
                 FullPolicy::Sampled => true,
@@ -337,7 +334,7 @@ fn a_lane_behind_an_insert_is_decided_anew() {
     }
 }
 
-/// One key many times: each lane's swap is lost to the one before it, the last ones are denied.
+/// One key many times: each lane loses its swap to the lane before it, and the last lanes are denied.
 #[test]
 fn one_key_in_all_lanes_is_charged_up_to_its_burst() {
     let spec = LimitSpec::new(1, T, 11);
@@ -352,7 +349,7 @@ fn one_key_in_all_lanes_is_charged_up_to_its_burst() {
     }
 }
 
-/// Keys in every word of both lines, the last one of each included, in one group and the next.
+/// Keys in every word of both lines, including the last word of each, in one group and the next.
 #[test]
 fn each_word_of_a_set_is_found() {
     let spec = LimitSpec::new(1, T, 3);
@@ -363,7 +360,7 @@ fn each_word_of_a_set_is_found() {
         let (pass, expected) =
             (w.burst(NOW, &keys), (0..16).fold(0, |bits, i| bits | u64::from(i % 3 != 2) << i));
         assert_eq!(pass, expected, "{way:?}");
-        // None of them: what matches always is no match.
+        // None of these keys is there: the last word, which always counts as a match, must not be taken for one.
         let lines = w.table.slots.len() as u64;
         let others: Vec<u64> = (0..32).map(|i| hash(0, lines, 0x2000 + i)).collect();
         assert_eq!(w.burst(NOW, &others), 0, "{way:?}");
@@ -371,7 +368,7 @@ fn each_word_of_a_set_is_found() {
     }
 }
 
-/// The steps that this processor has, array by array beside the plain one, for words of every kind.
+/// Each vector step that this processor has against the plain one, array by array, for words of every kind.
 #[cfg(tatcell_sse2)]
 #[test]
 fn vectors_place_search_and_decode_as_plain_code_does() {
@@ -392,10 +389,10 @@ fn vectors_place_search_and_decode_as_plain_code_does() {
                 0 => random(&mut s) << 32,
                 _ => random(&mut s),
             });
-            let burst = Burst { limit: &limit, now, hashes: &hashes, costs: None, last: 0 };
+            let burst = Burst::new(&limit, now, &hashes);
             let (rule, layout) = (table.rule(&burst), &table.geometry.layout);
             for slot in table.slots.iter().flat_map(|line| &line.words) {
-                // Words of these keys and of others, about now and anywhere, claims and empty ones.
+                // Words of these keys and of others, near now and anywhere, claims and empty words.
                 let tag = layout.tag(hashes[random(&mut s) as usize % 8]);
                 let near = rule.now.wrapping_add(random(&mut s) % (8 * T)).wrapping_sub(T);
                 let word = match random(&mut s) % 6 {
@@ -418,7 +415,8 @@ fn vectors_place_search_and_decode_as_plain_code_does() {
     }
 }
 
-/// What A, B and C leave: tags, addresses, words, new words, live and pass. New words count where they are swapped in.
+/// What A, B and C store: tags, slot addresses, words, new words, live and pass. New words are 0 in lanes that do not
+/// pass, because those are not swapped in.
 #[cfg(tatcell_sse2)]
 fn step_of<S: Step<8>>(step: S, rule: &Rule<'_>, hashes: &[u64; 8]) -> [[u64; 8]; 6] {
     let line = &rule.slots[0];

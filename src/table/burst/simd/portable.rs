@@ -1,4 +1,4 @@
-//! The step of a group in plain Rust, for models and as what vectors are compared with.
+//! The step of a group in plain Rust. Models use it, and tests compare the vectors with it.
 
 use super::{Decoded, Homes, Rule, Side, Step, Words};
 use crate::keys::home_line;
@@ -16,7 +16,7 @@ impl<const L: usize> Step<L> for Base {
 
     fn search<'m>(self, rule: &Rule<'m>, homes: &Homes<'m, L>, side: &mut Side<'m, L>) {
         for (i, home) in homes.0.iter().enumerate() {
-            // The last word counts as a match always.
+            // The last word always counts as a match, so there is no branch for an absent key.
             let bits = self.matches(&home.words, rule.layout, Tag(side.tags[i])) | 1 << (7 * Self::BITS);
             side.slots[i] = &home.words[(bits.trailing_zeros() / Self::BITS) as usize];
         }

@@ -10,8 +10,8 @@ use crate::answer::{Permit, Tracking, Verdict};
 use crate::limit::{LimitSpec, TableLimit};
 use crate::sync::access::{Access, Shared};
 use crate::sync::AtomicU64;
+use crate::table::burst::call::{Burst, NextBurst};
 use crate::table::burst::scalar::nothing;
-use crate::table::burst::scalar::Burst;
 use crate::table::calls::full_answer::Request;
 use crate::table::counters::Counters;
 use crate::table::handle::Table;
@@ -301,14 +301,15 @@ impl<A: Access> World<A> {
                 decided(table.charge(limit, now, key, cost, None).expect("its own limit"))
             }
             Op::Burst { keys, now } => {
-                Outcome::Passed(table.check_burst(limit, now, keys, None).expect("its own limit"))
+                let pass = Burst::new(limit, now, keys).check(&table, None, NextBurst::NONE);
+                Outcome::Passed(pass.expect("its own limit"))
             }
             Op::Groups { keys, now } => {
-                let burst = Burst { limit, now, hashes: keys, costs: None, last: 0 };
+                let burst = Burst::new(limit, now, keys);
                 Outcome::Passed(table.decide_groups::<Base, 2>(Base, &burst, 0, None, nothing))
             }
             Op::Counted { keys, now } => {
-                let burst = Burst { limit, now, hashes: keys, costs: None, last: 0 };
+                let burst = Burst::new(limit, now, keys);
                 let mut counters = Counters::default();
                 let pass = table.decide_groups::<Base, 2>(Base, &burst, 0, Some(&mut counters), nothing);
                 let Counters { untracked, forgiven, .. } = counters;
