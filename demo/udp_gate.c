@@ -1,6 +1,6 @@
 /* udp_gate.c: a UDP server that limits every source address with one tatcell call per burst.
  *
- *   cc -O2 -Iinclude examples/udp_gate.c libtatcell.a -o udp_gate && ./udp_gate
+ *   cc -O2 -Iinclude demo/udp_gate.c libtatcell.a -o udp_gate && ./udp_gate
  *
  * Copy into a daemon: setup_limiter() and the first half of main's loop. What makes it hold under attack:
  *   - the limiter runs before any work is done for a request, and a refused request gets no answer;
