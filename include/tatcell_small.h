@@ -45,11 +45,7 @@
 
 /** Stands before functions whose verdict must be looked at; yours if you define it. */
 #ifndef TATCELL_SMALL_VERDICT
-#if defined(__GNUC__)
-#define TATCELL_SMALL_VERDICT __attribute__((warn_unused_result))
-#else
 #define TATCELL_SMALL_VERDICT TATCELL_NODISCARD
-#endif
 #endif
 
 /** Answer: the cost is greater than the burst; the request can never pass. */
