@@ -136,7 +136,16 @@ TEST(names_are_texts_of_structured_fields) {
     EQ(tatcell_http_value(&p, 1, 1, TATCELL_HTTP_RATELIMIT_POLICY, NULL, 0), TATCELL_ERR_TOO_LARGE);
     long_name[1024] = 0;
     EQ(tatcell_http_value(&p, 1, 1, TATCELL_HTTP_RATELIMIT_POLICY, NULL, 0), 1024 + 6);
-    p.name = "p", p.partition = long_name, p.partition_len = 1025;
+    p.name_len = 1025; /* a length stands for the NUL */
+    EQ(tatcell_http_value(&p, 1, 1, TATCELL_HTTP_RATELIMIT_POLICY, NULL, 0), TATCELL_ERR_TOO_LARGE);
+    p.name = "plain", p.name_len = 1, p.unit = "unit-a", p.unit_len = 4;
+    EQ(tatcell_http_value(&p, 1, 1, TATCELL_HTTP_RATELIMIT_POLICY, text, sizeof text), 17);
+    EXPECT(strcmp(text, "\"p\";q=1;qu=\"unit\"") == 0);
+    p.unit_len = 7; /* a NUL is no part of a text */
+    EQ(tatcell_http_value(&p, 1, 1, TATCELL_HTTP_RATELIMIT_POLICY, text, sizeof text), TATCELL_ERR_HTTP_NAME);
+    p.name = NULL, p.unit = NULL, p.unit_len = 0;
+    EQ(tatcell_http_value(&p, 1, 1, TATCELL_HTTP_RATELIMIT_POLICY, text, sizeof text), TATCELL_ERR_NULL);
+    p.name = "p", p.name_len = 0, p.partition = long_name, p.partition_len = 1025;
     EQ(tatcell_http_value(&p, 1, 1, TATCELL_HTTP_RATELIMIT_POLICY, NULL, 0), TATCELL_ERR_TOO_LARGE);
     p.partition_len = 1024; /* "p";q=1;pk=:: and four characters for three bytes */
     EQ(tatcell_http_value(&p, 1, 1, TATCELL_HTTP_RATELIMIT_POLICY, NULL, 0), 13 + (1024 + 2) / 3 * 4);

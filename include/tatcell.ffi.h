@@ -364,6 +364,8 @@ typedef struct tatcell_http_policy_t {
     const tatcell_decision_t *decision;
     uint64_t quota;
     uint64_t window;
+    size_t name_len;
+    size_t unit_len;
 } tatcell_http_policy_t;
 
 typedef struct tatcell_attach_options_t {

@@ -2421,7 +2421,7 @@ typedef struct tatcell_http_policy_t {
     uint32_t flags;
     /**
      * Distinguishes this policy from others. It is text of the bytes 0x20 to 0x7e, as in a structured-field
-     * string, and ends with a NUL. The call escapes quotes and backslashes. Not NULL.
+     * string, and ends with a NUL if name_len is 0. The call escapes quotes and backslashes. Not NULL.
      */
     const char *name;
     /**
@@ -2448,12 +2448,16 @@ typedef struct tatcell_http_policy_t {
     uint64_t quota;
     /** Without limit: ticks. 0 = not stated. */
     uint64_t window;
+    /** Bytes of name; 0 = name ends with a NUL. Since 0.4. */
+    size_t name_len;
+    /** Bytes of unit; 0 = unit ends with a NUL. Since 0.4. */
+    size_t unit_len;
 } tatcell_http_policy_t;
 
 /** Bytes of a tatcell_http_policy_t in its first release: the least size that a library accepts. */
 #define TATCELL_HTTP_POLICY_MIN (24 + 6 * sizeof(void *))
 /** A policy with only defaults; set name. */
-#define TATCELL_HTTP_POLICY_INIT {sizeof(tatcell_http_policy_t), 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define TATCELL_HTTP_POLICY_INIT {sizeof(tatcell_http_policy_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /**
  * Writes the value of one header field, which informs the client about the limits that applied to its request.

@@ -47,7 +47,7 @@ pub struct tatcell_http_policy_t {
     /// Must be 0.
     pub flags: u32,
     /// Distinguishes this policy from others. It is text of the bytes 0x20 to 0x7e, as in a structured-field
-    /// string, and ends with a NUL. The call escapes quotes and backslashes. Not NULL.
+    /// string, and ends with a NUL if name_len is 0. The call escapes quotes and backslashes. Not NULL.
     pub name: *const c_char,
     /// Names the unit if it is not a request: "content-bytes", "concurrent-requests" or another name of the
     /// registry. Text as for name. NULL = not stated.
@@ -67,13 +67,17 @@ pub struct tatcell_http_policy_t {
     pub quota: u64,
     /// Without limit: ticks. 0 = not stated.
     pub window: u64,
+    /// Bytes of name; 0 = name ends with a NUL. Since 0.4.
+    pub name_len: usize,
+    /// Bytes of unit; 0 = unit ends with a NUL. Since 0.4.
+    pub unit_len: usize,
 }
 
 // SAFETY: repr(C), its size first, integers and pointers without padding (asserted).
 unsafe impl Grows for tatcell_http_policy_t {
     const FIRST: usize = TATCELL_HTTP_POLICY_MIN;
 }
-const _: () = assert!(size_of::<tatcell_http_policy_t>() == TATCELL_HTTP_POLICY_MIN);
+const _: () = assert!(size_of::<tatcell_http_policy_t>() == TATCELL_HTTP_POLICY_MIN + 2 * size_of::<usize>());
 const _: () = assert!(TATCELL_HTTP_POLICY_MIN % 8 == 0);
 
 /// The code of an error.
@@ -113,11 +117,11 @@ fn policy<'a>(
     if raw.flags != 0 {
         return Err(TATCELL_ERR_OPTION);
     }
-    let name = c.printable(raw.name)?.ok_or(TATCELL_ERR_HTTP_NAME)?;
+    let name = c.text_of(raw.name, raw.name_len)?.ok_or(TATCELL_ERR_HTTP_NAME)?;
     let mut spans = [place, Span::of(name.as_ptr(), name.len()), Span::NOTHING, Span::NOTHING];
     let mut policy = Policy::new(name).map_err(http_code)?.quota(raw.quota).window(raw.window);
     if !raw.unit.is_null() {
-        let unit = c.printable(raw.unit)?.ok_or(TATCELL_ERR_HTTP_NAME)?;
+        let unit = c.text_of(raw.unit, raw.unit_len)?.ok_or(TATCELL_ERR_HTTP_NAME)?;
         spans[2] = Span::of(unit.as_ptr(), unit.len());
         policy = policy.unit(unit).map_err(http_code)?;
     }
