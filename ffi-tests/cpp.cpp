@@ -367,6 +367,9 @@ TEST(reservations_leave_later_and_can_be_given_back) {
     EXPECT(credited && *credited == 1s);
     EXPECT(ref.reserve(limit, now).departs_at() == now + 2s);
     EXPECT(ref.charge(limit, now, 100).reset_in() == 10s);
+    EXPECT(ref.charge(limit, now + 2s, 100).units == 2);
+    const auto back = ref.refund_ex(limit, now, second.permit);
+    EXPECT(back && back.units == 1);
 }
 
 TEST(a_change_keeps_what_is_asked) {

@@ -153,6 +153,10 @@ TEST(a_key_and_its_hash_answer_alike) {
     EXPECT(*table.refund(limit, start, "text", d.permit) == 1s);
     d = table.check_ex(limit, start, hash, 1, 0, &counters);
     EXPECT(d && d.remaining == 1 && *table.refund(limit, start, hash, d.permit) == 1s);
+    d = table.check_ex(limit, start, hash);
+    EXPECT(table.refund_ex(limit, start, "text", d.permit).units == 1 && d.units == 1);
+    EXPECT(table.refund_ex(limit, start, hash, tatcell::permit{}).remaining == 2);
+    EXPECT(table.refund_ex(tatcell::table_limit(), start, hash, d.permit) == code::err_limit);
     EXPECT(table.peek(limit, start, "text", 3).retry_in() == 1s && table.peek(limit, start, hash, 3).retry_in() == 1s);
     EXPECT(table.reserve(limit, start, "text", 3, &counters).departs_at() == start + 1s);
     EXPECT(table.reserve(limit, start, hash, 1, &counters).departs_at() == start + 2s);

@@ -645,6 +645,7 @@ struct calls<tatcell_cell_t> {
     static constexpr auto charge = tatcell_cell_charge;
     static constexpr auto reserve = tatcell_cell_reserve;
     static constexpr auto refund = tatcell_cell_refund;
+    static constexpr auto refund_ex = tatcell_cell_refund_ex;
     static constexpr auto change = tatcell_cell_change;
     static constexpr auto reset = tatcell_cell_reset;
 };
@@ -662,6 +663,7 @@ struct calls<tatcell_cell32_t> {
     static constexpr auto charge = tatcell_cell32_charge;
     static constexpr auto reserve = tatcell_cell32_reserve;
     static constexpr auto refund = tatcell_cell32_refund;
+    static constexpr auto refund_ex = tatcell_cell32_refund_ex;
     static constexpr auto change = tatcell_cell32_change;
     static constexpr auto reset = tatcell_cell32_reset;
 };
@@ -776,7 +778,8 @@ public:
     decision peek(const limit_type &l, instant now, cost_type cost = 1) const noexcept {
         return detail::decide(calls::peek, raw_, l.get(), now.count(), cost);
     }
-    /// Charges what was already used, up to max_debt beyond the burst; it never refuses (tatcell_cell_charge).
+    /// Charges what was already used, up to max_debt beyond the burst; it never refuses (tatcell_cell_charge). `units`
+    /// is the number of units that it took.
     decision charge(const limit_type &l, instant now, cost_type cost) const noexcept {
         return detail::decide(calls::charge, raw_, l.get(), now.count(), cost);
     }
@@ -784,9 +787,14 @@ public:
     decision reserve(const limit_type &l, instant now, cost_type cost = 1) const noexcept {
         return detail::decide(calls::reserve, raw_, l.get(), now.count(), cost);
     }
-    /// Gives back the part of a charge that has not drained, as ticks of debt (tatcell_cell_refund).
+    /// Gives back the part of a charge that has not drained, and gives the ticks of debt (tatcell_cell_refund). If the
+    /// limit counts units, the count is units: use refund_ex.
     outcome<ticks> refund(const limit_type &l, instant now, const permit &p) const noexcept {
         return detail::span_of(calls::refund, raw_, l.get(), now.count(), &p);
+    }
+    /// As refund, with the full answer: `units` is the number of units given back (tatcell_cell_refund_ex).
+    decision refund_ex(const limit_type &l, instant now, const permit &p) const noexcept {
+        return detail::decide(calls::refund_ex, raw_, l.get(), now.count(), &p);
     }
     /// Moves the cell from one limit to another (tatcell_cell_change).
     result change(const limit_type &from, const limit_type &to, instant now, change_how how) const noexcept {
@@ -1535,6 +1543,7 @@ public:
         return detail::decide(tatcell_table_peek_hash, &raw_, l.get(), now.count(), h.value(), cost);
     }
     /// Charges what was already used, up to max_debt beyond the burst; it never refuses (tatcell_table_charge_ex).
+    /// `units` is the number of units that it took.
     decision charge(const table_limit &l, instant now, key k, std::uint64_t cost,
                     tatcell_counters_t *counters = nullptr) const noexcept {
         const auto f = tatcell_table_charge_ex;
@@ -1554,12 +1563,21 @@ public:
                      tatcell_counters_t *counters = nullptr) const noexcept {
         return detail::count(counters, tatcell_table_reserve_ex_hash, &raw_, l.get(), now.count(), h.value(), cost);
     }
-    /// Gives back the part of a charge that has not drained, as ticks of debt (tatcell_table_refund).
+    /// Gives back the part of a charge that has not drained, and gives the ticks of debt (tatcell_table_refund). If the
+    /// limit counts units, the count is units: use refund_ex.
     outcome<ticks> refund(const table_limit &l, instant now, key k, const permit &p) const noexcept {
         return detail::span_of(tatcell_table_refund, &raw_, l.get(), now.count(), k.data(), k.size(), &p);
     }
     outcome<ticks> refund(const table_limit &l, instant now, key_hash h, const permit &p) const noexcept {
         return detail::span_of(tatcell_table_refund_hash, &raw_, l.get(), now.count(), h.value(), &p);
+    }
+    /// As refund, with the full answer: `units` is the number of units given back (tatcell_table_refund_ex).
+    decision refund_ex(const table_limit &l, instant now, key k, const permit &p) const noexcept {
+        const auto f = tatcell_table_refund_ex;
+        return detail::decide(f, &raw_, l.get(), now.count(), k.data(), k.size(), &p);
+    }
+    decision refund_ex(const table_limit &l, instant now, key_hash h, const permit &p) const noexcept {
+        return detail::decide(tatcell_table_refund_ex_hash, &raw_, l.get(), now.count(), h.value(), &p);
     }
     /// Gives a key its full burst again (tatcell_table_reset).
     result reset(instant now, key k) const noexcept {
@@ -2237,7 +2255,7 @@ static_assert(sizeof(link) == sizeof(tatcell_link_t), "an array of one is an arr
 
 /// Up to 8 limits that one request must meet together (tatcell_chain_t): all are charged, or none. It keeps a pointer
 /// to its links: an array, a std::array, a std::span or a std::vector of them. decision::policy is the index of the
-/// link that refused, or of the tightest link.
+/// link that refused, or of the tightest link, and decision::flags are those of that link; see tatcell_chain_check.
 ///
 ///     const tatcell::link links[] = {{per_second, five, 1}, {per_minute, hundred, 1}};
 ///     const auto answer = tatcell::chain(links).check(now);
@@ -2271,7 +2289,7 @@ public:
 
     /// Charges all links if the request conforms to all, else none (tatcell_chain_check).
     decision check(instant now) const noexcept { return detail::decide(tatcell_chain_check, &raw_, now.count()); }
-    /// Reports how check would decide, and charges nothing (tatcell_chain_peek).
+    /// Reports how check would decide, and charges nothing (tatcell_chain_peek). It fills the decisions, too.
     decision peek(instant now) const noexcept { return detail::decide(tatcell_chain_peek, &raw_, now.count()); }
     /// Reserves all links for the latest of their departures (tatcell_chain_reserve). Error: err_algorithm if a limit
     /// is not of GCRA.

@@ -19,6 +19,7 @@
 //! | non-conforming | what is left; t as Retry-After | the time to wait, of several the longest |
 //! | never | what is left; t until the whole burst is back | none: no wait helps, so none of the others either |
 //! | contended | none: nothing is known | 1, at least |
+//! | peek of cost 0 in debt | as conforming | none: it refuses nobody |
 //! | shadow flag | none: the client is not held to it | none: it passes |
 //! | unlimited | none | none: it passes |
 //!

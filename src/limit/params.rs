@@ -15,7 +15,7 @@
 #![warn(clippy::arithmetic_side_effects)]
 
 use super::algorithm::Algorithm;
-use crate::time;
+use crate::time::{self, ticks_down};
 
 /// Says that parameters have this layout of [`Params`], and for what sort of word they are: neither stack garbage nor
 /// the parameters of another library version have it.
@@ -182,6 +182,15 @@ impl Params {
     #[inline(always)]
     pub const fn is_gcra(&self) -> bool {
         !self.has(FLAG_COUNTED)
+    }
+
+    /// What a refund reports: q-units as ticks, rounded down; counted units as they are.
+    pub const fn credited(&self, back: u64) -> u64 {
+        if self.is_gcra() {
+            ticks_down(back, self.shl, self.shr)
+        } else {
+            back
+        }
     }
 
     /// GCRA: most lead that `reserve` may build beyond the burst.

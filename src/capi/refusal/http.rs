@@ -61,7 +61,8 @@ pub struct tatcell_http_policy_t {
     /// window algorithm's window. A decaying level has none. The limit may be of any kind. NULL = the fields quota
     /// and window apply.
     pub limit: *const tatcell_limit_t,
-    /// The decision, from a call that returned no error. NULL = the policy appears only in RateLimit-Policy.
+    /// The decision, from a call that returned no error. Its size may be 0, as in a decision that was zeroed for a
+    /// chain. NULL = the policy appears only in RateLimit-Policy.
     pub decision: *const tatcell_decision_t,
     /// Without limit: units in a window. 0 = not stated; the policy then does not appear in RateLimit-Policy.
     pub quota: u64,
@@ -95,7 +96,7 @@ fn said(d: &tatcell_decision_t) -> Result<Said, i32> {
     let verdict = usize::try_from(d.verdict).ok().and_then(|verdict| verdicts.get(verdict));
     match verdict {
         Some(verdict) if d.burst != 0 => Ok(Said {
-            verdict: *verdict,
+            verdict: if d.in_debt == 0 { *verdict } else { Verdict::Conforming },
             flags: d.flags,
             burst: d.burst,
             remaining: d.remaining,
@@ -136,7 +137,7 @@ fn policy<'a>(
         policy = policy.limit(&c.any_limit(raw.limit)?.info());
     }
     if !raw.decision.is_null() {
-        policy = policy.say(said(&c.known(raw.decision)?)?);
+        policy = policy.say(said(&c.known_or_zeroed(raw.decision)?)?);
     }
     written.apart_from(&spans)?;
     Ok(policy)
@@ -203,8 +204,9 @@ fn written(mut room: Room<'_>, write: impl FnOnce(&mut Sink<'_>) -> fmt::Result)
 /// Seconds are rounded up and units down. RateLimit is `"name";r=3;t=4` with a member for each policy. Retry-After
 /// is the longest wait of all refusals. The X-RateLimit fields describe the policy that refused for longest, or has
 /// least left. A field has no value in these cases, and the call returns 0: Retry-After of a request that passes,
-/// or can never pass; all fields except Retry-After (1) of a contended decision; all fields except RateLimit-Policy
-/// of a decision with TATCELL_FLAG_SHADOW; all fields of an unlimited limit.
+/// or can never pass, and of a peek with cost 0, so that a status page (200) has none; all fields except Retry-After
+/// (1) of a contended decision; all fields except RateLimit-Policy of a decision with TATCELL_FLAG_SHADOW; all
+/// fields of an unlimited limit.
 ///
 /// Source: draft-ietf-httpapi-ratelimit-headers-11, RFC 9651 (structured fields), RFC 9110 section 10.2.3.
 ///

@@ -9,5 +9,6 @@ mod limit;
 mod migrate;
 mod options;
 mod overrides;
+mod refund;
 mod top;
 mod upkeep;
