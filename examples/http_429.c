@@ -135,7 +135,7 @@ static size_t key_of(const struct connection *c, const char *head, unsigned char
 static void log_refusal(const struct connection *c, uint64_t hash, uint64_t now)
 {
     uint32_t more = 0;
-    if (tatcell_log_check(&log_gates[hash % GATES], SECOND, now, &more) != TATCELL_PASS)
+    if (tatcell_log_line(&log_gates[hash % GATES], now, SECOND, &more) != TATCELL_PASS)
         return;
     char address[INET_ADDRSTRLEN] = "?", others[48] = "";
     inet_ntop(AF_INET, &c->address, address, sizeof address);

@@ -479,10 +479,10 @@ TEST(sliding_logs_admit_the_units_of_every_window) {
 
 TEST(a_log_gate_writes_one_line_an_interval_and_tells_of_the_others) {
     tatcell::log_gate gate;
-    const auto first = gate.check(1s, instant(0));
+    const auto first = gate.check(instant(0), 1s);
     EXPECT(first && *first == 0);
-    for (int i = 0; i < 7; i++) EXPECT(gate.check(1s, instant(500000000)) == code::non_conforming);
-    const auto next = gate.check(1s, instant(2000000000));
+    for (int i = 0; i < 7; i++) EXPECT(gate.check(instant(500000000), 1s) == code::non_conforming);
+    const auto next = gate.check(instant(2000000000), 1s);
     EXPECT(next && *next == 7);
     EXPECT(!gate.check(1s, instant(2000000000)));
     const auto taken = gate.take();

@@ -702,6 +702,7 @@ int32_t tatcell_table_overridden(const tatcell_table_t *table, uint64_t now, con
     uint32_t *kind, uint64_t *left);
 int32_t tatcell_table_overridden_hash(const tatcell_table_t *table, uint64_t now, uint64_t hash, uint32_t *kind,
     uint64_t *left);
+int32_t tatcell_log_line(tatcell_log_t *log, uint64_t now, uint64_t interval, uint32_t *left_out);
 int32_t tatcell_log_check(tatcell_log_t *log, uint64_t interval, uint64_t now, uint32_t *left_out);
 int32_t tatcell_log_take(tatcell_log_t *log, uint32_t *left_out);
 int32_t tatcell_slip_check(tatcell_slip_t *slip, uint32_t n);

@@ -19,7 +19,7 @@
  *   meet several limits at once: address and user      -> tatcell_chain_check                          7 Chains
  *   limit a subnet together with its addresses         -> tatcell_ladder_check                         8 Prefixes
  *   ban a key, or keep an allow-list                   -> tatcell_table_ban, tatcell_table_exempt      9 Overrides
- *   log refusals without flooding the log              -> tatcell_log_check                            10 Refusals
+ *   log refusals without flooding the log              -> tatcell_log_line                             10 Refusals
  *   answer 429 with Retry-After and RateLimit          -> tatcell_http_lines                           11 HTTP
  *   share a table: fork, workers, shared memory        -> tatcell_table_attach, tatcell_host.h         12 Processes
  *   keep the state over a restart                      -> tatcell_table_save, tatcell_table_restore    12 Processes
@@ -2376,7 +2376,7 @@ typedef struct TATCELL_ALIGNED(8) tatcell_log_t {
  *
  *     static tatcell_log_t gates[256];
  *     uint32_t more;
- *     if (tatcell_log_check(&gates[hash & 255], 1000000000, now, &more) == TATCELL_PASS) {
+ *     if (tatcell_log_line(&gates[hash & 255], now, 1000000000, &more) == TATCELL_PASS) {
  *         if (more) fprintf(stderr, "%s refused, and %u more were not logged\n", address, more);
  *         else fprintf(stderr, "%s refused\n", address);
  *     }
@@ -2387,8 +2387,8 @@ typedef struct TATCELL_ALIGNED(8) tatcell_log_t {
  * unused for 2^21 intervals or more may, with a probability of 2^-20, leave out lines for two more intervals.
  *
  * @param log      not NULL.
- * @param interval ticks from one written line to the next; 0 writes every line. The same in all calls.
  * @param now      the caller's clock, ticks.
+ * @param interval ticks from one written line to the next; 0 writes every line. The same in all calls.
  * @param left_out gets the number of lines left out since the last written one; 0 if this line is left out, too.
  *                 TATCELL_LOG_MOST means this many or more. NULL = not wanted; the count of a written line is then
  *                 lost.
@@ -2396,7 +2396,24 @@ typedef struct TATCELL_ALIGNED(8) tatcell_log_t {
  * @retval TATCELL_NON_CONFORMING do not write it: it is counted.
  * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
  * Thread: any number on one gate. Cost: a load and an atomic addition if the line is left out, one
- * compare-and-swap if it is written. Since 0.3.
+ * compare-and-swap if it is written. Since 0.4.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_log_line(tatcell_log_t *log,
+                         uint64_t now,
+                         uint64_t interval,
+                         uint32_t *left_out);
+
+/**
+ * As tatcell_log_line, but the interval comes before the clock. Deprecated: every other call takes the clock first,
+ * and no compiler notices two numbers that are swapped.
+ *
+ * @param log      not NULL.
+ * @param interval as for tatcell_log_line.
+ * @param now      the caller's clock, ticks.
+ * @param left_out as for tatcell_log_line.
+ * @retval as tatcell_log_line.
+ * Thread: as tatcell_log_line. Cost: as tatcell_log_line. Since 0.3.
  */
 TATCELL_NODISCARD TATCELL_API
 int32_t tatcell_log_check(tatcell_log_t *log,

@@ -2068,7 +2068,11 @@ public:
     log_gate &operator=(const log_gate &) = delete;
 
     /// True: write the line, and say how many lines before it were left out. False: the line is counted
-    /// (tatcell_log_check).
+    /// (tatcell_log_line).
+    outcome<std::uint32_t> check(instant now, ticks interval) noexcept {
+        return detail::fill(std::uint32_t{0}, tatcell_log_line, &raw_, now.count(), interval.count());
+    }
+    /// As check, in the order of 0.3. Deprecated.
     outcome<std::uint32_t> check(ticks interval, instant now) noexcept {
         return detail::fill(std::uint32_t{0}, tatcell_log_check, &raw_, interval.count(), now.count());
     }
