@@ -1,6 +1,9 @@
 // cpp_chain.cpp - tatcell.hpp: chains and ladders answer as the C functions.
 #include "tatcell.hpp"
 
+#include <array>
+#include <vector>
+
 #include <netinet/in.h>
 
 #include "check.h"
@@ -25,6 +28,23 @@ TEST(chains_charge_all_limits_or_none) {
     EXPECT(refused == code::non_conforming && refused.policy == 0 && refused.retry_in() == 200ms);
     EQ(minute.ref().peek(hundred, start, 0).remaining, 2);
     EXPECT(chain.peek(start + refused.retry_in()) && !chain.peek(start + (refused.retry_in().ns() - 1ns)));
+}
+
+TEST(chains_take_arrays_vectors_and_spans) {
+    tatcell::cell a, b;
+    tatcell::limit one, two;
+    EXPECT(one.init(1, 1s, 5) && two.init(1, 1s, 2));
+    const std::array<tatcell::link, 2> array{{{a, one}, {b, two}}};
+    std::vector<tatcell::link> vector{{a, one}, {b, two}};
+    EXPECT(tatcell::chain(array).check(start) && tatcell::chain(vector).check(start));
+    EXPECT(tatcell::chain(vector).check(start).policy == 1);
+#ifdef __cpp_lib_span
+    EXPECT(tatcell::chain(std::span(vector).first(1)).check(start));
+    EXPECT(tatcell::chain(std::span<const tatcell::link>(array)).check(start) == code::non_conforming);
+    EXPECT(a.ref().peek(one, start).remaining == 2);
+#endif
+    vector.insert(vector.end(), 7, {a, one});
+    EXPECT(tatcell::chain(vector).check(start) == code::err_links);
 }
 
 TEST(chains_of_cells_and_keys_give_back_by_their_permits) {
@@ -119,6 +139,13 @@ TEST(custom_ladders_are_checked) {
     EXPECT(tatcell::ladder_spec().v4(v4).options(one));
     EXPECT(tatcell::ladder_spec().v4(wrong).options(one) == code::err_ladder);
     EXPECT(tatcell::ladder_spec().v6(wrong).v4(v4).options(one) == code::err_ladder);
+    EXPECT(tatcell::ladder_spec().v6({{128, 1}, {64, 3}, {48, 9}, {40, 9}, {32, 9}, {24, 9}, {16, 9}, {8, 9}, {4, 9}})
+               .options(one) == code::err_ladder);
+    auto made = tatcell::ladder_spec().v4({{32, 1}, {16, 10}});
+    const tatcell::ladder_spec copy = made;
+    made = tatcell::ladder_spec();
+    EXPECT(made.get()->v4_count == 0 && made.get()->v4 == nullptr);
+    EXPECT(copy.get()->v4_count == 2 && copy.get()->v4[1].multiplier == 10 && copy.options(one));
 }
 
 TEST(pairs_charge_both_limits_of_each_key_or_none) {
@@ -169,6 +196,7 @@ TEST(keys_are_banned_and_exempt_until_a_time) {
 
 int main() {
     RUN(chains_charge_all_limits_or_none);
+    RUN(chains_take_arrays_vectors_and_spans);
     RUN(chains_of_cells_and_keys_give_back_by_their_permits);
     RUN(reservations_of_chains_depart_at_the_latest);
     RUN(errors_of_chains_have_their_codes);

@@ -331,9 +331,9 @@ TEST(counters_count_each_answer) {
     s.flags = TATCELL_LIMIT_SHADOW;
     EQ(tatcell_limit_init_table(&shadow, &k.table, &s), 0);
     uint64_t h = kit_hash(&k, "a");
-    for (int i = 0; i < 6; i++) tatcell_table_check_ex_hash(&k.table, &k.limit, 0, h, 1, 0, &d, &c);
-    tatcell_table_check_ex_hash(&k.table, &k.limit, 0, h, 5, 0, &d, &c);
-    tatcell_table_check_ex_hash(&k.table, &shadow, 0, h, 1, 0, &d, &c);
+    for (int i = 0; i < 6; i++) EQ(tatcell_table_check_ex_hash(&k.table, &k.limit, 0, h, 1, 0, &d, &c), i >= 4);
+    EQ(tatcell_table_check_ex_hash(&k.table, &k.limit, 0, h, 5, 0, &d, &c), TATCELL_NEVER);
+    EQ(tatcell_table_check_ex_hash(&k.table, &shadow, 0, h, 1, 0, &d, &c), TATCELL_PASS);
     want.conforming = 4;
     want.soft = 2;
     want.non_conforming = 2;

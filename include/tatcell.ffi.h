@@ -281,6 +281,9 @@ typedef struct tatcell_decision_t {
     uint64_t reset_after;
     uint64_t departure;
     tatcell_permit_t permit;
+    uint64_t units;
+    uint32_t in_debt;
+    uint32_t reserved2;
 } tatcell_decision_t;
 
 typedef struct tatcell_counters_t {
@@ -383,6 +386,8 @@ typedef struct tatcell_http_policy_t {
     const tatcell_decision_t *decision;
     uint64_t quota;
     uint64_t window;
+    size_t name_len;
+    size_t unit_len;
 } tatcell_http_policy_t;
 
 typedef struct tatcell_attach_options_t {
@@ -655,6 +660,8 @@ int32_t tatcell_cell_reserve(tatcell_cell_t *cell, const tatcell_limit_t *limit,
     tatcell_decision_t *out);
 int32_t tatcell_cell_refund(tatcell_cell_t *cell, const tatcell_limit_t *limit, uint64_t now,
     const tatcell_permit_t *permit, uint64_t *credited);
+int32_t tatcell_cell_refund_ex(tatcell_cell_t *cell, const tatcell_limit_t *limit, uint64_t now,
+    const tatcell_permit_t *permit, tatcell_decision_t *out);
 int32_t tatcell_cell_change(tatcell_cell_t *cell, const tatcell_limit_t *old_limit, const tatcell_limit_t *new_limit,
     uint64_t now, uint32_t how);
 int32_t tatcell_cell_reset(tatcell_cell_t *cell);
@@ -687,6 +694,10 @@ int32_t tatcell_table_refund(const tatcell_table_t *table, const tatcell_limit_t
     const void *key, size_t key_len, const tatcell_permit_t *permit, uint64_t *credited);
 int32_t tatcell_table_refund_hash(const tatcell_table_t *table, const tatcell_limit_t *limit, uint64_t now,
     uint64_t hash, const tatcell_permit_t *permit, uint64_t *credited);
+int32_t tatcell_table_refund_ex(const tatcell_table_t *table, const tatcell_limit_t *limit, uint64_t now,
+    const void *key, size_t key_len, const tatcell_permit_t *permit, tatcell_decision_t *out);
+int32_t tatcell_table_refund_ex_hash(const tatcell_table_t *table, const tatcell_limit_t *limit, uint64_t now,
+    uint64_t hash, const tatcell_permit_t *permit, tatcell_decision_t *out);
 int32_t tatcell_table_reset(const tatcell_table_t *table, uint64_t now, const void *key, size_t key_len);
 int32_t tatcell_table_reset_hash(const tatcell_table_t *table, uint64_t now, uint64_t hash);
 int32_t tatcell_table_check_burst(const tatcell_table_t *table, tatcell_burst_t *burst, tatcell_burst_t *next);
@@ -724,6 +735,7 @@ int32_t tatcell_table_overridden(const tatcell_table_t *table, uint64_t now, con
     uint32_t *kind, uint64_t *left);
 int32_t tatcell_table_overridden_hash(const tatcell_table_t *table, uint64_t now, uint64_t hash, uint32_t *kind,
     uint64_t *left);
+int32_t tatcell_log_line(tatcell_log_t *log, uint64_t now, uint64_t interval, uint32_t *left_out);
 int32_t tatcell_log_check(tatcell_log_t *log, uint64_t interval, uint64_t now, uint32_t *left_out);
 int32_t tatcell_log_take(tatcell_log_t *log, uint32_t *left_out);
 int32_t tatcell_slip_check(tatcell_slip_t *slip, uint32_t n);
@@ -828,6 +840,8 @@ int32_t tatcell_cell32_reserve(tatcell_cell32_t *cell, const tatcell_limit_t *li
     tatcell_decision_t *out);
 int32_t tatcell_cell32_refund(tatcell_cell32_t *cell, const tatcell_limit_t *limit, uint64_t now,
     const tatcell_permit_t *permit, uint64_t *credited);
+int32_t tatcell_cell32_refund_ex(tatcell_cell32_t *cell, const tatcell_limit_t *limit, uint64_t now,
+    const tatcell_permit_t *permit, tatcell_decision_t *out);
 int32_t tatcell_cell32_change(tatcell_cell32_t *cell, const tatcell_limit_t *old_limit,
     const tatcell_limit_t *new_limit, uint64_t now, uint32_t how);
 int32_t tatcell_cell32_reset(tatcell_cell32_t *cell);

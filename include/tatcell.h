@@ -20,7 +20,7 @@
  *   meet several limits at once: address and user      -> tatcell_chain_check                          7 Chains
  *   limit a subnet together with its addresses         -> tatcell_ladder_check                         8 Prefixes
  *   ban a key, or keep an allow-list                   -> tatcell_table_ban, tatcell_table_exempt      9 Overrides
- *   log refusals without flooding the log              -> tatcell_log_check                            10 Refusals
+ *   log refusals without flooding the log              -> tatcell_log_line                             10 Refusals
  *   answer 429 with Retry-After and RateLimit          -> tatcell_http_lines                           11 HTTP
  *   share a table: fork, workers, shared memory        -> tatcell_table_attach, tatcell_host.h         12 Processes
  *   keep the state over a restart                      -> tatcell_table_save, tatcell_table_restore    12 Processes
@@ -115,21 +115,22 @@
 #define TATCELL_API
 #endif
 
-/** Precedes functions whose verdict must not be ignored. Define it yourself to replace it. */
+/** Marks functions whose verdict a program must use: the compiler warns if it does not. Define it empty before you
+ * include this header to turn the warnings off. */
 #ifndef TATCELL_NODISCARD
-#if defined(__cplusplus)
-#if __cplusplus >= 201703L
+#if defined(__cplusplus) && __cplusplus >= 201703L
 #define TATCELL_NODISCARD [[nodiscard]]
-#endif
-#elif defined(__STDC_VERSION__)
-#if __STDC_VERSION__ >= 202311L
+#elif !defined(__cplusplus) && defined(__STDC_VERSION__) && __STDC_VERSION__ >= 202311L
 #define TATCELL_NODISCARD [[nodiscard]]
-#endif
-#endif
-#ifndef TATCELL_NODISCARD
+#elif defined(__GNUC__)
+#define TATCELL_NODISCARD __attribute__((warn_unused_result))
+#else
 #define TATCELL_NODISCARD
 #endif
 #endif
+
+/** Makes a call and ignores its result on purpose. `(void)` alone does not silence gcc. */
+#define TATCELL_IGNORE(call) ((void)!(call))
 
 #ifdef __cplusplus
 extern "C" {
@@ -1113,12 +1114,25 @@ typedef struct tatcell_decision_t {
     uint64_t departure;
     /** The proof of what was charged, for a refund. */
     tatcell_permit_t permit;
+    /**
+     * Whole units that the call charged, or that a refund gave back, rounded down; 0 if none. A charge may take less
+     * than cost. The penalty of a refused request does not count. Since 0.4.
+     */
+    uint64_t units;
+    /**
+     * 1 if a peek of cost 0 found a debt above the burst. It asked for nothing, so it refuses nobody, and the HTTP
+     * fields have no Retry-After: right for a status page. Otherwise 0. Since 0.4.
+     */
+    uint32_t in_debt;
+    /** Always 0. Since 0.4. */
+    uint32_t reserved2;
 } tatcell_decision_t;
 
 /** Bytes of a tatcell_decision_t in its first release: the least size that a library accepts. */
 #define TATCELL_DECISION_MIN 144
 /** A decision to be filled in. */
-#define TATCELL_DECISION_INIT {sizeof(tatcell_decision_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0, 0, 0, 0, 0, 0, {0}}}
+#define TATCELL_DECISION_INIT \
+    {sizeof(tatcell_decision_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0, 0, 0, 0, 0, 0, {0}}, 0, 0, 0}
 
 /** Bytes of a tatcell_counters_t. This size never changes. */
 #define TATCELL_COUNTERS_SIZE 128
@@ -1225,7 +1239,7 @@ int32_t tatcell_cell_peek(const tatcell_cell_t *cell,
  * @param limit 64-bit limit; not NULL.
  * @param now   the caller's clock, ticks.
  * @param cost  units; may be above the burst.
- * @param out   started from TATCELL_DECISION_INIT; out->permit.stored is the amount that was charged. NULL = not
+ * @param out   started from TATCELL_DECISION_INIT; out->units is the number of units that it took. NULL = not
  *              wanted.
  * @retval 0 charged, perhaps less than cost.
  * @retval TATCELL_CONTENDED nothing is charged; ask again.
@@ -1289,6 +1303,27 @@ int32_t tatcell_cell_refund(tatcell_cell_t *cell,
                             uint64_t now,
                             const tatcell_permit_t *permit,
                             uint64_t *credited);
+
+/**
+ * As tatcell_cell_refund, with the full answer: the state of the cell afterwards, and the number of units given
+ * back.
+ *
+ * @param cell   the cell that was charged; not NULL.
+ * @param limit  the limit that it was charged under; not NULL.
+ * @param now    the caller's clock, ticks.
+ * @param permit from a decision; not NULL.
+ * @param out    started from TATCELL_DECISION_INIT; not NULL. out->units is the number of units given back.
+ * @retval 0 done (perhaps nothing was left to give back).
+ * @retval TATCELL_ERR_SIZE out->size is not set.
+ * @retval others as tatcell_cell_refund.
+ * Thread: any number on one cell. Cost: one compare-and-swap, three divisions. Since 0.4.
+ */
+TATCELL_API
+int32_t tatcell_cell_refund_ex(tatcell_cell_t *cell,
+                               const tatcell_limit_t *limit,
+                               uint64_t now,
+                               const tatcell_permit_t *permit,
+                               tatcell_decision_t *out);
 
 /** how: a cell keeps its debt in time when its limit changes. */
 #define TATCELL_CHANGE_KEEP_TIME 0
@@ -1418,7 +1453,7 @@ int32_t tatcell_table_peek_hash(const tatcell_table_t *table,
  * @param key     bytes of the key; not NULL, even when empty.
  * @param key_len bytes.
  * @param cost    units; may be above the burst.
- * @param out     started from TATCELL_DECISION_INIT; out->permit.stored is the amount that was charged. NULL = not
+ * @param out     started from TATCELL_DECISION_INIT; out->units is the number of units that it took. NULL = not
  *                wanted.
  * @retval 0 charged, perhaps less than cost.
  * @retval TATCELL_CONTENDED nothing is charged; ask again.
@@ -1452,7 +1487,7 @@ int32_t tatcell_table_charge_hash(const tatcell_table_t *table,
  * @param key      bytes of the key; not NULL, even when empty.
  * @param key_len  bytes.
  * @param cost     units; may be above the burst.
- * @param out      started from TATCELL_DECISION_INIT; out->permit.stored is the amount that was charged. NULL =
+ * @param out      started from TATCELL_DECISION_INIT; out->units is the number of units that it took. NULL =
  *                 not wanted.
  * @param counters this thread's counters; NULL = off.
  * @retval as tatcell_table_charge.
@@ -1574,7 +1609,7 @@ int32_t tatcell_table_reserve_ex_hash(const tatcell_table_t *table,
  * @param key      bytes of the key that was charged; not NULL.
  * @param key_len  bytes.
  * @param permit   from a decision; not NULL.
- * @param credited gets the ticks of debt removed, rounded down; NULL = not wanted.
+ * @param credited ticks of debt removed, rounded down (units if the limit counts units); NULL = not wanted.
  * @retval 0 done (perhaps nothing was left to give back).
  * @retval TATCELL_CONTENDED nothing is changed; ask again.
  * @retval others as tatcell_table_check.
@@ -1597,6 +1632,41 @@ int32_t tatcell_table_refund_hash(const tatcell_table_t *table,
                                   uint64_t hash,
                                   const tatcell_permit_t *permit,
                                   uint64_t *credited);
+
+/**
+ * As tatcell_table_refund, with the full answer: the state of the key afterwards, and the number of units given
+ * back.
+ *
+ * @param table   handle; not NULL.
+ * @param limit   the limit that the key was charged under; not NULL.
+ * @param now     the caller's clock, ticks.
+ * @param key     bytes of the key that was charged; not NULL.
+ * @param key_len bytes.
+ * @param permit  from a decision; not NULL.
+ * @param out     started from TATCELL_DECISION_INIT; not NULL. out->units is the number of units given back.
+ * @retval 0 done (perhaps nothing was left to give back).
+ * @retval TATCELL_ERR_SIZE out->size is not set.
+ * @retval others as tatcell_table_refund.
+ * Thread: any number, unless the table is exclusive. Cost: as tatcell_table_refund and tatcell_table_peek.
+ * Since 0.4.
+ */
+TATCELL_API
+int32_t tatcell_table_refund_ex(const tatcell_table_t *table,
+                                const tatcell_limit_t *limit,
+                                uint64_t now,
+                                const void *key,
+                                size_t key_len,
+                                const tatcell_permit_t *permit,
+                                tatcell_decision_t *out);
+
+/** As tatcell_table_refund_ex, for a hash made by tatcell_table_hash. Since 0.4. */
+TATCELL_API
+int32_t tatcell_table_refund_ex_hash(const tatcell_table_t *table,
+                                     const tatcell_limit_t *limit,
+                                     uint64_t now,
+                                     uint64_t hash,
+                                     const tatcell_permit_t *permit,
+                                     tatcell_decision_t *out);
 
 /**
  * Makes the full burst of one key available at once. An absent key has it already.
@@ -1891,10 +1961,13 @@ typedef struct tatcell_chain_t {
     tatcell_permit_t *permits;
     /**
      * Gets the decision of each single link, decision_size bytes apart. Their size fields are neither read nor
-     * written. NULL = not wanted.
+     * written, so zeroed decisions will do. NULL = not wanted.
      */
     tatcell_decision_t *decisions;
-    /** This thread's counters. They count one decision for a chain, and each key that it inserts. NULL = off. */
+    /**
+     * This thread's counters. They count one decision for a chain, and each key that it inserts. A chain that passes
+     * counts as soft or shadow if any link has that flag. NULL = off.
+     */
     tatcell_counters_t *counters;
 } tatcell_chain_t;
 
@@ -1911,13 +1984,18 @@ typedef struct tatcell_chain_t {
  * more than it allows, even if other threads charge meanwhile. Those threads may be refused while a charge waits
  * for its refund.
  *
- * out->policy is the index of a link. If the request passes, it is the tightest link: the one whose remaining
- * units are worth the fewest requests like this one (with equal costs, the smallest remaining). If it does not
- * pass, it is the first link that can never pass, else the first one that refuses. cost, burst, remaining,
- * next_unit and reset_after are those of that link. retry_after is the longest of all links: at now + retry_after
- * every link passes if nothing else comes, and not a tick before. (If only a race or a full set refused, it is the
- * retry time of the link that refused.) The permit is zero, because each link has its own in chain->permits. The
- * permits of a refused chain are zero, unless a refund was contended until its last attempt.
+ * out->policy is the index of the link that decided. If the request passes, it is the tightest link: the one whose
+ * remaining units are worth the fewest requests like this one (with equal costs, the smallest remaining). If it
+ * does not pass, it is the first link that can never pass, else the first one that refuses. All fields are those of
+ * that link, flags included, with these exceptions. The flags and amounts of other links are in chain->decisions.
+ *
+ * - retry_after is the longest of all links: at now + retry_after every link passes if nothing else comes, and not a
+ *   tick before. (If only a race or a full set refused, it is the retry time of the link that refused. If the chain
+ *   passes, it is 0, or what a limit in shadow mode would have reported.)
+ * - departure is the latest of all links, and tracking the first one that is not TATCELL_TRACKED.
+ * - TATCELL_FLAG_EXEMPT is set if any link exempts the request.
+ * - The permit is zero, because each link has its own in chain->permits. The permits of a refused chain are zero,
+ *   unless a refund was contended until its last attempt.
  *
  * A refused chain leaves nothing charged, with three exceptions: the penalty of a link that refused after the
  * peek; the charge that TATCELL_FULL_SAMPLED stored; and, for a key that was inserted and refunded, a claim
@@ -1949,8 +2027,8 @@ int32_t tatcell_chain_check(const tatcell_chain_t *chain,
                             tatcell_decision_t *out);
 
 /**
- * Reports how tatcell_chain_check would decide, without charging anything. It does not write permits, decisions or
- * counters.
+ * Reports how tatcell_chain_check would decide, without charging anything. It writes chain->decisions (since 0.4),
+ * but neither permits nor counters. A decision is in_debt only if the cost of every link is 0.
  *
  * @param chain started from TATCELL_CHAIN_INIT; not NULL.
  * @param now   the caller's clock, ticks.
@@ -2398,7 +2476,7 @@ typedef struct TATCELL_ALIGNED(8) tatcell_log_t {
  *
  *     static tatcell_log_t gates[256];
  *     uint32_t more;
- *     if (tatcell_log_check(&gates[hash & 255], 1000000000, now, &more) == TATCELL_PASS) {
+ *     if (tatcell_log_line(&gates[hash & 255], now, 1000000000, &more) == TATCELL_PASS) {
  *         if (more) fprintf(stderr, "%s refused, and %u more were not logged\n", address, more);
  *         else fprintf(stderr, "%s refused\n", address);
  *     }
@@ -2409,8 +2487,8 @@ typedef struct TATCELL_ALIGNED(8) tatcell_log_t {
  * unused for 2^21 intervals or more may, with a probability of 2^-20, leave out lines for two more intervals.
  *
  * @param log      not NULL.
- * @param interval ticks from one written line to the next; 0 writes every line. The same in all calls.
  * @param now      the caller's clock, ticks.
+ * @param interval ticks from one written line to the next; 0 writes every line. The same in all calls.
  * @param left_out gets the number of lines left out since the last written one; 0 if this line is left out, too.
  *                 TATCELL_LOG_MOST means this many or more. NULL = not wanted; the count of a written line is then
  *                 lost.
@@ -2418,7 +2496,24 @@ typedef struct TATCELL_ALIGNED(8) tatcell_log_t {
  * @retval TATCELL_NON_CONFORMING do not write it: it is counted.
  * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
  * Thread: any number on one gate. Cost: a load and an atomic addition if the line is left out, one
- * compare-and-swap if it is written. Since 0.3.
+ * compare-and-swap if it is written. Since 0.4.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_log_line(tatcell_log_t *log,
+                         uint64_t now,
+                         uint64_t interval,
+                         uint32_t *left_out);
+
+/**
+ * As tatcell_log_line, but the interval comes before the clock. Deprecated: every other call takes the clock first,
+ * and no compiler notices two numbers that are swapped.
+ *
+ * @param log      not NULL.
+ * @param interval as for tatcell_log_line.
+ * @param now      the caller's clock, ticks.
+ * @param left_out as for tatcell_log_line.
+ * @retval as tatcell_log_line.
+ * Thread: as tatcell_log_line. Cost: as tatcell_log_line. Since 0.3.
  */
 TATCELL_NODISCARD TATCELL_API
 int32_t tatcell_log_check(tatcell_log_t *log,
@@ -2520,7 +2615,7 @@ typedef struct tatcell_http_policy_t {
     uint32_t flags;
     /**
      * Distinguishes this policy from others. It is text of the bytes 0x20 to 0x7e, as in a structured-field
-     * string, and ends with a NUL. The call escapes quotes and backslashes. Not NULL.
+     * string, and ends with a NUL if name_len is 0. The call escapes quotes and backslashes. Not NULL.
      */
     const char *name;
     /**
@@ -2541,18 +2636,25 @@ typedef struct tatcell_http_policy_t {
      * and window apply.
      */
     const tatcell_limit_t *limit;
-    /** The decision, from a call that returned no error. NULL = the policy appears only in RateLimit-Policy. */
+    /**
+     * The decision, from a call that returned no error. Its size may be 0, as in a decision that was zeroed for a
+     * chain. NULL = the policy appears only in RateLimit-Policy.
+     */
     const tatcell_decision_t *decision;
     /** Without limit: units in a window. 0 = not stated; the policy then does not appear in RateLimit-Policy. */
     uint64_t quota;
     /** Without limit: ticks. 0 = not stated. */
     uint64_t window;
+    /** Bytes of name; 0 = name ends with a NUL. Since 0.4. */
+    size_t name_len;
+    /** Bytes of unit; 0 = unit ends with a NUL. Since 0.4. */
+    size_t unit_len;
 } tatcell_http_policy_t;
 
 /** Bytes of a tatcell_http_policy_t in its first release: the least size that a library accepts. */
 #define TATCELL_HTTP_POLICY_MIN (24 + 6 * sizeof(void *))
 /** A policy with only defaults; set name. */
-#define TATCELL_HTTP_POLICY_INIT {sizeof(tatcell_http_policy_t), 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define TATCELL_HTTP_POLICY_INIT {sizeof(tatcell_http_policy_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /**
  * Writes the value of one header field, which informs the client about the limits that applied to its request.
@@ -2560,8 +2662,9 @@ typedef struct tatcell_http_policy_t {
  * Seconds are rounded up and units down. RateLimit is `"name";r=3;t=4` with a member for each policy. Retry-After
  * is the longest wait of all refusals. The X-RateLimit fields describe the policy that refused for longest, or has
  * least left. A field has no value in these cases, and the call returns 0: Retry-After of a request that passes,
- * or can never pass; all fields except Retry-After (1) of a contended decision; all fields except RateLimit-Policy
- * of a decision with TATCELL_FLAG_SHADOW; all fields of an unlimited limit.
+ * or can never pass, and of a peek with cost 0, so that a status page (200) has none; all fields except Retry-After
+ * (1) of a contended decision; all fields except RateLimit-Policy of a decision with TATCELL_FLAG_SHADOW; all
+ * fields of an unlimited limit.
  *
  * Source: draft-ietf-httpapi-ratelimit-headers-11, RFC 9651 (structured fields), RFC 9110 section 10.2.3.
  *
@@ -4498,7 +4601,7 @@ int32_t tatcell_cell32_peek(const tatcell_cell32_t *cell,
  * @param limit 32-bit limit; not NULL.
  * @param now   the caller's clock, ticks.
  * @param cost  units; may be above the burst.
- * @param out   started from TATCELL_DECISION_INIT; out->permit.stored is the amount that was charged. NULL = not
+ * @param out   started from TATCELL_DECISION_INIT; out->units is the number of units that it took. NULL = not
  *              wanted.
  * @retval 0 charged, perhaps less than cost.
  * @retval TATCELL_CONTENDED nothing is charged; ask again.
@@ -4561,6 +4664,27 @@ int32_t tatcell_cell32_refund(tatcell_cell32_t *cell,
                               uint64_t now,
                               const tatcell_permit_t *permit,
                               uint64_t *credited);
+
+/**
+ * As tatcell_cell32_refund, with the full answer: the state of the cell afterwards, and the number of units given
+ * back.
+ *
+ * @param cell   the cell that was charged; not NULL.
+ * @param limit  the limit that it was charged under; not NULL.
+ * @param now    the caller's clock, ticks.
+ * @param permit from a decision; not NULL.
+ * @param out    started from TATCELL_DECISION_INIT; not NULL. out->units is the number of units given back.
+ * @retval 0 done (perhaps nothing was left to give back).
+ * @retval TATCELL_ERR_SIZE out->size is not set.
+ * @retval others as tatcell_cell32_refund.
+ * Thread: any number on one cell. Cost: one compare-and-swap, three divisions. Since 0.4.
+ */
+TATCELL_API
+int32_t tatcell_cell32_refund_ex(tatcell_cell32_t *cell,
+                                 const tatcell_limit_t *limit,
+                                 uint64_t now,
+                                 const tatcell_permit_t *permit,
+                                 tatcell_decision_t *out);
 
 /**
  * Moves a cell from one limit to another, from now on. The key neither gains nor loses anything for the past.

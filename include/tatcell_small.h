@@ -43,11 +43,7 @@
 
 /** Precedes functions whose verdict must not be ignored. Define it yourself to replace it. */
 #ifndef TATCELL_SMALL_VERDICT
-#if defined(__GNUC__)
-#define TATCELL_SMALL_VERDICT __attribute__((warn_unused_result))
-#else
 #define TATCELL_SMALL_VERDICT TATCELL_NODISCARD
-#endif
 #endif
 
 /** Answer: the request can never pass, because its cost is greater than the burst. */

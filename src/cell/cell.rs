@@ -17,10 +17,10 @@
 
 use crate::algorithms::gcra::{self, decode, encode, whole_lead, Change};
 use crate::algorithms::{self, Call, Kind, Op, Operation};
-use crate::answer::{Answer, Decision, Outcome, Permit, Place, Tracking};
+use crate::answer::{units_of, Answer, Decision, Outcome, Permit, Place, Tracking};
 use crate::limit::{Limit, Limit32, LimitError};
 use crate::sync::{back_off, update32, update64, AtomicU32, AtomicU64, Ordering};
-use crate::time::{shifted, ticks_down};
+use crate::time::shifted;
 
 macro_rules! shared_cell {
     ($(#[$doc:meta])* $name:ident, $atomic:ident, $word:ty, $update:ident) => {
@@ -296,9 +296,18 @@ macro_rules! operations {
             /// departure that another one has already.
             #[inline]
             pub fn refund($($recv)+, limit: &$limit, now: u64, permit: &Permit) -> Option<u64> {
-                let p = &limit.0;
-                let answer = $me.drive(&algorithms::refund(p, permit, 0, now, Self::MASK), now)?;
-                Some(if p.is_gcra() { ticks_down(answer.stored, p.shl, p.shr) } else { answer.stored })
+                let answer = $me.drive(&algorithms::refund(&limit.0, permit, 0, now, Self::MASK), now)?;
+                Some(limit.0.credited(answer.stored))
+            }
+
+            /// As [`refund`](Self::refund) with the full answer: the state of the cell afterwards, and in `units` the
+            /// units given back.
+            #[inline]
+            pub fn refund_ex($($recv)+, limit: &$limit, now: u64, permit: &Permit) -> Decision {
+                let answer = $me.drive(&algorithms::refund(&limit.0, permit, 0, now, Self::MASK), now);
+                let units = answer.map_or(0, |answer| units_of(&limit.0, 0, answer.stored));
+                let made = Self::decision(limit, now, 0, answer.map(|answer| Answer { stored: 0, ..answer }));
+                Decision { units, ..made }
             }
 
             /// Reserves `cost` units for the earliest conforming instant, for shaping: the decision's `departure`.
@@ -395,7 +404,7 @@ macro_rules! looks {
             #[inline]
             pub fn peek(&self, limit: &$limit, now: u64, cost: u64) -> Decision {
                 let answer = self.look(limit, now, cost);
-                algorithms::decision(&answer, &limit.0, now, cost, Tracking::Tracked, Permit::NONE)
+                algorithms::decision(&answer, &limit.0, now, cost, Tracking::Tracked, Permit::NONE).peeked()
             }
 
             /// Returns the raw answer of [`peek`](Self::peek).

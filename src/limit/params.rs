@@ -15,7 +15,7 @@
 #![warn(clippy::arithmetic_side_effects)]
 
 use super::algorithm::Algorithm;
-use crate::time;
+use crate::time::{self, ticks_down};
 
 /// Identifies this layout of [`Params`] and the kind of word that they are for. Stack garbage and the parameters of
 /// another library version do not have it.
@@ -183,6 +183,15 @@ impl Params {
     #[inline(always)]
     pub const fn is_gcra(&self) -> bool {
         !self.has(FLAG_COUNTED)
+    }
+
+    /// Returns what a refund reports: q-units as ticks, rounded down; counted units as they are.
+    pub const fn credited(&self, back: u64) -> u64 {
+        if self.is_gcra() {
+            ticks_down(back, self.shl, self.shr)
+        } else {
+            back
+        }
     }
 
     /// GCRA: returns the most lead that `reserve` may build beyond the burst.

@@ -277,6 +277,13 @@ impl<'a> Contract<'a> {
         self.known_of(p, size)
     }
 
+    /// Does the same as [`known`](Self::known); a size of 0 stands for that of the first release.
+    pub(in crate::capi) fn known_or_zeroed<T: Grows>(self, p: *const T) -> Result<T, i32> {
+        placed(p)?;
+        let size = *self.input(p.cast::<u32>())? as usize;
+        self.known_of(p, if size == 0 { T::FIRST } else { good_size::<T>(size)? })
+    }
+
     /// Does the same as [`known`](Self::known) for a structure of this size, whatever it says.
     pub(super) fn known_of<T: Grows>(self, p: *const T, size: usize) -> Result<T, i32> {
         placed(p)?;

@@ -64,7 +64,7 @@ fn refund(
 /// @param key     bytes of the key; not NULL, even when empty.
 /// @param key_len bytes.
 /// @param cost    units; may be above the burst.
-/// @param out     started from TATCELL_DECISION_INIT; out->permit.stored is the amount that was charged. NULL = not
+/// @param out     started from TATCELL_DECISION_INIT; out->units is the number of units that it took. NULL = not
 ///                wanted.
 /// @retval 0 charged, perhaps less than cost.
 /// @retval TATCELL_CONTENDED nothing is charged; ask again.
@@ -113,7 +113,7 @@ pub unsafe extern "C" fn tatcell_table_charge_hash(
 /// @param key      bytes of the key; not NULL, even when empty.
 /// @param key_len  bytes.
 /// @param cost     units; may be above the burst.
-/// @param out      started from TATCELL_DECISION_INIT; out->permit.stored is the amount that was charged. NULL =
+/// @param out      started from TATCELL_DECISION_INIT; out->units is the number of units that it took. NULL =
 ///                 not wanted.
 /// @param counters this thread's counters; NULL = off.
 /// @retval as tatcell_table_charge.
@@ -302,7 +302,7 @@ pub unsafe extern "C" fn tatcell_table_reserve_ex_hash(
 /// @param key      bytes of the key that was charged; not NULL.
 /// @param key_len  bytes.
 /// @param permit   from a decision; not NULL.
-/// @param credited gets the ticks of debt removed, rounded down; NULL = not wanted.
+/// @param credited ticks of debt removed, rounded down (units if the limit counts units); NULL = not wanted.
 /// @retval 0 done (perhaps nothing was left to give back).
 /// @retval TATCELL_CONTENDED nothing is changed; ask again.
 /// @retval others as tatcell_table_check.

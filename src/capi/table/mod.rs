@@ -10,5 +10,6 @@ mod limit;
 mod migrate;
 pub(super) mod options;
 mod overrides;
+mod refund;
 mod top;
 mod upkeep;

@@ -2,7 +2,7 @@
 //! decide: peek, charge after the fact, reserve, refund.
 
 use crate::algorithms::{self, Kind, Op};
-use crate::answer::{Answer, Decision, Permit, Place, Tracking};
+use crate::answer::{units_of, Answer, Decision, Permit, Place, Tracking};
 use crate::limit::TableLimit;
 use crate::sync::access::Access;
 use crate::table::counters::Counters;
@@ -65,7 +65,7 @@ impl<M: Access> Table<'_, M> {
     pub fn peek(&self, limit: &TableLimit, now: u64, hash: u64, cost: u64) -> Result<Decision, TableError> {
         self.verify_limit(limit)?;
         let answer = self.answer_of(limit, now, hash, cost);
-        Ok(algorithms::decision(&answer, &limit.0, now, cost, Tracking::Tracked, Permit::NONE))
+        Ok(algorithms::decision(&answer, &limit.0, now, cost, Tracking::Tracked, Permit::NONE).peeked())
     }
 
     /// Returns the raw answer of [`peek`](Table::peek) under a limit of this table.
@@ -156,6 +156,35 @@ impl<M: Access> Table<'_, M> {
         hash: u64,
         permit: &Permit,
     ) -> Result<Option<u64>, TableError> {
+        Ok(self.give_back(limit, now, hash, permit)?.map(|back| limit.0.credited(back)))
+    }
+
+    /// As [`refund`](Table::refund) with the full answer: the state of the key afterwards, and in `units` the units
+    /// given back.
+    ///
+    /// # Errors
+    /// As [`refund`](Table::refund).
+    pub fn refund_ex(
+        &self,
+        limit: &TableLimit,
+        now: u64,
+        hash: u64,
+        permit: &Permit,
+    ) -> Result<Decision, TableError> {
+        Ok(match self.give_back(limit, now, hash, permit)? {
+            Some(back) => self.peek(limit, now, hash, 0)?.refunded(now, units_of(&limit.0, 0, back)),
+            None => Decision::contended(0, limit.burst()),
+        })
+    }
+
+    /// As [`refund`](Table::refund), in q-units or counted units.
+    fn give_back(
+        &self,
+        limit: &TableLimit,
+        now: u64,
+        hash: u64,
+        permit: &Permit,
+    ) -> Result<Option<u64>, TableError> {
         self.verify_limit(limit)?;
         let g = &self.geometry;
         let (layout, now_q) = (&g.layout, g.clock_q(now));
@@ -177,8 +206,7 @@ impl<M: Access> Table<'_, M> {
             (step.answer.stored, next)
         });
         // If it is gone (drained, reset or evicted), there is nothing to give back.
-        let back = back.map(|back| back.unwrap_or(0));
-        Ok(back.map(|back| if g.is_gcra() { crate::time::ticks_down(back, g.shl, g.shr) } else { back }))
+        Ok(back.map(|back| back.unwrap_or(0)))
     }
 
     /// Runs an operation under a limit of this table, and counts it.
@@ -213,7 +241,8 @@ impl<M: Access> Table<'_, M> {
         match &done.answer {
             Some(answer) => {
                 let permit = self.permit(limit, now, done);
-                algorithms::decision(answer, &limit.0, now, cost, done.tracking, permit)
+                let answer = Answer { stored: done.charged, ..*answer };
+                algorithms::decision(&answer, &limit.0, now, cost, done.tracking, permit)
             }
             None => Decision::contended(cost, limit.0.burst),
         }
