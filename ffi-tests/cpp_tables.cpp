@@ -515,6 +515,25 @@ TEST(memory_of_the_system_is_owned_and_moves) {
     EXPECT(!is_mapped(raw.memory));
 }
 
+TEST(a_table_owns_its_memory_and_its_limit_is_read_from_text) {
+    std::size_t position = 77;
+    const auto spec = limit_spec::parse("10/s burst 20", &position);
+    EXPECT(spec && position == 77);
+    EXPECT(limit_spec::parse("10/fortnight", &position) == code::err_syntax && position == 3);
+    EXPECT(limit_spec::parse({}, &position) == code::err_syntax && position == 0);
+    EXPECT(limit_spec::parse("5/15min", nullptr, 1000)->get()->period == 900000);
+    tatcell::host::owned_table a, b;
+    EXPECT(a.open(*spec, 1000) && a.check(start, "k", 20) && a.check(start, "k").refused());
+    void *const first = a.memory().data();
+    b = std::move(a);
+    EXPECT(b.memory().data() == first && b.check(start, "k").retry_after == ticks(100ms));
+    EXPECT(b.open(*spec, 0) == code::err_too_small && b.check(start, "k").refused());
+    EXPECT(b.open(*spec, SIZE_MAX) == code::err_too_large);
+    EXPECT(b.open(limit_spec(0, 1s, 1), 10) == code::err_rate && b.check(start, "k").refused());
+    EXPECT(b.open(*spec, 2000, tatcell::full_set::inherit) && !is_mapped(first) && b.check(start, "k", 20));
+    EXPECT(b.table().info()->policy == TATCELL_FULL_INHERIT);
+}
+
 int main() {
     RUN(objects_whose_bytes_are_not_their_value_are_no_keys);
     RUN(table_takes_keys_of_any_type_without_padding);
@@ -538,5 +557,6 @@ int main() {
     RUN(a_seed_of_the_system_is_another_each_time_and_no_seed_is_refused);
     RUN(memory_of_the_system_holds_a_table);
     RUN(memory_of_the_system_is_owned_and_moves);
+    RUN(a_table_owns_its_memory_and_its_limit_is_read_from_text);
     return check_end();
 }

@@ -536,6 +536,16 @@ public:
     /// Takes a C structure that was started from TATCELL_LIMIT_SPEC_INIT.
     constexpr explicit limit_spec(const tatcell_limit_spec_t &raw) noexcept : raw_(raw) {}
 
+    /// Reads a limit from text such as "10/s burst 20" (tatcell_limit_spec_parse); the clock has nanoseconds unless you
+    /// name another. On err_syntax and err_too_large, `position` gets the byte that cannot be read.
+    static outcome<limit_spec> parse(std::string_view text, std::size_t *position = nullptr,
+                                     std::uint64_t ticks_per_second = 1000000000) noexcept {
+        tatcell_limit_spec_t raw TATCELL_LIMIT_SPEC_INIT;
+        const char *const start = text.empty() ? "" : text.data();
+        const auto rc = tatcell_limit_spec_parse(&raw, start, text.size(), ticks_per_second, position);
+        return {rc, limit_spec(raw)};
+    }
+
     /// A token bucket: `tokens` flow in per `period`, and the bucket holds `capacity`. It is the same limit as that of
     /// the first constructor. decision::tokens() gives the tokens that are left.
     static constexpr limit_spec token_bucket(std::uint64_t tokens, ticks period, std::uint64_t capacity) noexcept {
@@ -2053,6 +2063,45 @@ private:
         return rc;
     }
     tatcell_host_memory_t raw_ TATCELL_HOST_MEMORY_INIT;
+};
+
+/// A table with its memory, seed and one limit for all keys. It owns them and can be moved.
+///
+///     tatcell::host::owned_table clients;
+///     const auto spec = tatcell::limit_spec::parse("10/s burst 20");
+///     if (const auto rc = clients.open(*spec, 100000); !rc) return std::puts(rc.text()), 1;
+///     const auto answer = clients.check(now, "192.0.2.1");
+class owned_table {
+public:
+    /// For `keys` keys that are in debt at the same time: a new key then finds its set full with a chance of one in a
+    /// million (tatcell_host_table_open). It replaces an older table once it has the new one. Errors: err_too_small if
+    /// keys is 0, err_too_large, err_system, and those of the limit and of table::init.
+    result open(const limit_spec &spec, std::size_t keys, full_set policy = full_set::admit) noexcept {
+        const std::size_t bytes = keys == 0 ? 0 : tatcell_table_size_for(keys, 1000);
+        if (keys != 0 && bytes == 0) return code::err_too_large;
+        const auto secret = random_seed();
+        if (!secret) return secret;
+        owned_table made;
+        if (const result rc = made.memory_.map(bytes, TATCELL_HOST_HUGE); !rc) return rc;
+        const auto options = table_options(spec).seed(*secret).policy(policy);
+        if (const result rc = made.table_.init(made.memory_, options); !rc) return rc;
+        if (const result rc = made.limit_.init(made.table_, spec); !rc) return rc;
+        *this = std::move(made);
+        return code::pass;
+    }
+    /// Decides one request of a key and charges it if it conforms (tatcell_table_check).
+    answer check(instant now, const key &k, std::uint64_t cost = 1) const noexcept {
+        return table_.check(limit_, now, k, cost);
+    }
+    /// The table and its limit, for all other calls; empty before open.
+    const tatcell::table &table() const noexcept TATCELL_LIFETIMEBOUND { return table_; }
+    const table_limit &limit() const noexcept TATCELL_LIFETIMEBOUND { return limit_; }
+    const host::memory &memory() const noexcept TATCELL_LIFETIMEBOUND { return memory_; }
+
+private:
+    host::memory memory_;
+    tatcell::table table_;
+    table_limit limit_;
 };
 
 }  // namespace host

@@ -110,8 +110,8 @@ pub(crate) struct Goal {
 
 /// Returns the goals for a unit of time, best first: the finest unit that reaches the first possible goal is chosen.
 /// The first goal is a span of 1024 of the longest windows and of a year, with at least 1024 units in the shortest
-/// window; the second is 64 windows; the third is that the limits fit, with at least `coarsest` units. `tick_hz` tells how long
-/// a year is. If it is 0, the year counts only if both periods are whole seconds of nanoseconds.
+/// window; the second is 64 windows; the third is that the limits fit, with at least `coarsest` units. `tick_hz` tells
+/// how long a year is. If it is 0, the year counts only if both periods are whole seconds of nanoseconds.
 pub(crate) const fn goals(shortest: u64, longest: u64, tick_hz: u64, coarsest: u64) -> [Goal; 3] {
     let year = match tick_hz {
         0 if shortest % NANOS == 0 && longest % NANOS == 0 => NANOS.saturating_mul(YEAR),
