@@ -540,7 +540,7 @@ fn permissions_are_those_asked_for() {
 #[test]
 fn errors_say_what_is_wrong() {
     assert_eq!(HostError::System(13).to_string(), "a system call failed with errno 13");
-    assert_eq!(HostError::WrongSize.to_string(), "the memory has another size");
+    assert_eq!(HostError::WrongSize.to_string(), "the memory has another size than expected");
 }
 
 /// CPUID traps to the host of a virtual machine, some microseconds each time.
