@@ -77,7 +77,7 @@ TEST(bad_limits_are_errors) {
     GIVES(TATCELL_ERR_OPTION, tatcell_limit_init_spec(&limit, &spec));
     spec.resolution = 1 << 20;
     GIVES(TATCELL_ERR_OPTION, tatcell_limit_init_spec(&limit, &spec));
-    spec.flags = TATCELL_LIMIT_HEAL;
+    spec.flags = TATCELL_LIMIT_HEAL, spec.period = 1000;
     GIVES(TATCELL_ERR_OPTION, tatcell_limit32_init_spec(&limit, &spec));
     GIVES(0, tatcell_limit_init_spec(&limit, &spec));
 }

@@ -225,7 +225,7 @@ TEST(zeroed_storage_is_a_fresh_cell) {
     tatcell_limit_spec_t spec = kit_spec(1, SECOND, 3);
     tatcell_decision_t d = TATCELL_DECISION_INIT;
     EQ(tatcell_limit_init_spec(&limit, &spec), 0);
-    EQ(tatcell_limit32_init_spec(&limit32, &spec), 0);
+    EQ(tatcell_limit32_init(&limit32, 1, 1000, 3), 0);
     EQ(tatcell_cell_peek(&static_cell, &limit, 7, 3, &d), 0);
     EQ(d.remaining, 3);
     EQ(d.reset_after, 0);

@@ -62,11 +62,12 @@
  *          (TATCELL_ALGORITHM_*) use the same word and the same calls; each constructor says when a request conforms.
  *
  * TIME     Every call takes `now`, a uint64_t of your own ticks: nanoseconds, cycles, milliseconds. The library never
- *          reads a clock. Use a monotonic clock. Readings may be old: a thread stops between clock and call, or a
- *          clock is coarse. A reading that is older than another by at most the skew makes answers stricter. A reading
- *          that is older by more than the skew finds the key expired, and up to a burst passes once more. The span is
- *          the time after which an untouched word wraps. The default skew is max(H, min(span/64, 2^30 ticks)), about a
- *          second of nanoseconds. In 64-bit cells whose span exceeds a year, it is an eighth of the span.
+ *          reads a clock. Use a monotonic clock that does not wrap; only 32-bit cells take a 32-bit counter. Readings
+ *          may be old: a thread stops between clock and call, or a clock is coarse. A reading that is older than
+ *          another by at most the skew makes answers stricter. A reading that is older by more than the skew finds the
+ *          key expired, and up to a burst passes once more. The span is the time after which an untouched word wraps.
+ *          The default skew is max(H, min(span/64, 2^30 ticks)), about a second of nanoseconds. In 64-bit cells whose
+ *          span exceeds a year, it is an eighth of the span.
  *
  * STORAGE  You own all memory, and there is nothing to free. Sizes are literals (TATCELL_*_SIZE). Zeroed cells,
  *          slots, leases, meters, log gates, slips and counters are valid. Limits, meter parameters, sliding logs,
@@ -4247,19 +4248,27 @@ int32_t tatcell_table_migrate_foresee(const tatcell_table_t *from,
 
 /* ==== 20 32-bit cells: half the memory, or targets with 32-bit atomics only ====================================== */
 
+/*
+ * A tick counter of 32 bits may wrap here: only differences of `now` count, because a q-unit is a tick or less. A
+ * limit that does not fit that way is refused (TATCELL_ERR_HORIZON). If you ask for a negative resolution, a q-unit
+ * has several ticks. Then the clock must not wrap, or a whole burst passes once more. A permit from before the wrap
+ * of a counter gives back nothing. Drop permits that are a whole turn of the counter old.
+ */
+
 /**
  * Makes a limit for 32-bit cells: `units` per `period` ticks, and at most `burst` units at one instant after idle.
  *
  * A request conforms by the rule of tatcell_limit_init. The rate is never exceeded. Rounding lowers it by at most
- * 0.1 %. It is exact if the emission interval is a whole number of q-units; tatcell_limit_info reports it. Prefer
- * milliseconds to nanoseconds: horizon and skew must fit 32 bits.
+ * 0.1 %. It is exact if the emission interval is a whole number of ticks; tatcell_limit_info reports it. Prefer
+ * milliseconds to nanoseconds: a q-unit is a tick or less, and horizon and skew must be below 2^31 q-units.
  *
  * @param limit  to initialise; not NULL.
  * @param units  units per period; not 0.
  * @param period ticks of the caller's clock; not 0.
  * @param burst  units, at least 1.
  * @retval 0 done.
- * @retval TATCELL_ERR_HORIZON horizon and skew are not below an eighth of 2^32 q-units.
+ * @retval TATCELL_ERR_HORIZON horizon and skew are not below 2^31 q-units. Take a slower clock, a smaller burst, or
+ *         tatcell_limit32_init_spec with a shorter skew.
  * @retval others as tatcell_limit_init.
  * Thread: one writer, no reader. Cost: as tatcell_limit_init. Since 0.2.
  */
@@ -4289,11 +4298,13 @@ int32_t tatcell_limit32_init_rate(tatcell_limit_t *limit,
 /**
  * Makes a limit for 32-bit cells from a specification with options.
  *
+ * With TATCELL_LIMIT_RESOLUTION and a negative resolution, a q-unit is longer than a tick. The clock must not wrap
+ * then.
+ *
  * @param limit to initialise; not NULL.
  * @param spec  started from TATCELL_LIMIT_SPEC_INIT; not NULL.
  * @retval 0 done.
- * @retval TATCELL_ERR_HORIZON horizon and skew are not below an eighth of 2^32 q-units; with
- *         TATCELL_LIMIT_RESOLUTION, not below half of 2^32.
+ * @retval TATCELL_ERR_HORIZON horizon and skew are not below 2^31 q-units.
  * @retval others as tatcell_limit_init_spec.
  * Thread: one writer, no reader. Cost: as tatcell_limit_init. Since 0.2.
  */

@@ -227,7 +227,8 @@ impl LimitSpec {
     /// Fixes the resolution: one q-unit is `2^-shift` ticks; negative is coarser than the clock.
     ///
     /// Limits that are exchanged for one another under traffic must have the same resolution. With a negative one the
-    /// caller's clock itself must not wrap: 64 bits of nanoseconds last 584 years.
+    /// caller's clock itself must not wrap: 64 bits of nanoseconds last 584 years. A 32-bit limit gets a negative one
+    /// only here.
     pub const fn resolution(mut self, shift: i8) -> Self {
         self.shift = Some(shift);
         self
