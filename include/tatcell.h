@@ -18,7 +18,8 @@
  *   decide a burst of packets (recvmmsg, DPDK)         -> tatcell_table_check_burst                    6 Bursts
  *   meet several limits at once: address and user      -> tatcell_chain_check                          7 Chains
  *   limit a subnet together with its addresses         -> tatcell_ladder_check                         8 Prefixes
- *   ban a key, or keep an allow-list                   -> tatcell_table_ban, tatcell_table_exempt      9 Overrides
+ *   ban an address or a network, however written       -> tatcell_table_ban_address                    9 Overrides
+ *   ban another key, or keep an allow-list             -> tatcell_table_ban, tatcell_table_exempt      9 Overrides
  *   log refusals without flooding the log              -> tatcell_log_check                            10 Refusals
  *   answer 429 with Retry-After and RateLimit          -> tatcell_http_lines                           11 HTTP
  *   share a table: fork, workers, shared memory        -> tatcell_table_attach, tatcell_host.h         12 Processes
@@ -2132,6 +2133,91 @@ int32_t tatcell_address_canonical(const void *address,
                                   uint8_t *canonical,
                                   size_t *canonical_len);
 
+/**
+ * Reads a network as people write it, address/bits: the canonical address, and how many bits of that count.
+ *
+ * An IPv4 network inside IPv6 is that IPv4 network: ::ffff:192.0.2.0/120, 64:ff9b::192.0.2.0/120 and
+ * 2002:c000:200::/40 are 192.0.2.0/24. A prefix longer than 2002:aabb:ccdd::/48 is that router. A network that
+ * contains a whole range of such addresses and more, like ::/0, holds for IPv6 only: it contains no IPv4 address,
+ * however that is written.
+ *
+ * Give the result to tatcell_table_ban_address, with bits as v4_bits and as v6_bits.
+ *
+ * @param address       in network order; not NULL.
+ * @param address_len   bytes: 4 or 16.
+ * @param bits          length of the prefix, in bits of the address as it is written.
+ * @param canonical     gets 16 bytes as from tatcell_address_canonical. May be address itself. Not NULL.
+ * @param canonical_len gets 4 or 16; not NULL.
+ * @param canonical_bits gets 0 to 32, or 0 to 128; not NULL.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_ADDRESS address_len is neither 4 nor 16.
+ * @retval TATCELL_ERR_PREFIX bits is more than the address has. Or the address is an IPv4 address inside IPv6, and
+ *         the network is not inside that range: ::ffff:0:0/96, 64:ff9b::/96, 2002::/16, and shorter prefixes.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * Thread: any. Cost: none. Since 0.4.
+ */
+TATCELL_API
+int32_t tatcell_address_network(const void *address,
+                                size_t address_len,
+                                uint32_t bits,
+                                uint8_t *canonical,
+                                size_t *canonical_len,
+                                uint32_t *canonical_bits);
+
+/** Most bytes of the key of a prefix. */
+#define TATCELL_PREFIX_KEY_MAX 18
+
+/**
+ * Makes the key of an address's network, so that all its addresses have one debt: with 24 and 56 the /24 of an IPv4
+ * address and the /56 of an IPv6 one. An IPv4 address that is written as an IPv6 one is IPv4
+ * (tatcell_address_canonical).
+ *
+ * The key has the family, the length and the prefix, so that no two networks have the same key. The ladder calls use
+ * the same keys.
+ *
+ * @param address     in network order; not NULL.
+ * @param address_len bytes: 4 or 16.
+ * @param v4_bits     length of the prefix of an IPv4 address: 0 (all addresses) to 32.
+ * @param v6_bits     length of the prefix of an IPv6 address: 0 to 128.
+ * @param prefix      gets TATCELL_PREFIX_KEY_MAX bytes: the first prefix_len are the key, the rest are 0. Not NULL.
+ * @param prefix_len  gets the bytes of the key; not NULL.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_ADDRESS address_len is neither 4 nor 16.
+ * @retval TATCELL_ERR_PREFIX v4_bits is above 32 and the address is IPv4, or v6_bits is above 128 and it is IPv6.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * Thread: any. Cost: none. Since 0.4.
+ */
+TATCELL_API
+int32_t tatcell_address_prefix_key(const void *address,
+                                   size_t address_len,
+                                   uint32_t v4_bits,
+                                   uint32_t v6_bits,
+                                   uint8_t *prefix,
+                                   size_t *prefix_len);
+
+/**
+ * Hashes the key of an address's network (tatcell_address_prefix_key) for a table, for the calls that take a hash.
+ *
+ * @param table       handle; not NULL.
+ * @param address     in network order; not NULL.
+ * @param address_len bytes: 4 or 16.
+ * @param v4_bits     length of the prefix of an IPv4 address: 0 (all addresses) to 32.
+ * @param v6_bits     length of the prefix of an IPv6 address: 0 to 128.
+ * @param hash        gets the hash; not NULL.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_HANDLE table is not initialised.
+ * @retval TATCELL_ERR_HASH the caller hashes for this table.
+ * @retval others as tatcell_address_prefix_key.
+ * Thread: any. Cost: one hash of 3 to 18 bytes. Since 0.4.
+ */
+TATCELL_API
+int32_t tatcell_address_prefix_hash(const tatcell_table_t *table,
+                                    const void *address,
+                                    size_t address_len,
+                                    uint32_t v4_bits,
+                                    uint32_t v6_bits,
+                                    uint64_t *hash);
+
 /* ==== 9 Overrides: keys that are banned or exempt until a time =================================================== */
 
 /** kind: no override; the limits decide. */
@@ -2147,6 +2233,9 @@ int32_t tatcell_address_canonical(const void *address,
  *
  * Overrides live in a table of their own, made with options.overrides. Your program checks it before the limits,
  * with tatcell_table_overridden or with a link of a chain (TATCELL_LINK_OVERRIDES). Overrides end by themselves.
+ * Addresses have calls of their own: a key is bytes, and the bytes of 192.0.2.1 are not those of ::ffff:192.0.2.1
+ * (tatcell_table_ban_address).
+ *
  * Sweep such a table at least once in its sweep interval (tatcell_table_info): an exemption that is never swept would
  * exempt again after a whole span.
  * Sweeping, statistics, saving and sharing work as for every table. A key takes two slots. The table takes another
@@ -2268,6 +2357,140 @@ int32_t tatcell_table_overridden_hash(const tatcell_table_t *table,
                                       uint64_t hash,
                                       uint32_t *kind,
                                       uint64_t *left);
+
+/**
+ * Bans an address, or all addresses of its network, until a time: as tatcell_table_ban for a key.
+ *
+ * The key is made here, so one ban holds for every way to write an address: 192.0.2.1 and ::ffff:192.0.2.1 are the
+ * same (tatcell_address_canonical). With v4_bits 32 and v6_bits 64, an IPv4 address is banned alone, however it is
+ * written, and an IPv6 address with its /64. For a network that people write, such as 192.0.2.0/24 in a list, take
+ * what tatcell_address_network returns. An IPv6 network bans no IPv4 address, not even ::/0.
+ *
+ * Ask with tatcell_table_overridden_address. A link of a chain takes the hash of one prefix
+ * (tatcell_address_prefix_hash).
+ *
+ * @param table       handle of a table of overrides; not NULL.
+ * @param now         the caller's clock, ticks.
+ * @param address     in network order, as in in_addr and in6_addr; not NULL.
+ * @param address_len bytes: 4 or 16.
+ * @param v4_bits     length of the prefix of an IPv4 address: 0 (all addresses) to 32 (itself).
+ * @param v6_bits     length of the prefix of an IPv6 address: 0 to 128.
+ * @param until       a reading of the clock after now, at most options.overrides ahead.
+ * @retval TATCELL_ERR_ADDRESS address_len is neither 4 nor 16.
+ * @retval TATCELL_ERR_PREFIX v4_bits is above 32 and the address is IPv4, or v6_bits is above 128 and it is IPv6.
+ * @retval others as tatcell_table_ban.
+ * Thread: as tatcell_table_ban. Cost: the same. Since 0.4.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_table_ban_address(const tatcell_table_t *table,
+                                  uint64_t now,
+                                  const void *address,
+                                  size_t address_len,
+                                  uint32_t v4_bits,
+                                  uint32_t v6_bits,
+                                  uint64_t until);
+
+/**
+ * Exempts an address, or all addresses of its network, until a time: as tatcell_table_exempt for a key.
+ *
+ * @param table       handle of a table of overrides; not NULL.
+ * @param now         the caller's clock, ticks.
+ * @param address     in network order; not NULL.
+ * @param address_len bytes: 4 or 16.
+ * @param v4_bits     length of the prefix of an IPv4 address; see tatcell_table_ban_address.
+ * @param v6_bits     length of the prefix of an IPv6 address.
+ * @param until       a reading of the clock after now, at most options.overrides ahead.
+ * @retval TATCELL_ERR_ADDRESS, TATCELL_ERR_PREFIX as tatcell_table_ban_address.
+ * @retval others as tatcell_table_exempt.
+ * Thread: as tatcell_table_ban. Cost: the same. Since 0.4.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_table_exempt_address(const tatcell_table_t *table,
+                                     uint64_t now,
+                                     const void *address,
+                                     size_t address_len,
+                                     uint32_t v4_bits,
+                                     uint32_t v6_bits,
+                                     uint64_t until);
+
+/**
+ * Ends the override of an address or of a network at once: as tatcell_table_lift for a key. Overrides of longer and
+ * shorter prefixes stay.
+ *
+ * @param table       handle of a table of overrides; not NULL.
+ * @param now         the caller's clock, ticks.
+ * @param address     in network order; not NULL.
+ * @param address_len bytes: 4 or 16.
+ * @param v4_bits     length of the prefix of an IPv4 address; see tatcell_table_ban_address.
+ * @param v6_bits     length of the prefix of an IPv6 address.
+ * @retval TATCELL_ERR_ADDRESS, TATCELL_ERR_PREFIX as tatcell_table_ban_address.
+ * @retval others as tatcell_table_lift.
+ * Thread: as tatcell_table_ban. Cost: as tatcell_table_lift. Since 0.4.
+ */
+TATCELL_API
+int32_t tatcell_table_lift_address(const tatcell_table_t *table,
+                                   uint64_t now,
+                                   const void *address,
+                                   size_t address_len,
+                                   uint32_t v4_bits,
+                                   uint32_t v6_bits);
+
+/**
+ * The lengths of the prefixes that are asked for an address, in any order: one probe each. Start from
+ * TATCELL_PREFIX_LENGTHS_INIT.
+ */
+typedef struct tatcell_prefix_lengths_t {
+    /** sizeof(tatcell_prefix_lengths_t). */
+    uint32_t size;
+    /** Must be 0. */
+    uint32_t flags;
+    /** Number of lengths for IPv4, at most 129; 0 = the address itself, 32. */
+    uint32_t v4_count;
+    /** Number of lengths for IPv6, at most 129; 0 = the address itself, 128. */
+    uint32_t v6_count;
+    /** The lengths for IPv4, 0 (all addresses) to 32; NULL if v4_count is 0. */
+    const uint8_t *v4;
+    /** The lengths for IPv6, 0 to 128; NULL if v6_count is 0. */
+    const uint8_t *v6;
+} tatcell_prefix_lengths_t;
+
+/** Bytes of a tatcell_prefix_lengths_t in its first release: the least size that a library accepts. */
+#define TATCELL_PREFIX_LENGTHS_MIN (16 + 2 * sizeof(void *))
+/** The address itself, and no shorter prefix. */
+#define TATCELL_PREFIX_LENGTHS_INIT {sizeof(tatcell_prefix_lengths_t), 0, 0, 0, 0, 0}
+
+/**
+ * Reports whether an address is banned or exempt, for how long, and by which prefix. It only reads.
+ *
+ * It probes once for each length that is asked. The longest prefix with an override decides: an exempt /32 inside a
+ * banned /24 is exempt. A prefix whose length is not asked does not count.
+ *
+ * @param table       handle of a table of overrides; not NULL.
+ * @param now         the caller's clock, ticks.
+ * @param address     in network order; not NULL. An IPv4 address may be written as an IPv6 one.
+ * @param address_len bytes: 4 or 16.
+ * @param lengths     started from TATCELL_PREFIX_LENGTHS_INIT; NULL = the address itself only.
+ * @param kind        gets TATCELL_OVERRIDE_NONE, TATCELL_OVERRIDE_BAN or TATCELL_OVERRIDE_EXEMPT; not NULL.
+ * @param left        gets the ticks until the override ends, for a ban the retry time; 0 if there is none. NULL = not
+ *                    wanted.
+ * @param bits        gets the length of the prefix that decided, at most 32 for IPv4; 0 if there is none. NULL = not
+ *                    wanted.
+ * @retval 0 kind, left and bits are written; on any other result none is.
+ * @retval TATCELL_ERR_ADDRESS address_len is neither 4 nor 16.
+ * @retval TATCELL_ERR_PREFIX a length is above 32 or 128, or a family has more than 129 lengths.
+ * @retval TATCELL_ERR_SIZE, TATCELL_ERR_OPTION lengths->size is not set; its flags are not 0.
+ * @retval others as tatcell_table_overridden.
+ * Thread: as tatcell_table_ban. Cost: for each length as tatcell_table_overridden. Since 0.4.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_table_overridden_address(const tatcell_table_t *table,
+                                         uint64_t now,
+                                         const void *address,
+                                         size_t address_len,
+                                         const tatcell_prefix_lengths_t *lengths,
+                                         uint32_t *kind,
+                                         uint64_t *left,
+                                         uint32_t *bits);
 
 /* ==== 10 Refusals: counted log lines, cheap answers ============================================================== */
 
@@ -4615,6 +4838,11 @@ const char *tatcell_strerror_name(int32_t code);
 #define TATCELL_ERR_FULL_SET -43
 /** The override of another key occupies the place of this one, by chance. Neither is changed. */
 #define TATCELL_ERR_CLASH -44
+/**
+ * A prefix is longer than the address, or a network is no IPv4 network although its address is IPv4
+ * (tatcell_address_network).
+ */
+#define TATCELL_ERR_PREFIX -45
 /** The peak rate of a meter or a mark is below its committed rate. */
 #define TATCELL_ERR_PEAK -50
 /** The word of a meter cannot have the span of the specification: ask for a shorter span, or use smaller bursts. */
@@ -4889,6 +5117,7 @@ TATCELL_ASSERT_(sizeof(tatcell_mark_t) >= TATCELL_MARK_MIN, "mark size");
 TATCELL_ASSERT_(sizeof(tatcell_link_t) >= TATCELL_LINK_MIN, "link size");
 TATCELL_ASSERT_(sizeof(tatcell_chain_t) >= TATCELL_CHAIN_MIN, "chain size");
 TATCELL_ASSERT_(sizeof(tatcell_ladder_spec_t) >= TATCELL_LADDER_SPEC_MIN, "ladder specification size");
+TATCELL_ASSERT_(sizeof(tatcell_prefix_lengths_t) >= TATCELL_PREFIX_LENGTHS_MIN, "prefix lengths size");
 TATCELL_ASSERT_(sizeof(tatcell_ladder_t) == TATCELL_LADDER_SIZE, "ladder size");
 TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_ladder_t) == TATCELL_LADDER_ALIGN, "ladder alignment");
 TATCELL_ASSERT_(sizeof(tatcell_shaper_t) == TATCELL_SHAPER_SIZE, "shaper size");

@@ -68,6 +68,8 @@ pub enum TableError {
     FullSet,
     /// The override of another key lies where this one would: by chance, once in 2^tag bits or so. Neither is changed.
     OverrideClash,
+    /// A prefix is longer than the address.
+    BadPrefix,
     /// Other threads won every attempt; ask again.
     Contended,
 }
@@ -103,6 +105,7 @@ impl core::fmt::Display for TableError {
             TableError::BadUntil => "override does not end after now, or too far ahead",
             TableError::FullSet => "the set of the key is full: the override is not stored",
             TableError::OverrideClash => "the override of another key lies in this place",
+            TableError::BadPrefix => "prefix is longer than the address",
             TableError::Contended => "contended: nothing changed, ask again",
         })
     }

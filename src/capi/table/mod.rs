@@ -8,6 +8,7 @@ mod info;
 mod limit;
 mod migrate;
 mod options;
+mod override_addresses;
 mod overrides;
 mod top;
 mod upkeep;

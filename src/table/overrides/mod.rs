@@ -33,6 +33,10 @@
 //! Progress: as the table's inserts; at the bound Contended, and the override is as it was (its witness may be later).
 //! Not here: the keys themselves; a reason; counting refusals, which a limit does.
 
+mod address;
+
+pub use address::PrefixLengths;
+
 use super::error::TableError;
 use super::handle::Table;
 use super::layout::override_word::{BAN, EXEMPT, NONE, WITNESS};
