@@ -4050,7 +4050,9 @@ typedef struct tatcell_meter_spec_t {
 /**
  * Makes the parameters of a meter. On error they are not changed.
  *
- * No rate is ever exceeded. Rounding may lower a rate; tatcell_meter_params_info reports by how much.
+ * No rate is ever exceeded. Rounding may lower a rate; tatcell_meter_params_info reports by how much. A rate may be 0
+ * (a library of 0.3 returns TATCELL_ERR_RATE, or takes the burst of a rate of 0 for 0). The burst of that rate is then
+ * given once: nothing fills it again, except tatcell_meter_reset.
  *
  * @param params to initialise; not NULL.
  * @param spec   started from TATCELL_METER_SPEC_INIT; not NULL.
@@ -4060,10 +4062,9 @@ typedef struct tatcell_meter_spec_t {
  * @retval TATCELL_ERR_OPTION unknown kind or flag; a second rate for RFC 2697; TATCELL_METER_COUPLED for another
  *         kind than RFC 4115; or the structure is of a newer header and sets a field that this library does not
  *         know.
- * @retval TATCELL_ERR_RATE a rate that the RFC needs is 0: cir for RFC 2697, one of both for RFC 2698, both for
- *         RFC 4115.
- * @retval TATCELL_ERR_BURST a burst that the RFC needs is 0: both for RFC 2697, one of both for RFC 2698, that of
- *         a rate for RFC 4115.
+ * @retval TATCELL_ERR_RATE both rates and both bursts of RFC 4115 are 0.
+ * @retval TATCELL_ERR_BURST a burst that the RFC needs is 0: both for RFC 2697, that of a rate above 0 for RFC 2698
+ *         and RFC 4115, the peak burst for RFC 2698.
  * @retval TATCELL_ERR_PERIOD tick_hz is 0.
  * @retval TATCELL_ERR_PEAK the peak rate is below the committed rate.
  * @retval TATCELL_ERR_REPRESENT a rate is too fast for the clock, a value is too large, or the rates are too far
@@ -4208,19 +4209,21 @@ typedef struct tatcell_meter_info_t {
     uint32_t reserved;
     /** As specified. */
     uint64_t cir;
-    /** As specified; 0 if no rate fills it. */
+    /** As specified. */
     uint64_t cbs;
     /** As specified. */
     uint64_t rate2;
-    /** As specified; 0 if no rate fills it. */
+    /** As specified. */
     uint64_t burst2;
     /** Ticks per second, as specified. */
     uint64_t tick_hz;
-    /** See committed_k. */
+    /** See committed_k. 0 for a rate of 0. */
     uint64_t committed_m;
-    /** See second_k. */
+    /** See second_k. 0 for a rate of 0. */
     uint64_t second_m;
-    /** H, the longest debt that a store can make. */
+    /**
+     * H, the longest debt that a store can make. Without any rate no debt drains: UINT64_MAX, like skew and span.
+     */
     uint64_t horizon;
     /** S. A reading that is older than another by more than this finds the meter full. */
     uint64_t skew;

@@ -1610,7 +1610,8 @@ inline result table_limit::init_unlimited(const table &t) noexcept {
 /// second, bursts units. The clock is one of nanoseconds unless its frequency is given.
 class meter_spec {
 public:
-    /// One rate, a committed and an excess burst, one of which may be 0.
+    /// One rate, a committed and an excess burst, one of which may be 0. A rate may be 0, here and below: its burst is
+    /// then given once.
     static constexpr meter_spec rfc2697(std::uint64_t cir, std::uint64_t cbs, std::uint64_t ebs,
                                         frequency clock = nanoseconds) noexcept {
         return meter_spec(TATCELL_METER_RFC2697, clock, cir, cbs, 0, ebs);
@@ -1620,7 +1621,7 @@ public:
                                         frequency clock = nanoseconds) noexcept {
         return meter_spec(TATCELL_METER_RFC2698, clock, cir, cbs, pir, pbs);
     }
-    /// Committed rate and burst, excess rate and burst; one rate may be 0, and its burst counts as 0 then.
+    /// Committed rate and burst, excess rate and burst.
     static constexpr meter_spec rfc4115(std::uint64_t cir, std::uint64_t cbs, std::uint64_t eir, std::uint64_t ebs,
                                         frequency clock = nanoseconds) noexcept {
         return meter_spec(TATCELL_METER_RFC4115, clock, cir, cbs, eir, ebs);
