@@ -74,8 +74,8 @@ static void setup_limiter(void)
     if (getrandom(seed, sizeof seed, 0) != sizeof seed)
         die("seed", strerror(errno));
     tatcell_limit_spec_t per_source = TATCELL_LIMIT_SPEC_INIT;
-    /* Ticks are microseconds: 10 units a second, 20 at one instant after idle. A slot's clock spans 101 days;
-     * a daemon that runs longer calls tatcell_table_sweep now and then. */
+    /* Ticks are microseconds: 10 units a second, 20 at one instant after idle. A slot's clock spans 101 days:
+     * a daemon that runs longer sweeps all slots once in that time (sweep_interval of tatcell_table_info). */
     per_source.units = 10, per_source.period = 1000000, per_source.burst = 20;
     tatcell_table_options_t options = TATCELL_TABLE_OPTIONS_INIT;
     options.fastest = &per_source;

@@ -66,18 +66,20 @@
  *          reads a clock. Use a monotonic clock that does not wrap; only 32-bit cells take a 32-bit counter. Readings
  *          may be old: a thread stops between clock and call, or a clock is coarse. A reading that is older than
  *          another by at most the skew makes answers stricter. A reading that is older by more than the skew finds the
- *          key expired, and up to a burst passes once more. The span is the time after which an untouched word wraps.
- *          The default skew is max(H, min(span/64, 2^30 ticks)), about a second of nanoseconds. In 64-bit cells whose
- *          span exceeds a year, it is an eighth of the span.
+ *          key expired, and up to a burst passes once more. A reading from the future locks its key until the clock
+ *          gets there, for at most H and the skew. The span is the time after which an untouched word wraps. The
+ *          default skew is max(H, min(span/64, 2^30 ticks)), about a second of nanoseconds. In 64-bit cells whose span
+ *          exceeds a year, it is an eighth of the span. So a default counts ticks, not time: 2^30 ticks are 12 days of
+ *          milliseconds. State the skew for wall clocks and coarse ticks.
  *
  * STORAGE  You own all memory, and there is nothing to free. Sizes are literals (TATCELL_*_SIZE). Zeroed cells,
  *          slots, leases, meters, log gates, slips and counters are valid. Limits, meter parameters, sliding logs,
  *          ladders and handles need an init call; a call on an uninitialised one returns an error. The objects of one
  *          call must not overlap, unless the function says what happens then.
  *
- * THREADS  Any number of threads, interrupts and processes may call any function on the same cell or table, unless
- *          its line "Thread" says otherwise. No call holds a lock, so a killed thread blocks no other thread. A
- *          handle survives fork.
+ * THREADS  Any number of threads, interrupts and processes may call any function on the same cell or table, unless its
+ *          line "Thread" says otherwise. No call holds a lock, so a killed thread blocks no other thread. After fork,
+ *          a child uses the copy of a handle; both have one table if its memory is shared.
  *
  * GROWTH   Structures that start with `size` grow from release to release. Start from the _INIT macro, or zero the
  *          structure and set its size. The library accepts any multiple of 8 from the first release's size
@@ -285,8 +287,9 @@ typedef struct tatcell_limit_spec_t {
      */
     uint64_t penalty;
     /**
-     * Ticks by which one reading of the clock may be older than another. 0 = default (see TIME), TATCELL_SKEW_NONE
-     * = none. For a limit of a table, the skew of the table applies instead.
+     * Ticks by which one reading of the clock may be older than another. 0 = default (see TIME; state it for wall
+     * clocks and coarse ticks), TATCELL_SKEW_NONE = none. For a limit of a table, the skew of the table applies
+     * instead.
      */
     uint64_t skew;
     /**
@@ -542,7 +545,10 @@ typedef struct tatcell_table_options_t {
     const uint8_t *seed;
     /** Must be NULL. */
     const void *reserved;
-    /** Ticks by which callers' readings may differ or step back; 0 = max(horizon, min(span / 64, 2^30)). */
+    /**
+     * Ticks by which callers' readings may differ or step back; 0 = max(horizon, min(span / 64, 2^30)). That is 12
+     * days of milliseconds: state it for wall clocks and coarse ticks (see TIME).
+     */
     uint64_t skew;
     /** Ticks for which a thread that stopped inside an insert keeps a slot, at least two q-units; 0 = one tick. */
     uint64_t claim_lifetime;
@@ -667,7 +673,8 @@ int32_t tatcell_table_check_hash(const tatcell_table_t *table,
 
 /**
  * Hashes a key with the table's secret seed, for the _hash calls and for bursts. For a table made with
- * TATCELL_HASH_CALLER, pass your own keyed hash there instead.
+ * TATCELL_HASH_CALLER, pass your own keyed hash there instead. Tables with the same seed and the same hash give a key
+ * the same hash: one call serves the tables of limits and of overrides.
  *
  * @param table   handle; not NULL.
  * @param key     bytes of the key; not NULL, even when empty. Pass only identifying bytes: padding makes new keys.
@@ -2859,8 +2866,9 @@ int32_t tatcell_table_restore(tatcell_table_t *table,
 /* ==== 13 Upkeep: sweep, count, list ============================================================================== */
 
 /**
- * Empties expired slots, a few at a time. A table needs one sweep of all slots per sweep_interval of
- * tatcell_table_info_t at most. A sweep changes no decision.
+ * Empties expired slots, a few at a time. A table that runs for longer than the sweep_interval of tatcell_table_info_t
+ * needs one sweep of all slots in each such interval: hours for nanoseconds and 20 tag bits, but 4.2 s for a limit of
+ * 10 Gbit/s in bytes. A sweep changes no decision.
  *
  * @param table handle; not NULL.
  * @param now   the caller's clock, ticks.

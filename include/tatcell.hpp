@@ -1038,9 +1038,9 @@ public:
     constexpr table_options &skew(ticks d) noexcept { return raw_.skew = d.count(), *this; }
     /// For how long a thread that was stopped inside an insert keeps a slot; at least two q-units.
     constexpr table_options &claim_lifetime(ticks d) noexcept { return raw_.claim_lifetime = d.count(), *this; }
-    /// Of the callers' clock, for those who attach.
     /// Tables of aligned windows: by how much the clocks of callers may differ.
     constexpr table_options &guard(ticks d) noexcept { return raw_.guard = d.count(), *this; }
+    /// The frequency of the callers' clock, for those who attach.
     constexpr table_options &clock(frequency f) noexcept { return raw_.tick_hz = f.hz(), *this; }
     /// One q-unit is 2^-r ticks, instead of what fits best.
     constexpr table_options &resolution(std::int32_t r) noexcept {

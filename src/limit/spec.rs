@@ -219,6 +219,9 @@ impl LimitSpec {
     /// A thread that is stopped between reading its clock and calling counts as such a step, and so does a coarse or
     /// cached clock beside a fine one. Default: an eighth of the span where that exceeds a year of nanoseconds;
     /// otherwise a 64th of the span, at most 2^30 ticks, and at least the horizon.
+    ///
+    /// A reading from the future locks its key until the clock gets there, for at most the horizon and this. So state
+    /// it for wall clocks and coarse ticks, of which the default is days and more.
     pub const fn skew(mut self, ticks: u64) -> Self {
         self.skew = Some(ticks);
         self

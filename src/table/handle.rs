@@ -273,7 +273,7 @@ impl<'m, M: Access> Table<'m, M> {
         self.geometry.unlimited()
     }
 
-    /// Hashes a key with the table's secret.
+    /// Hashes a key with the table's secret. Tables with the same seed and kind of hash give a key the same hash.
     ///
     /// # Errors
     /// [`TableError::BadHashKind`] where the caller hashes.

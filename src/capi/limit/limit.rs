@@ -102,8 +102,9 @@ pub struct tatcell_limit_spec_t {
     /// Units: refused requests are charged too, until the debt is this far beyond the burst. 0 = a refused request
     /// costs nothing.
     pub penalty: u64,
-    /// Ticks by which one reading of the clock may be older than another. 0 = default (see TIME), TATCELL_SKEW_NONE
-    /// = none. For a limit of a table, the skew of the table applies instead.
+    /// Ticks by which one reading of the clock may be older than another. 0 = default (see TIME; state it for wall
+    /// clocks and coarse ticks), TATCELL_SKEW_NONE = none. For a limit of a table, the skew of the table applies
+    /// instead.
     pub skew: u64,
     /// With TATCELL_LIMIT_RESOLUTION: one q-unit is 2^-resolution ticks, -63..63. For algorithms other than GCRA, a
     /// unit of time in the word is 2^-resolution ticks, -62..0.

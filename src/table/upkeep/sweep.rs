@@ -37,8 +37,8 @@ pub struct Slot {
 
 impl<M: Access> Table<'_, M> {
     /// Empties expired slots among `count` slots from number `from`; returns the number to continue from, 0 after
-    /// the last. Needed at most once per [`sweep_interval`](Table::sweep_interval); a few slots a call from a timer
-    /// do. Changes no decision.
+    /// the last. Needed once in each [`sweep_interval`](Table::sweep_interval), if the table runs for longer than that:
+    /// a few slots a call, from a timer or after each burst. Changes no decision.
     ///
     /// # Concurrency
     /// Beside any other call. One load per slot, one swap per expired one.
