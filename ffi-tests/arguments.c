@@ -55,7 +55,7 @@ static void setup(void) {
     memset(&w, 0, sizeof w);
     memcpy(w.seed, kit_seed, 16);
     w.spec = kit_spec(100, SECOND, 10);
-    w.spec.max_delay = SECOND;
+    w.spec.max_delay = SECOND / 2;
     w.spec.max_debt = 5;
     w.short_spec = w.spec;
     w.short_spec.size = sizeof w.spec - 1;

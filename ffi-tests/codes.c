@@ -20,7 +20,7 @@ static int32_t got(int32_t code) {
 
 /* -13 was TATCELL_ERR_MEMORY of ABI 0; numbers between the blocks were never given. */
 static int unused(int32_t code) {
-    return code == -13 || (code < TATCELL_ERR_CLASH && code > TATCELL_ERR_PEAK) ||
+    return code == -13 || (code < TATCELL_ERR_PREFIX && code > TATCELL_ERR_PEAK) ||
            (code < TATCELL_ERR_SHORT_SPAN && code > TATCELL_ERR_HTTP_NAME) ||
            (code < TATCELL_ERR_SYNTAX && code > TATCELL_ERR_LINKS);
 }
@@ -77,7 +77,7 @@ TEST(bad_limits_are_errors) {
     GIVES(TATCELL_ERR_OPTION, tatcell_limit_init_spec(&limit, &spec));
     spec.resolution = 1 << 20;
     GIVES(TATCELL_ERR_OPTION, tatcell_limit_init_spec(&limit, &spec));
-    spec.flags = TATCELL_LIMIT_HEAL;
+    spec.flags = TATCELL_LIMIT_HEAL, spec.period = 1000;
     GIVES(TATCELL_ERR_OPTION, tatcell_limit32_init_spec(&limit, &spec));
     GIVES(0, tatcell_limit_init_spec(&limit, &spec));
 }
@@ -262,7 +262,9 @@ TEST(bad_chains_and_ladders_are_errors) {
     GIVES(TATCELL_ERR_LADDER, tatcell_ladder_table_specs(&one, &rungs, &fastest, &slowest));
     uint8_t canonical[16];
     size_t length;
+    uint32_t bits;
     GIVES(TATCELL_ERR_ADDRESS, tatcell_address_canonical("12345", 5, canonical, &length));
+    GIVES(TATCELL_ERR_PREFIX, tatcell_address_network("1234", 4, 33, canonical, &length, &bits));
 }
 
 TEST(bad_shapers_are_errors) {

@@ -165,6 +165,31 @@ TEST(pairs_charge_both_limits_of_each_key_or_none) {
     EXPECT(table.check_pairs(start, burst, second, sizes, &burst) == code::err_option);
 }
 
+TEST(addresses_are_banned_however_they_are_written) {
+    static tatcell::table_memory<64> memory;
+    tatcell::table table;
+    EXPECT(table.init(memory, tatcell::table_options::overrides(1h).seed(secret)));
+    const std::array<std::uint8_t, 4> v4{192, 0, 2, 1};
+    const std::array<std::uint8_t, 16> mapped{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, 1};
+    static constexpr std::uint8_t v4_bits[] = {24, 32}, v6_bits[] = {64, 128};
+    const auto asked = tatcell::prefix_lengths().v4(v4_bits).v6(v6_bits);
+    EXPECT(table.ban_address(start, mapped, 24, 64, start + 10min));
+    const auto by_24 = table.overridden_address(start, v4, asked);
+    EXPECT(by_24 && by_24->kind == tatcell::override_kind::ban && by_24->bits == 24);
+    EXPECT(table.overridden_address(start, v4, {})->kind == tatcell::override_kind::none);
+    EXPECT(table.exempt_address(start, v4, 32, 64, start + 10min));
+    EXPECT(table.overridden_address(start, mapped, {})->kind == tatcell::override_kind::exempt);
+    EXPECT(table.lift_address(start, mapped, 32, 64) && table.lift_address(start, v4, 32, 64) == code::end);
+    EXPECT(table.ban_address(start, mapped, 96, 96, start + 10min) == code::err_prefix);
+    const auto network = tatcell::address(mapped).network(120);
+    EXPECT(network && network->size == 4 && network->bits == 24 && network->bytes[0] == 192);
+    EXPECT(tatcell::address(mapped).network(96) == code::err_prefix);
+    const auto prefix = tatcell::address(mapped).prefix(24, 56);
+    EXPECT(prefix && prefix->size == 5 && prefix->bytes[0] == 4 && prefix->bytes[4] == 2);
+    EQ(table.hash(*prefix)->value(), table.prefix_hash(v4, 24, 56)->value());
+    EXPECT(table.prefix_hash(v4, 33, 56) == code::err_prefix);
+}
+
 TEST(keys_are_banned_and_exempt_until_a_time) {
     static tatcell::table_memory<100> memory;
     tatcell::table table;
@@ -203,6 +228,7 @@ int main() {
     RUN(ladders_hold_the_prefixes_of_an_address);
     RUN(custom_ladders_are_checked);
     RUN(pairs_charge_both_limits_of_each_key_or_none);
+    RUN(addresses_are_banned_however_they_are_written);
     RUN(keys_are_banned_and_exempt_until_a_time);
     return check_end();
 }

@@ -111,6 +111,12 @@ static int32_t take_rungs(void *s) {
     tatcell_limit_spec_t one = kit_spec(10, SECOND, 5), fastest = one, slowest = one;
     return tatcell_ladder_table_specs(&one, (const tatcell_ladder_spec_t *)s, &fastest, &slowest);
 }
+static tatcell_table_t bans;
+static int32_t take_lengths(void *s) {
+    uint32_t kind;
+    const tatcell_prefix_lengths_t *lengths = (const tatcell_prefix_lengths_t *)s;
+    return tatcell_table_overridden_address(&bans, 5, "1234", 4, lengths, &kind, NULL, NULL);
+}
 
 static const tatcell_meter_spec_t meter = {sizeof meter, 0, TATCELL_METER_RFC2697, 0, 46000000, 2048, 0, 4096, SECOND,
     0, 0};
@@ -143,6 +149,12 @@ TEST(options_of_newer_headers_are_taken_unless_they_use_what_is_unknown) {
     DO(options_grow(&mark, sizeof mark, TATCELL_MARK_MIN, take_mark));
     tatcell_ladder_spec_t rungs = TATCELL_LADDER_SPEC_INIT;
     DO(options_grow(&rungs, sizeof rungs, TATCELL_LADDER_SPEC_MIN, take_rungs));
+    static TATCELL_ALIGNED(64) unsigned char memory[TATCELL_TABLE_BYTES(16)];
+    tatcell_table_options_t overrides = TATCELL_TABLE_OPTIONS_INIT;
+    overrides.overrides = 1000, overrides.seed = kit_seed;
+    EQ(tatcell_table_init(&bans, memory, sizeof memory, &overrides), 0);
+    const tatcell_prefix_lengths_t lengths = TATCELL_PREFIX_LENGTHS_INIT;
+    DO(options_grow(&lengths, sizeof lengths, TATCELL_PREFIX_LENGTHS_MIN, take_lengths));
     kit_free(&k);
 }
 

@@ -164,6 +164,28 @@ TEST(change_keeps_time_or_tokens_or_nothing) {
     }
 }
 
+/* A 32-bit counter of milliseconds wraps after 49.7 days. */
+TEST(a_cell_of_32_bits_passes_one_burst_where_the_counter_of_the_ticks_wraps) {
+    static const struct {
+        uint64_t units, period, burst;
+        int32_t rc;
+    } t[] = {{10, 1000, 20, 0}, {1, 86400000, 3, 0}, {1, 86400000, 6, 0}, {1, 86400000, 12, 0}, /* a day */
+             {1, 86400000, 13, TATCELL_ERR_HORIZON}, {1, 2592000000u, 1, TATCELL_ERR_HORIZON}};
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        tatcell_cell32_t c = TATCELL_CELL32_INIT;
+        EQ(tatcell_limit32_init(&limit, t[i].units, t[i].period, t[i].burst), t[i].rc);
+        if (t[i].rc < 0) continue;
+        uint32_t tick = UINT32_MAX - 999;
+        EQ(tatcell_cell32_check(&c, &limit, tick, (uint32_t)t[i].burst, NULL), 0);
+        tick += 1500;
+        EQ(tatcell_cell32_check(&c, &limit, tick, (uint32_t)(1 + 1500 * t[i].units / t[i].period), NULL), 1);
+    }
+    /* Where it is asked for by name the q-unit may have several ticks, and the counter must not wrap. */
+    tatcell_limit_spec_t s = kit_spec(1, 2592000000u, 1);
+    s.flags = TATCELL_LIMIT_RESOLUTION, s.resolution = -3;
+    EQ(tatcell_limit32_init_spec(&limit, &s), 0);
+}
+
 TEST(reset_makes_a_cell_fresh) {
     fresh();
     EQ(tatcell_limit_init(&limit, 1, T, 5), 0);
@@ -518,6 +540,7 @@ int main(void) {
     RUN(heal_turns_an_impossible_word_into_one_burst_of_debt);
     RUN(refund_of_another_epoch_credits_nothing);
     RUN(change_keeps_time_or_tokens_or_nothing);
+    RUN(a_cell_of_32_bits_passes_one_burst_where_the_counter_of_the_ticks_wraps);
     RUN(reset_makes_a_cell_fresh);
     RUN(exempt_keys_take_no_slot);
     RUN(hash_and_key_calls_are_the_same);

@@ -74,6 +74,7 @@ enum {
     TATCELL_LINK_OVERRIDES = 2,
     TATCELL_LADDER_SIZE = 2304,
     TATCELL_LADDER_ALIGN = 8,
+    TATCELL_PREFIX_KEY_MAX = 18,
     TATCELL_OVERRIDE_NONE = 0,
     TATCELL_OVERRIDE_BAN = 1,
     TATCELL_OVERRIDE_EXEMPT = 2,
@@ -165,6 +166,7 @@ enum {
     TATCELL_ERR_UNTIL = -42,
     TATCELL_ERR_FULL_SET = -43,
     TATCELL_ERR_CLASH = -44,
+    TATCELL_ERR_PREFIX = -45,
     TATCELL_ERR_PEAK = -50,
     TATCELL_ERR_SHORT_SPAN = -51,
     TATCELL_ERR_HTTP_NAME = -55,
@@ -366,6 +368,15 @@ typedef struct tatcell_ladder_spec_t {
     const tatcell_rung_t *v4;
     const tatcell_rung_t *v6;
 } tatcell_ladder_spec_t;
+
+typedef struct tatcell_prefix_lengths_t {
+    uint32_t size;
+    uint32_t flags;
+    uint32_t v4_count;
+    uint32_t v6_count;
+    const uint8_t *v4;
+    const uint8_t *v6;
+} tatcell_prefix_lengths_t;
 
 typedef struct tatcell_log_t {
     uint64_t word;
@@ -723,6 +734,12 @@ int32_t tatcell_ladder_refund(const tatcell_ladder_t *ladder, const tatcell_tabl
 int32_t tatcell_ladder_rung(const tatcell_ladder_t *ladder, const void *address, size_t address_len, uint32_t policy,
     tatcell_rung_t *rung);
 int32_t tatcell_address_canonical(const void *address, size_t address_len, uint8_t *canonical, size_t *canonical_len);
+int32_t tatcell_address_network(const void *address, size_t address_len, uint32_t bits, uint8_t *canonical,
+    size_t *canonical_len, uint32_t *canonical_bits);
+int32_t tatcell_address_prefix_key(const void *address, size_t address_len, uint32_t v4_bits, uint32_t v6_bits,
+    uint8_t *prefix, size_t *prefix_len);
+int32_t tatcell_address_prefix_hash(const tatcell_table_t *table, const void *address, size_t address_len,
+    uint32_t v4_bits, uint32_t v6_bits, uint64_t *hash);
 int32_t tatcell_table_ban(const tatcell_table_t *table, uint64_t now, const void *key, size_t key_len,
     uint64_t until);
 int32_t tatcell_table_ban_hash(const tatcell_table_t *table, uint64_t now, uint64_t hash, uint64_t until);
@@ -735,6 +752,14 @@ int32_t tatcell_table_overridden(const tatcell_table_t *table, uint64_t now, con
     uint32_t *kind, uint64_t *left);
 int32_t tatcell_table_overridden_hash(const tatcell_table_t *table, uint64_t now, uint64_t hash, uint32_t *kind,
     uint64_t *left);
+int32_t tatcell_table_ban_address(const tatcell_table_t *table, uint64_t now, const void *address,
+    size_t address_len, uint32_t v4_bits, uint32_t v6_bits, uint64_t until);
+int32_t tatcell_table_exempt_address(const tatcell_table_t *table, uint64_t now, const void *address,
+    size_t address_len, uint32_t v4_bits, uint32_t v6_bits, uint64_t until);
+int32_t tatcell_table_lift_address(const tatcell_table_t *table, uint64_t now, const void *address,
+    size_t address_len, uint32_t v4_bits, uint32_t v6_bits);
+int32_t tatcell_table_overridden_address(const tatcell_table_t *table, uint64_t now, const void *address,
+    size_t address_len, const tatcell_prefix_lengths_t *lengths, uint32_t *kind, uint64_t *left, uint32_t *bits);
 int32_t tatcell_log_line(tatcell_log_t *log, uint64_t now, uint64_t interval, uint32_t *left_out);
 int32_t tatcell_log_check(tatcell_log_t *log, uint64_t interval, uint64_t now, uint32_t *left_out);
 int32_t tatcell_log_take(tatcell_log_t *log, uint32_t *left_out);

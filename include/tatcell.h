@@ -19,7 +19,8 @@
  *   decide a burst of packets (recvmmsg, DPDK)         -> tatcell_table_check_burst                    6 Bursts
  *   meet several limits at once: address and user      -> tatcell_chain_check                          7 Chains
  *   limit a subnet together with its addresses         -> tatcell_ladder_check                         8 Prefixes
- *   ban a key, or keep an allow-list                   -> tatcell_table_ban, tatcell_table_exempt      9 Overrides
+ *   ban an address or a network, however written       -> tatcell_table_ban_address                    9 Overrides
+ *   ban another key, or keep an allow-list             -> tatcell_table_ban, tatcell_table_exempt      9 Overrides
  *   log refusals without flooding the log              -> tatcell_log_line                             10 Refusals
  *   answer 429 with Retry-After and RateLimit          -> tatcell_http_lines                           11 HTTP
  *   share a table: fork, workers, shared memory        -> tatcell_table_attach, tatcell_host.h         12 Processes
@@ -64,20 +65,23 @@
  *          (TATCELL_ALGORITHM_*) use the same word and the same calls; each constructor says when a request conforms.
  *
  * TIME     Every call takes `now`, a uint64_t of your own ticks: nanoseconds, cycles, milliseconds. The library never
- *          reads a clock. Use a monotonic clock. Readings may be old: a thread stops between clock and call, or a
- *          clock is coarse. A reading that is older than another by at most the skew makes answers stricter. A reading
- *          that is older by more than the skew finds the key expired, and up to a burst passes once more. The span is
- *          the time after which an untouched word wraps. The default skew is max(H, min(span/64, 2^30 ticks)), about a
- *          second of nanoseconds. In 64-bit cells whose span exceeds a year, it is an eighth of the span.
+ *          reads a clock. Use a monotonic clock that does not wrap; only 32-bit cells take a 32-bit counter. Readings
+ *          may be old: a thread stops between clock and call, or a clock is coarse. A reading that is older than
+ *          another by at most the skew makes answers stricter. A reading that is older by more than the skew finds the
+ *          key expired, and up to a burst passes once more. A reading from the future locks its key until the clock
+ *          gets there, for at most H and the skew. The span is the time after which an untouched word wraps. The
+ *          default skew is max(H, min(span/64, 2^30 ticks)), about a second of nanoseconds. In 64-bit cells whose span
+ *          exceeds a year, it is an eighth of the span. So a default counts ticks, not time: 2^30 ticks are 12 days of
+ *          milliseconds. State the skew for wall clocks and coarse ticks.
  *
  * STORAGE  You own all memory, and there is nothing to free. Sizes are literals (TATCELL_*_SIZE). Zeroed cells,
  *          slots, leases, meters, log gates, slips and counters are valid. Limits, meter parameters, sliding logs,
  *          ladders and handles need an init call; a call on an uninitialised one returns an error. The objects of one
  *          call must not overlap, unless the function says what happens then.
  *
- * THREADS  Any number of threads, interrupts and processes may call any function on the same cell or table, unless
- *          its line "Thread" says otherwise. No call holds a lock, so a killed thread blocks no other thread. A
- *          handle survives fork.
+ * THREADS  Any number of threads, interrupts and processes may call any function on the same cell or table, unless its
+ *          line "Thread" says otherwise. No call holds a lock, so a killed thread blocks no other thread. After fork,
+ *          a child uses the copy of a handle; both have one table if its memory is shared.
  *
  * GROWTH   Structures that start with `size` grow from release to release. Start from the _INIT macro, or zero the
  *          structure and set its size. The library accepts any multiple of 8 from the first release's size
@@ -286,8 +290,9 @@ typedef struct tatcell_limit_spec_t {
      */
     uint64_t penalty;
     /**
-     * Ticks by which one reading of the clock may be older than another. 0 = default (see TIME), TATCELL_SKEW_NONE
-     * = none. For a limit of a table, the skew of the table applies instead.
+     * Ticks by which one reading of the clock may be older than another. 0 = default (see TIME; state it for wall
+     * clocks and coarse ticks), TATCELL_SKEW_NONE = none. For a limit of a table, the skew of the table applies
+     * instead.
      */
     uint64_t skew;
     /**
@@ -543,7 +548,10 @@ typedef struct tatcell_table_options_t {
     const uint8_t *seed;
     /** Must be NULL. */
     const void *reserved;
-    /** Ticks by which callers' readings may differ or step back; 0 = max(horizon, min(span / 64, 2^30)). */
+    /**
+     * Ticks by which callers' readings may differ or step back; 0 = max(horizon, min(span / 64, 2^30)). That is 12
+     * days of milliseconds: state it for wall clocks and coarse ticks (see TIME).
+     */
     uint64_t skew;
     /** Ticks for which a thread that stopped inside an insert keeps a slot, at least two q-units; 0 = one tick. */
     uint64_t claim_lifetime;
@@ -669,7 +677,8 @@ int32_t tatcell_table_check_hash(const tatcell_table_t *table,
 
 /**
  * Hashes a key with the table's secret seed, for the _hash calls and for bursts. For a table made with
- * TATCELL_HASH_CALLER, pass your own keyed hash there instead.
+ * TATCELL_HASH_CALLER, pass your own keyed hash there instead. Tables with the same seed and the same hash give a key
+ * the same hash: one call serves the tables of limits and of overrides.
  *
  * @param table   handle; not NULL.
  * @param key     bytes of the key; not NULL, even when empty. Pass only identifying bytes: padding makes new keys.
@@ -2309,6 +2318,91 @@ int32_t tatcell_address_canonical(const void *address,
                                   uint8_t *canonical,
                                   size_t *canonical_len);
 
+/**
+ * Reads a network as people write it, address/bits: the canonical address, and how many bits of that count.
+ *
+ * An IPv4 network inside IPv6 is that IPv4 network: ::ffff:192.0.2.0/120, 64:ff9b::192.0.2.0/120 and
+ * 2002:c000:200::/40 are 192.0.2.0/24. A prefix longer than 2002:aabb:ccdd::/48 is that router. A network that
+ * contains a whole range of such addresses and more, like ::/0, holds for IPv6 only: it contains no IPv4 address,
+ * however that is written.
+ *
+ * Give the result to tatcell_table_ban_address, with bits as v4_bits and as v6_bits.
+ *
+ * @param address       in network order; not NULL.
+ * @param address_len   bytes: 4 or 16.
+ * @param bits          length of the prefix, in bits of the address as it is written.
+ * @param canonical     gets 16 bytes as from tatcell_address_canonical. May be address itself. Not NULL.
+ * @param canonical_len gets 4 or 16; not NULL.
+ * @param canonical_bits gets 0 to 32, or 0 to 128; not NULL.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_ADDRESS address_len is neither 4 nor 16.
+ * @retval TATCELL_ERR_PREFIX bits is more than the address has. Or the address is an IPv4 address inside IPv6, and
+ *         the network is not inside that range: ::ffff:0:0/96, 64:ff9b::/96, 2002::/16, and shorter prefixes.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * Thread: any. Cost: none. Since 0.4.
+ */
+TATCELL_API
+int32_t tatcell_address_network(const void *address,
+                                size_t address_len,
+                                uint32_t bits,
+                                uint8_t *canonical,
+                                size_t *canonical_len,
+                                uint32_t *canonical_bits);
+
+/** Most bytes of the key of a prefix. */
+#define TATCELL_PREFIX_KEY_MAX 18
+
+/**
+ * Makes the key of an address's network, so that all its addresses have one debt: with 24 and 56 the /24 of an IPv4
+ * address and the /56 of an IPv6 one. An IPv4 address that is written as an IPv6 one is IPv4
+ * (tatcell_address_canonical).
+ *
+ * The key has the family, the length and the prefix, so that no two networks have the same key. The ladder calls use
+ * the same keys.
+ *
+ * @param address     in network order; not NULL.
+ * @param address_len bytes: 4 or 16.
+ * @param v4_bits     length of the prefix of an IPv4 address: 0 (all addresses) to 32.
+ * @param v6_bits     length of the prefix of an IPv6 address: 0 to 128.
+ * @param prefix      gets TATCELL_PREFIX_KEY_MAX bytes: the first prefix_len are the key, the rest are 0. Not NULL.
+ * @param prefix_len  gets the bytes of the key; not NULL.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_ADDRESS address_len is neither 4 nor 16.
+ * @retval TATCELL_ERR_PREFIX v4_bits is above 32 and the address is IPv4, or v6_bits is above 128 and it is IPv6.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * Thread: any. Cost: none. Since 0.4.
+ */
+TATCELL_API
+int32_t tatcell_address_prefix_key(const void *address,
+                                   size_t address_len,
+                                   uint32_t v4_bits,
+                                   uint32_t v6_bits,
+                                   uint8_t *prefix,
+                                   size_t *prefix_len);
+
+/**
+ * Hashes the key of an address's network (tatcell_address_prefix_key) for a table, for the calls that take a hash.
+ *
+ * @param table       handle; not NULL.
+ * @param address     in network order; not NULL.
+ * @param address_len bytes: 4 or 16.
+ * @param v4_bits     length of the prefix of an IPv4 address: 0 (all addresses) to 32.
+ * @param v6_bits     length of the prefix of an IPv6 address: 0 to 128.
+ * @param hash        gets the hash; not NULL.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_HANDLE table is not initialised.
+ * @retval TATCELL_ERR_HASH the caller hashes for this table.
+ * @retval others as tatcell_address_prefix_key.
+ * Thread: any. Cost: one hash of 3 to 18 bytes. Since 0.4.
+ */
+TATCELL_API
+int32_t tatcell_address_prefix_hash(const tatcell_table_t *table,
+                                    const void *address,
+                                    size_t address_len,
+                                    uint32_t v4_bits,
+                                    uint32_t v6_bits,
+                                    uint64_t *hash);
+
 /* ==== 9 Overrides: keys that are banned or exempt until a time =================================================== */
 
 /** kind: no override; the limits decide. */
@@ -2324,6 +2418,9 @@ int32_t tatcell_address_canonical(const void *address,
  *
  * Overrides live in a table of their own, made with options.overrides. Your program checks it before the limits,
  * with tatcell_table_overridden or with a link of a chain (TATCELL_LINK_OVERRIDES). Overrides end by themselves.
+ * Addresses have calls of their own: a key is bytes, and the bytes of 192.0.2.1 are not those of ::ffff:192.0.2.1
+ * (tatcell_table_ban_address).
+ *
  * Sweep such a table at least once in its sweep interval (tatcell_table_info): an exemption that is never swept would
  * exempt again after a whole span.
  * Sweeping, statistics, saving and sharing work as for every table. A key takes two slots. The table takes another
@@ -2445,6 +2542,140 @@ int32_t tatcell_table_overridden_hash(const tatcell_table_t *table,
                                       uint64_t hash,
                                       uint32_t *kind,
                                       uint64_t *left);
+
+/**
+ * Bans an address, or all addresses of its network, until a time: as tatcell_table_ban for a key.
+ *
+ * The key is made here, so one ban holds for every way to write an address: 192.0.2.1 and ::ffff:192.0.2.1 are the
+ * same (tatcell_address_canonical). With v4_bits 32 and v6_bits 64, an IPv4 address is banned alone, however it is
+ * written, and an IPv6 address with its /64. For a network that people write, such as 192.0.2.0/24 in a list, take
+ * what tatcell_address_network returns. An IPv6 network bans no IPv4 address, not even ::/0.
+ *
+ * Ask with tatcell_table_overridden_address. A link of a chain takes the hash of one prefix
+ * (tatcell_address_prefix_hash).
+ *
+ * @param table       handle of a table of overrides; not NULL.
+ * @param now         the caller's clock, ticks.
+ * @param address     in network order, as in in_addr and in6_addr; not NULL.
+ * @param address_len bytes: 4 or 16.
+ * @param v4_bits     length of the prefix of an IPv4 address: 0 (all addresses) to 32 (itself).
+ * @param v6_bits     length of the prefix of an IPv6 address: 0 to 128.
+ * @param until       a reading of the clock after now, at most options.overrides ahead.
+ * @retval TATCELL_ERR_ADDRESS address_len is neither 4 nor 16.
+ * @retval TATCELL_ERR_PREFIX v4_bits is above 32 and the address is IPv4, or v6_bits is above 128 and it is IPv6.
+ * @retval others as tatcell_table_ban.
+ * Thread: as tatcell_table_ban. Cost: the same. Since 0.4.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_table_ban_address(const tatcell_table_t *table,
+                                  uint64_t now,
+                                  const void *address,
+                                  size_t address_len,
+                                  uint32_t v4_bits,
+                                  uint32_t v6_bits,
+                                  uint64_t until);
+
+/**
+ * Exempts an address, or all addresses of its network, until a time: as tatcell_table_exempt for a key.
+ *
+ * @param table       handle of a table of overrides; not NULL.
+ * @param now         the caller's clock, ticks.
+ * @param address     in network order; not NULL.
+ * @param address_len bytes: 4 or 16.
+ * @param v4_bits     length of the prefix of an IPv4 address; see tatcell_table_ban_address.
+ * @param v6_bits     length of the prefix of an IPv6 address.
+ * @param until       a reading of the clock after now, at most options.overrides ahead.
+ * @retval TATCELL_ERR_ADDRESS, TATCELL_ERR_PREFIX as tatcell_table_ban_address.
+ * @retval others as tatcell_table_exempt.
+ * Thread: as tatcell_table_ban. Cost: the same. Since 0.4.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_table_exempt_address(const tatcell_table_t *table,
+                                     uint64_t now,
+                                     const void *address,
+                                     size_t address_len,
+                                     uint32_t v4_bits,
+                                     uint32_t v6_bits,
+                                     uint64_t until);
+
+/**
+ * Ends the override of an address or of a network at once: as tatcell_table_lift for a key. Overrides of longer and
+ * shorter prefixes stay.
+ *
+ * @param table       handle of a table of overrides; not NULL.
+ * @param now         the caller's clock, ticks.
+ * @param address     in network order; not NULL.
+ * @param address_len bytes: 4 or 16.
+ * @param v4_bits     length of the prefix of an IPv4 address; see tatcell_table_ban_address.
+ * @param v6_bits     length of the prefix of an IPv6 address.
+ * @retval TATCELL_ERR_ADDRESS, TATCELL_ERR_PREFIX as tatcell_table_ban_address.
+ * @retval others as tatcell_table_lift.
+ * Thread: as tatcell_table_ban. Cost: as tatcell_table_lift. Since 0.4.
+ */
+TATCELL_API
+int32_t tatcell_table_lift_address(const tatcell_table_t *table,
+                                   uint64_t now,
+                                   const void *address,
+                                   size_t address_len,
+                                   uint32_t v4_bits,
+                                   uint32_t v6_bits);
+
+/**
+ * The lengths of the prefixes that are asked for an address, in any order: one probe each. Start from
+ * TATCELL_PREFIX_LENGTHS_INIT.
+ */
+typedef struct tatcell_prefix_lengths_t {
+    /** sizeof(tatcell_prefix_lengths_t). */
+    uint32_t size;
+    /** Must be 0. */
+    uint32_t flags;
+    /** Number of lengths for IPv4, at most 129; 0 = the address itself, 32. */
+    uint32_t v4_count;
+    /** Number of lengths for IPv6, at most 129; 0 = the address itself, 128. */
+    uint32_t v6_count;
+    /** The lengths for IPv4, 0 (all addresses) to 32; NULL if v4_count is 0. */
+    const uint8_t *v4;
+    /** The lengths for IPv6, 0 to 128; NULL if v6_count is 0. */
+    const uint8_t *v6;
+} tatcell_prefix_lengths_t;
+
+/** Bytes of a tatcell_prefix_lengths_t in its first release: the least size that a library accepts. */
+#define TATCELL_PREFIX_LENGTHS_MIN (16 + 2 * sizeof(void *))
+/** The address itself, and no shorter prefix. */
+#define TATCELL_PREFIX_LENGTHS_INIT {sizeof(tatcell_prefix_lengths_t), 0, 0, 0, 0, 0}
+
+/**
+ * Reports whether an address is banned or exempt, for how long, and by which prefix. It only reads.
+ *
+ * It probes once for each length that is asked. The longest prefix with an override decides: an exempt /32 inside a
+ * banned /24 is exempt. A prefix whose length is not asked does not count.
+ *
+ * @param table       handle of a table of overrides; not NULL.
+ * @param now         the caller's clock, ticks.
+ * @param address     in network order; not NULL. An IPv4 address may be written as an IPv6 one.
+ * @param address_len bytes: 4 or 16.
+ * @param lengths     started from TATCELL_PREFIX_LENGTHS_INIT; NULL = the address itself only.
+ * @param kind        gets TATCELL_OVERRIDE_NONE, TATCELL_OVERRIDE_BAN or TATCELL_OVERRIDE_EXEMPT; not NULL.
+ * @param left        gets the ticks until the override ends, for a ban the retry time; 0 if there is none. NULL = not
+ *                    wanted.
+ * @param bits        gets the length of the prefix that decided, at most 32 for IPv4; 0 if there is none. NULL = not
+ *                    wanted.
+ * @retval 0 kind, left and bits are written; on any other result none is.
+ * @retval TATCELL_ERR_ADDRESS address_len is neither 4 nor 16.
+ * @retval TATCELL_ERR_PREFIX a length is above 32 or 128, or a family has more than 129 lengths.
+ * @retval TATCELL_ERR_SIZE, TATCELL_ERR_OPTION lengths->size is not set; its flags are not 0.
+ * @retval others as tatcell_table_overridden.
+ * Thread: as tatcell_table_ban. Cost: for each length as tatcell_table_overridden. Since 0.4.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_table_overridden_address(const tatcell_table_t *table,
+                                         uint64_t now,
+                                         const void *address,
+                                         size_t address_len,
+                                         const tatcell_prefix_lengths_t *lengths,
+                                         uint32_t *kind,
+                                         uint64_t *left,
+                                         uint32_t *bits);
 
 /* ==== 10 Refusals: counted log lines, cheap answers ============================================================== */
 
@@ -2838,8 +3069,9 @@ int32_t tatcell_table_restore(tatcell_table_t *table,
 /* ==== 13 Upkeep: sweep, count, list ============================================================================== */
 
 /**
- * Empties expired slots, a few at a time. A table needs one sweep of all slots per sweep_interval of
- * tatcell_table_info_t at most. A sweep changes no decision.
+ * Empties expired slots, a few at a time. A table that runs for longer than the sweep_interval of tatcell_table_info_t
+ * needs one sweep of all slots in each such interval: hours for nanoseconds and 20 tag bits, but 4.2 s for a limit of
+ * 10 Gbit/s in bytes. A sweep changes no decision.
  *
  * @param table handle; not NULL.
  * @param now   the caller's clock, ticks.
@@ -4040,7 +4272,9 @@ typedef struct tatcell_meter_spec_t {
 /**
  * Makes the parameters of a meter. On error they are not changed.
  *
- * No rate is ever exceeded. Rounding may lower a rate; tatcell_meter_params_info reports by how much.
+ * No rate is ever exceeded. Rounding may lower a rate; tatcell_meter_params_info reports by how much. A rate may be 0
+ * (a library of 0.3 returns TATCELL_ERR_RATE, or takes the burst of a rate of 0 for 0). The burst of that rate is then
+ * given once: nothing fills it again, except tatcell_meter_reset.
  *
  * @param params to initialise; not NULL.
  * @param spec   started from TATCELL_METER_SPEC_INIT; not NULL.
@@ -4050,10 +4284,9 @@ typedef struct tatcell_meter_spec_t {
  * @retval TATCELL_ERR_OPTION unknown kind or flag; a second rate for RFC 2697; TATCELL_METER_COUPLED for another
  *         kind than RFC 4115; or the structure is of a newer header and sets a field that this library does not
  *         know.
- * @retval TATCELL_ERR_RATE a rate that the RFC needs is 0: cir for RFC 2697, one of both for RFC 2698, both for
- *         RFC 4115.
- * @retval TATCELL_ERR_BURST a burst that the RFC needs is 0: both for RFC 2697, one of both for RFC 2698, that of
- *         a rate for RFC 4115.
+ * @retval TATCELL_ERR_RATE both rates and both bursts of RFC 4115 are 0.
+ * @retval TATCELL_ERR_BURST a burst that the RFC needs is 0: both for RFC 2697, that of a rate above 0 for RFC 2698
+ *         and RFC 4115, the peak burst for RFC 2698.
  * @retval TATCELL_ERR_PERIOD tick_hz is 0.
  * @retval TATCELL_ERR_PEAK the peak rate is below the committed rate.
  * @retval TATCELL_ERR_REPRESENT a rate is too fast for the clock, a value is too large, or the rates are too far
@@ -4198,19 +4431,21 @@ typedef struct tatcell_meter_info_t {
     uint32_t reserved;
     /** As specified. */
     uint64_t cir;
-    /** As specified; 0 if no rate fills it. */
+    /** As specified. */
     uint64_t cbs;
     /** As specified. */
     uint64_t rate2;
-    /** As specified; 0 if no rate fills it. */
+    /** As specified. */
     uint64_t burst2;
     /** Ticks per second, as specified. */
     uint64_t tick_hz;
-    /** See committed_k. */
+    /** See committed_k. 0 for a rate of 0. */
     uint64_t committed_m;
-    /** See second_k. */
+    /** See second_k. 0 for a rate of 0. */
     uint64_t second_m;
-    /** H, the longest debt that a store can make. */
+    /**
+     * H, the longest debt that a store can make. Without any rate no debt drains: UINT64_MAX, like skew and span.
+     */
     uint64_t horizon;
     /** S. A reading that is older than another by more than this finds the meter full. */
     uint64_t skew;
@@ -4461,19 +4696,27 @@ int32_t tatcell_table_migrate_foresee(const tatcell_table_t *from,
 
 /* ==== 20 32-bit cells: half the memory, or targets with 32-bit atomics only ====================================== */
 
+/*
+ * A tick counter of 32 bits may wrap here: only differences of `now` count, because a q-unit is a tick or less. A
+ * limit that does not fit that way is refused (TATCELL_ERR_HORIZON). If you ask for a negative resolution, a q-unit
+ * has several ticks. Then the clock must not wrap, or a whole burst passes once more. A permit from before the wrap
+ * of a counter gives back nothing. Drop permits that are a whole turn of the counter old.
+ */
+
 /**
  * Makes a limit for 32-bit cells: `units` per `period` ticks, and at most `burst` units at one instant after idle.
  *
  * A request conforms by the rule of tatcell_limit_init. The rate is never exceeded. Rounding lowers it by at most
- * 0.1 %. It is exact if the emission interval is a whole number of q-units; tatcell_limit_info reports it. Prefer
- * milliseconds to nanoseconds: horizon and skew must fit 32 bits.
+ * 0.1 %. It is exact if the emission interval is a whole number of ticks; tatcell_limit_info reports it. Prefer
+ * milliseconds to nanoseconds: a q-unit is a tick or less, and horizon and skew must be below 2^31 q-units.
  *
  * @param limit  to initialise; not NULL.
  * @param units  units per period; not 0.
  * @param period ticks of the caller's clock; not 0.
  * @param burst  units, at least 1.
  * @retval 0 done.
- * @retval TATCELL_ERR_HORIZON horizon and skew are not below an eighth of 2^32 q-units.
+ * @retval TATCELL_ERR_HORIZON horizon and skew are not below 2^31 q-units. Take a slower clock, a smaller burst, or
+ *         tatcell_limit32_init_spec with a shorter skew.
  * @retval others as tatcell_limit_init.
  * Thread: one writer, no reader. Cost: as tatcell_limit_init. Since 0.2.
  */
@@ -4503,11 +4746,13 @@ int32_t tatcell_limit32_init_rate(tatcell_limit_t *limit,
 /**
  * Makes a limit for 32-bit cells from a specification with options.
  *
+ * With TATCELL_LIMIT_RESOLUTION and a negative resolution, a q-unit is longer than a tick. The clock must not wrap
+ * then.
+ *
  * @param limit to initialise; not NULL.
  * @param spec  started from TATCELL_LIMIT_SPEC_INIT; not NULL.
  * @retval 0 done.
- * @retval TATCELL_ERR_HORIZON horizon and skew are not below an eighth of 2^32 q-units; with
- *         TATCELL_LIMIT_RESOLUTION, not below half of 2^32.
+ * @retval TATCELL_ERR_HORIZON horizon and skew are not below 2^31 q-units.
  * @retval others as tatcell_limit_init_spec.
  * Thread: one writer, no reader. Cost: as tatcell_limit_init. Since 0.2.
  */
@@ -4839,6 +5084,11 @@ const char *tatcell_strerror_name(int32_t code);
 #define TATCELL_ERR_FULL_SET -43
 /** The override of another key occupies the place of this one, by chance. Neither is changed. */
 #define TATCELL_ERR_CLASH -44
+/**
+ * A prefix is longer than the address, or a network is no IPv4 network although its address is IPv4
+ * (tatcell_address_network).
+ */
+#define TATCELL_ERR_PREFIX -45
 /** The peak rate of a meter or a mark is below its committed rate. */
 #define TATCELL_ERR_PEAK -50
 /** The word of a meter cannot have the span of the specification: ask for a shorter span, or use smaller bursts. */
@@ -5115,6 +5365,7 @@ TATCELL_ASSERT_(sizeof(tatcell_mark_t) >= TATCELL_MARK_MIN, "mark size");
 TATCELL_ASSERT_(sizeof(tatcell_link_t) >= TATCELL_LINK_MIN, "link size");
 TATCELL_ASSERT_(sizeof(tatcell_chain_t) >= TATCELL_CHAIN_MIN, "chain size");
 TATCELL_ASSERT_(sizeof(tatcell_ladder_spec_t) >= TATCELL_LADDER_SPEC_MIN, "ladder specification size");
+TATCELL_ASSERT_(sizeof(tatcell_prefix_lengths_t) >= TATCELL_PREFIX_LENGTHS_MIN, "prefix lengths size");
 TATCELL_ASSERT_(sizeof(tatcell_ladder_t) == TATCELL_LADDER_SIZE, "ladder size");
 TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_ladder_t) == TATCELL_LADDER_ALIGN, "ladder alignment");
 TATCELL_ASSERT_(sizeof(tatcell_shaper_t) == TATCELL_SHAPER_SIZE, "shaper size");

@@ -164,6 +164,7 @@ enum class code : std::int32_t {
     err_until = TATCELL_ERR_UNTIL,
     err_full_set = TATCELL_ERR_FULL_SET,
     err_clash = TATCELL_ERR_CLASH,
+    err_prefix = TATCELL_ERR_PREFIX,
     err_http_name = TATCELL_ERR_HTTP_NAME,
     err_frequency = TATCELL_ERR_FREQUENCY,
     err_policies = TATCELL_ERR_POLICIES,
@@ -1194,7 +1195,7 @@ public:
     constexpr table_options &claim_lifetime(ticks d) noexcept { return raw_.claim_lifetime = d.count(), *this; }
     /// For tables of aligned windows: how far the clocks of the callers may differ.
     constexpr table_options &guard(ticks d) noexcept { return raw_.guard = d.count(), *this; }
-    /// The callers' clock, for those who attach.
+    /// The frequency of the callers' clock, for those who attach.
     constexpr table_options &clock(frequency f) noexcept { return raw_.tick_hz = f.hz(), *this; }
     /// One q-unit is 2^-r ticks, instead of the best fit.
     constexpr table_options &resolution(std::int32_t r) noexcept {
@@ -1395,10 +1396,13 @@ enum class override_kind : std::uint32_t {
     ban = TATCELL_OVERRIDE_BAN,        ///< nothing passes
     exempt = TATCELL_OVERRIDE_EXEMPT,  ///< everything passes and is not charged
 };
+class address;
+class prefix_lengths;
 /// An override and how long it lasts. For a ban that is the retry time.
 struct override_state {
     override_kind kind;
     ticks left;
+    std::uint32_t bits = 0; ///< length of the prefix that decided, by table::overridden_address
 };
 
 /// How two limits of a table mark the packets of each key (tatcell_mark_t). It keeps pointers to the limits.
@@ -1710,6 +1714,21 @@ public:
         const std::int32_t c = tatcell_table_overridden_hash(&raw_, now.count(), h.value(), &kind, &left);
         return {c, override_state{static_cast<override_kind>(kind), ticks(left)}};
     }
+    /// Bans an address or its network, however it is written: so many bits of an IPv4 or of an IPv6 address
+    /// (tatcell_table_ban_address). Errors: err_address, err_prefix, those of ban.
+    inline result ban_address(instant now, address a, std::uint32_t v4_bits, std::uint32_t v6_bits,
+                              instant until) const noexcept;
+    /// Exempts an address or its network (tatcell_table_exempt_address). Errors: as ban_address.
+    inline result exempt_address(instant now, address a, std::uint32_t v4_bits, std::uint32_t v6_bits,
+                                 instant until) const noexcept;
+    /// Ends the override of an address or network at once; code::end if there is none (tatcell_table_lift_address).
+    inline result lift_address(instant now, address a, std::uint32_t v4_bits, std::uint32_t v6_bits) const noexcept;
+    /// Whether an address is banned or exempt, for how long, and by which prefix: the longest of those that are asked
+    /// (tatcell_table_overridden_address).
+    inline outcome<override_state> overridden_address(instant now, address a,
+                                                      const prefix_lengths &asked) const noexcept;
+    /// Hashes the prefix of an address: so many bits of an IPv4 or of an IPv6 one (tatcell_address_prefix_hash).
+    inline outcome<key_hash> prefix_hash(address a, std::uint32_t v4_bits, std::uint32_t v6_bits) const noexcept;
 
     // ---- Upkeep ----
 
@@ -1769,7 +1788,8 @@ inline result table_limit::init_unlimited(const table &t) noexcept {
 /// per second, and bursts are units. Without a frequency, the clock counts nanoseconds.
 class meter_spec {
 public:
-    /// One rate, and a committed and an excess burst. One of the bursts may be 0.
+    /// One rate, a committed and an excess burst, one of which may be 0. A rate may be 0, here and below: its burst is
+    /// then given once.
     static constexpr meter_spec rfc2697(std::uint64_t cir, std::uint64_t cbs, std::uint64_t ebs,
                                         frequency clock = nanoseconds) noexcept {
         return meter_spec(TATCELL_METER_RFC2697, clock, cir, cbs, 0, ebs);
@@ -1779,7 +1799,7 @@ public:
                                         frequency clock = nanoseconds) noexcept {
         return meter_spec(TATCELL_METER_RFC2698, clock, cir, cbs, pir, pbs);
     }
-    /// Committed rate and burst, excess rate and burst. One rate may be 0, and then its burst counts as 0.
+    /// Committed rate and burst, excess rate and burst.
     static constexpr meter_spec rfc4115(std::uint64_t cir, std::uint64_t cbs, std::uint64_t eir, std::uint64_t ebs,
                                         frequency clock = nanoseconds) noexcept {
         return meter_spec(TATCELL_METER_RFC4115, clock, cir, cbs, eir, ebs);
@@ -2362,6 +2382,7 @@ static_assert(sizeof(chain) == sizeof(tatcell_chain_t), "same layout");
 // ==== 16 Prefixes ===================================================================================================
 
 struct canonical_address;
+struct prefix_key;
 
 /// Refers to the 4 or 16 bytes of an address in network order, for instance an in_addr, an in6_addr or an array.
 class address {
@@ -2375,6 +2396,10 @@ public:
     /// The canonical form, which the ladder calls use: an IPv4 address inside an IPv6 address becomes the IPv4 address
     /// (tatcell_address_canonical).
     inline outcome<canonical_address> canonical() const noexcept;
+    /// It and the first `bits` of it, a network as people write it, in the canonical form (tatcell_address_network).
+    inline outcome<canonical_address> network(std::uint32_t bits) const noexcept;
+    /// The key of its prefix: so many bits of an IPv4 or of an IPv6 address (tatcell_address_prefix_key).
+    inline outcome<prefix_key> prefix(std::uint32_t v4_bits, std::uint32_t v6_bits) const noexcept;
 
 private:
     const void *data_;
@@ -2385,6 +2410,7 @@ private:
 struct canonical_address {
     std::array<std::uint8_t, 16> bytes{};
     std::size_t size = 0;
+    std::uint32_t bits = 0;  ///< of address::network: how many of them count
     operator address() const noexcept TATCELL_LIFETIMEBOUND { return {bytes.data(), size}; }
 };
 
@@ -2394,8 +2420,73 @@ inline outcome<canonical_address> address::canonical() const noexcept {
     return {rc, c};
 }
 
-/// The prefixes of an address that have a limit (tatcell_ladder_spec_t), the longest first. It copies the rungs. A
-/// family without rungs has the defaults.
+inline outcome<canonical_address> address::network(std::uint32_t bits) const noexcept {
+    canonical_address c;
+    const std::int32_t rc = tatcell_address_network(data_, size_, bits, c.bytes.data(), &c.size, &c.bits);
+    return {rc, c};
+}
+
+/// The key of a prefix: family, length, and the first bytes of the address; all its addresses have this key.
+struct prefix_key {
+    std::array<std::uint8_t, TATCELL_PREFIX_KEY_MAX> bytes{};
+    std::size_t size = 0;
+    operator key() const noexcept { return {bytes.data(), size}; }
+};
+
+inline outcome<prefix_key> address::prefix(std::uint32_t v4_bits, std::uint32_t v6_bits) const noexcept {
+    prefix_key k;
+    const std::int32_t rc = tatcell_address_prefix_key(data_, size_, v4_bits, v6_bits, k.bytes.data(), &k.size);
+    return {rc, k};
+}
+
+/// Which prefixes of an address table::overridden_address asks (tatcell_prefix_lengths_t), in any order; the address
+/// itself where nothing is said. It refers to the lengths that it is given.
+class prefix_lengths {
+public:
+    constexpr prefix_lengths() noexcept = default;
+    template <std::size_t N>
+    constexpr prefix_lengths &v4(const std::uint8_t (&bits)[N]) noexcept {
+        return raw_.v4 = bits, raw_.v4_count = static_cast<std::uint32_t>(N), *this;
+    }
+    template <std::size_t N>
+    constexpr prefix_lengths &v6(const std::uint8_t (&bits)[N]) noexcept {
+        return raw_.v6 = bits, raw_.v6_count = static_cast<std::uint32_t>(N), *this;
+    }
+    constexpr const tatcell_prefix_lengths_t *get() const noexcept { return &raw_; }
+
+private:
+    tatcell_prefix_lengths_t raw_ TATCELL_PREFIX_LENGTHS_INIT;
+};
+
+inline result table::ban_address(instant now, address a, std::uint32_t v4_bits, std::uint32_t v6_bits,
+                                 instant until) const noexcept {
+    return result(tatcell_table_ban_address(&raw_, now.count(), a.data(), a.size(), v4_bits, v6_bits, until.count()));
+}
+inline result table::exempt_address(instant now, address a, std::uint32_t v4_bits, std::uint32_t v6_bits,
+                                    instant until) const noexcept {
+    const auto f = tatcell_table_exempt_address;
+    return result(f(&raw_, now.count(), a.data(), a.size(), v4_bits, v6_bits, until.count()));
+}
+inline result table::lift_address(instant now, address a, std::uint32_t v4_bits,
+                                  std::uint32_t v6_bits) const noexcept {
+    return result(tatcell_table_lift_address(&raw_, now.count(), a.data(), a.size(), v4_bits, v6_bits));
+}
+inline outcome<override_state> table::overridden_address(instant now, address a,
+                                                         const prefix_lengths &asked) const noexcept {
+    std::uint32_t kind = TATCELL_OVERRIDE_NONE, bits = 0;
+    std::uint64_t left = 0;
+    const std::int32_t c = tatcell_table_overridden_address(&raw_, now.count(), a.data(), a.size(), asked.get(),
+                                                            &kind, &left, &bits);
+    return {c, override_state{static_cast<override_kind>(kind), ticks(left), bits}};
+}
+inline outcome<key_hash> table::prefix_hash(address a, std::uint32_t v4_bits, std::uint32_t v6_bits) const noexcept {
+    std::uint64_t h = 0;
+    const std::int32_t c = tatcell_address_prefix_hash(&raw_, a.data(), a.size(), v4_bits, v6_bits, &h);
+    return {c, key_hash(h)};
+}
+
+/// Which prefixes of an address have a limit (tatcell_ladder_spec_t), the longest first; the defaults where nothing is
+/// said. It refers to the rungs that it is given.
 class ladder_spec {
 public:
     constexpr ladder_spec() noexcept = default;

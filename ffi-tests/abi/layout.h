@@ -347,6 +347,14 @@ AT(ladder_spec, v6_count, 12, 12)
 AT(ladder_spec, v4, 16, 16)
 AT(ladder_spec, v6, 24, 20)
 
+SIZE(prefix_lengths, 32, 24)
+AT(prefix_lengths, size, 0, 0)
+AT(prefix_lengths, flags, 4, 4)
+AT(prefix_lengths, v4_count, 8, 8)
+AT(prefix_lengths, v6_count, 12, 12)
+AT(prefix_lengths, v4, 16, 16)
+AT(prefix_lengths, v6, 24, 20)
+
 SIZE(shaper, 256, 256)
 AT(shaper, opaque, 0, 0)
 

@@ -109,6 +109,9 @@ pub const TATCELL_ERR_UNTIL: i32 = -42;
 pub const TATCELL_ERR_FULL_SET: i32 = -43;
 /// The override of another key occupies the place of this one, by chance. Neither is changed.
 pub const TATCELL_ERR_CLASH: i32 = -44;
+/// A prefix is longer than the address, or a network is no IPv4 network although its address is IPv4
+/// (tatcell_address_network).
+pub const TATCELL_ERR_PREFIX: i32 = -45;
 /// The peak rate of a meter or a mark is below its committed rate.
 pub const TATCELL_ERR_PEAK: i32 = -50;
 /// The word of a meter cannot have the span of the specification: ask for a shorter span, or use smaller bursts.
@@ -253,6 +256,7 @@ describe! {
     TATCELL_ERR_UNTIL "the override has ended, or ends too far ahead for the table's options"
     TATCELL_ERR_FULL_SET "the set of the key is full, the override is not stored: use more slots"
     TATCELL_ERR_CLASH "the override of another key occupies this place"
+    TATCELL_ERR_PREFIX "the prefix is longer than the address, or a whole range of IPv4 addresses inside IPv6"
     TATCELL_ERR_HTTP_NAME "a name or unit has a byte outside of 0x20 to 0x7e"
     TATCELL_ERR_FREQUENCY "the clock has 0 ticks a second: give its frequency"
     TATCELL_ERR_POLICIES "there are more than 8 policies"
@@ -351,6 +355,7 @@ pub(super) const fn table_code(e: TableError) -> i32 {
         TableError::BadUntil => TATCELL_ERR_UNTIL,
         TableError::FullSet => TATCELL_ERR_FULL_SET,
         TableError::OverrideClash => TATCELL_ERR_CLASH,
+        TableError::BadPrefix => TATCELL_ERR_PREFIX,
         TableError::Contended => TATCELL_CONTENDED,
         TableError::MissingSeed => TATCELL_ERR_SEED,
         TableError::BadHashKind => TATCELL_ERR_HASH,

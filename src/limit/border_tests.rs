@@ -28,17 +28,23 @@ fn the_debt_of_a_burst_is_below_2_to_the_62() {
     assert_eq!([error(room((1 << 31) - 1)), error(room(1 << 31))], [None, Some(HorizonTooLong)]);
 }
 
-/// A fixed resolution may use up the word; a chosen one keeps seven eighths of it free.
+/// A 32-bit limit may use all but one bit of its word. Only a caller who asks for it gets a q-unit of several ticks.
 #[test]
-fn a_fixed_resolution_spares_one_bit() {
-    let spec = LimitSpec::new(1, 1 << 20, 1 << 10).skew(0);
-    assert!(spec.resolution(0).build32().is_ok(), "2^30 of 2^31");
-    let chosen = spec.build32().expect("coarser").0;
-    assert!(chosen.window_q < 1 << 29 && chosen.shr > 0, "{chosen:?}");
-    assert_eq!(
-        LimitSpec::new(1, 1 << 20, 1 << 11).skew(0).resolution(0).build32().err(),
-        Some(HorizonTooLong)
-    );
+fn a_limit_of_32_bits_spares_one_bit_and_is_never_coarser_than_a_tick_by_itself() {
+    let chosen = |skew| {
+        let spec = LimitSpec::new(1, 1 << 20, 1 << 10).skew(skew);
+        let fixed = spec.resolution(0).build32();
+        assert_eq!(spec.build32(), fixed);
+        fixed.map(|limit| (limit.0.window_q, limit.0.shr))
+    };
+    let most = (1 << 30) - 1;
+    assert_eq!([chosen(0), chosen(most)], [Ok((1 << 30, 0)), Ok(((1 << 31) - 1, 0))]);
+    assert_eq!(chosen(most + 1), Err(HorizonTooLong));
+    let coarse = LimitSpec::new(1, 1 << 20, 1 << 10).skew(most + 1).resolution(-1).build32();
+    assert_eq!(coarse.map(|limit| (limit.0.window_q, limit.0.shr)), Ok((1 << 30, 1)));
+    // The fraction of a tick has no more room than a tick.
+    let fine = |burst| LimitSpec::new(3, 1_000, burst).skew(0).build32().map(|limit| limit.0.shl);
+    assert_eq!([fine((1 << 31) / 1_334), fine((1 << 31) / 1_334 + 1)], [Ok(2), Err(HorizonTooLong)]);
 }
 
 #[test]

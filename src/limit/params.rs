@@ -129,7 +129,7 @@ pub(crate) struct Width {
     pub bits: u32,
     /// T_q is at least 2^this.
     pub precision: u32,
-    /// H + S < 2^(bits - this) for a resolution chosen here; 3 keeps seven eighths of the span free of false debts.
+    /// H + S < 2^(bits - this): 1 is what decoding needs, 3 keeps seven eighths of the span free of false debts.
     pub spare: u32,
     pub fingerprint: u64,
 }
@@ -137,8 +137,8 @@ pub(crate) struct Width {
 impl Width {
     /// A whole 64-bit word: 15.3 ppm.
     pub const CELL64: Width = Width { bits: 64, precision: 16, spare: 1, fingerprint: FINGERPRINT_CELL64 };
-    /// A whole 32-bit word: 0.1 %, or no error at all if the emission interval is a whole number of ticks.
-    pub const CELL32: Width = Width { bits: 32, precision: 10, spare: 3, fingerprint: FINGERPRINT_CELL32 };
+    /// A whole 32-bit word: 0.1 %, or no error at all where the emission interval is a whole number of ticks.
+    pub const CELL32: Width = Width { bits: 32, precision: 10, spare: 1, fingerprint: FINGERPRINT_CELL32 };
 }
 
 impl Params {

@@ -248,9 +248,12 @@ impl LimitSpec {
 
     /// Tolerates a clock that steps back by up to this many ticks. A longer step forgives the debt of the word.
     ///
-    /// A thread that stops between reading its clock and the call counts as such a step, and so does a coarse or cached
-    /// clock next to a fine one. Default: an eighth of the span if that exceeds a year of nanoseconds; otherwise a 64th
-    /// of the span, at most 2^30 ticks, and at least the horizon.
+    /// A thread that is stopped between reading its clock and calling counts as such a step, and so does a coarse or
+    /// cached clock beside a fine one. Default: an eighth of the span where that exceeds a year of nanoseconds;
+    /// otherwise a 64th of the span, at most 2^30 ticks, and at least the horizon.
+    ///
+    /// A reading from the future locks its key until the clock gets there, for at most the horizon and this. So state
+    /// it for wall clocks and coarse ticks, of which the default is days and more.
     pub const fn skew(mut self, ticks: u64) -> Self {
         self.skew = Some(ticks);
         self
@@ -258,8 +261,9 @@ impl LimitSpec {
 
     /// Fixes the resolution: one q-unit is `2^-shift` ticks, so a negative `shift` is coarser than the clock.
     ///
-    /// Limits that replace one another under traffic must have the same resolution. With a negative one the caller's
-    /// clock itself must not wrap: 64 bits of nanoseconds last 584 years.
+    /// Limits that are exchanged for one another under traffic must have the same resolution. With a negative one the
+    /// caller's clock itself must not wrap: 64 bits of nanoseconds last 584 years. A 32-bit limit gets a negative one
+    /// only here.
     pub const fn resolution(mut self, shift: i8) -> Self {
         self.shift = Some(shift);
         self

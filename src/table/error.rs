@@ -69,6 +69,8 @@ pub enum TableError {
     /// The override of another key is in the same place, which happens by chance once in about 2^tag bits. Both stay as
     /// they were.
     OverrideClash,
+    /// A prefix is longer than the address.
+    BadPrefix,
     /// Other threads won every attempt: try again.
     Contended,
 }
@@ -108,6 +110,7 @@ impl core::fmt::Display for TableError {
             TableError::BadUntil => "the override has ended, or ends too far ahead for the table's options",
             TableError::FullSet => "the set of the key is full, the override is not stored: use more slots",
             TableError::OverrideClash => "the override of another key occupies this place",
+            TableError::BadPrefix => "the prefix is longer than the address",
             TableError::Contended => "other threads won every attempt, nothing changed: ask again",
         })
     }

@@ -44,7 +44,7 @@ pub use layout::options::{AttachOptions, TableOptions};
 pub use layout::policy::FullPolicy;
 pub use layout::size::{full_set_ppb, lines_for_load};
 pub use migrate::Migrated;
-pub use overrides::Override;
+pub use overrides::{Override, PrefixLengths};
 pub use upkeep::export::TableNumbers;
 pub use upkeep::info::TableInfo;
 pub use upkeep::sweep::{Slot, Stats};

@@ -88,6 +88,36 @@ fn the_guide_names_the_default_skews() {
     }
 }
 
+/// A default skew counts ticks: what that is of milliseconds, and what a reading from the future then costs.
+#[test]
+fn the_guide_names_the_skew_of_milliseconds() {
+    let spec = LimitSpec::new(10, 1_000, 5);
+    let skew = table(TableOptions::new(spec)).skew;
+    says(&format!(
+        "2^30 of them are a second of nanoseconds, {:.0} minutes of microseconds, and {:.1} days of milliseconds.",
+        skew as f64 / 60e6,
+        skew as f64 / 86_400e3
+    ));
+    let cell = |rate| LimitSpec::new(rate, 1_000, 5).build().expect("a limit").info().skew;
+    assert_eq!([skew, cell(8)], [1 << 30; 2]);
+    assert!(cell(7) > 100_000 * (YEAR / 1_000_000));
+    says("A 64-bit cell in milliseconds has more than 100 000 years if its rate is below 8 a second.");
+    const DAY: u64 = 86_400_000;
+    for (options, days, locked) in [
+        (TableOptions::new(spec), 5, 5 * DAY),
+        (TableOptions::new(spec), 13, 0),
+        (TableOptions::new(spec).skew(5_000), 5, 0),
+    ] {
+        let lines = memory();
+        let table = Table::init(&lines, &options.seed([7; 16])).expect("a table");
+        let (limit, now, key) =
+            (table.limit(&spec).expect("a limit"), 1 << 40, table.hash(b"key").expect("a hash"));
+        assert!(table.check_hash(&limit, now + days * DAY, key, 5).expect("a verdict").passes());
+        let wait = table.check_hash(&limit, now, key, 1).expect("a verdict").retry_after();
+        assert_eq!(wait, if locked == 0 { 0 } else { locked + 100 }, "{days} days ahead");
+    }
+}
+
 #[test]
 fn the_guide_names_the_chances_of_full_sets_and_a_size() {
     let chance = |ppm| format!("{:.1e}", full_set_ppb(ppm) as f64 / 1e9);
@@ -118,13 +148,26 @@ fn the_guide_names_the_bits_of_tags_and_their_chances() {
 
 #[test]
 fn the_guide_names_how_often_to_sweep() {
-    let spec = LimitSpec::new(10, SECOND, 5);
-    let interval = |bits| table(TableOptions::new(spec).tag_bits(bits)).sweep_interval as f64 / MINUTE as f64;
-    says(&format!(
-        "`sweep_interval`: {:.1} hours for nanosecond ticks and 20 tag bits, {:.0} days with 12",
-        interval(20) / 60.0,
-        interval(12) / 1_440.0
-    ));
+    let words = |ns: u64| match ns {
+        0..SECOND => format!("{:.0} ms", ns as f64 / 1e6),
+        SECOND..10_000_000_000 => format!("{:.1} s", ns as f64 / 1e9),
+        10_000_000_000..600_000_000_000 => format!("{:.0} s", ns as f64 / 1e9),
+        600_000_000_000..6_000_000_000_000 => format!("{:.0} minutes", ns as f64 / MINUTE as f64),
+        6_000_000_000_000..1_000_000_000_000_000 => format!("{:.1} hours", ns as f64 / MINUTE as f64 / 60.0),
+        _ => format!("{:.0} days", ns as f64 / MINUTE as f64 / 1_440.0),
+    };
+    for (name, units, burst) in [
+        ("up to 600 000 a second, bursts of a few seconds", 10, 20),
+        ("up to 600 000 a second, bursts of a few seconds", 600_000, 2_000_000),
+        ("1 Gbit/s in bytes", 125_000_000, 64_000),
+        ("10 Gbit/s in bytes", 1_250_000_000, 64_000),
+        ("100 Gbit/s in bytes", 12_500_000_000, 64_000),
+        ("400 Gbit/s in bytes", 50_000_000_000, 64_000),
+    ] {
+        let spec = LimitSpec::new(units, SECOND, burst);
+        let interval = |bits| words(table(TableOptions::new(spec).tag_bits(bits)).sweep_interval);
+        assert_eq!(row(name), [interval(20), interval(12)], "{name}");
+    }
     let overrides = |longest| table(TableOptions::overrides(longest)).sweep_interval;
     let year_ms = YEAR / 1_000_000;
     says(&format!(

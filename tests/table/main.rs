@@ -13,6 +13,7 @@ mod image;
 mod migrate;
 mod numbers;
 mod options;
+mod override_addresses;
 mod overrides;
 mod pair_burst;
 mod permits;

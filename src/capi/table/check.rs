@@ -192,7 +192,8 @@ fn check_other(
 }
 
 /// Hashes a key with the table's secret seed, for the _hash calls and for bursts. For a table made with
-/// TATCELL_HASH_CALLER, pass your own keyed hash there instead.
+/// TATCELL_HASH_CALLER, pass your own keyed hash there instead. Tables with the same seed and the same hash give a key
+/// the same hash: one call serves the tables of limits and of overrides.
 ///
 /// @param table   handle; not NULL.
 /// @param key     bytes of the key; not NULL, even when empty. Pass only identifying bytes: padding makes new keys.

@@ -79,7 +79,8 @@ pub struct tatcell_table_options_t {
     pub seed: *const u8,
     /// Must be NULL.
     pub reserved: *const c_void,
-    /// Ticks by which callers' readings may differ or step back; 0 = max(horizon, min(span / 64, 2^30)).
+    /// Ticks by which callers' readings may differ or step back; 0 = max(horizon, min(span / 64, 2^30)). That is 12
+    /// days of milliseconds: state it for wall clocks and coarse ticks (see TIME).
     pub skew: u64,
     /// Ticks for which a thread that stopped inside an insert keeps a slot, at least two q-units; 0 = one tick.
     pub claim_lifetime: u64,

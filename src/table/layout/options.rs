@@ -103,8 +103,10 @@ impl TableOptions {
         self
     }
 
-    /// Sets how far callers' clocks may be apart or step back, in ticks. An older reading finds no debt. Default: a
-    /// 64th of the span, at most 2^30 ticks, and at least the horizon.
+    /// Sets how far callers' clocks may be apart or step back, in ticks. A reading that is older than this finds a key
+    /// expired and full. Default: a 64th of the span, at most 2^30 ticks, and at least the horizon. That is 12 days of
+    /// milliseconds: state it for wall clocks and coarse ticks, as a reading from the future locks its key until the
+    /// clock gets there, for at most the horizon and this.
     pub const fn skew(mut self, ticks: u64) -> Self {
         self.skew = Some(ticks);
         self
