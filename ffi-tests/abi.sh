@@ -51,7 +51,7 @@ claim every_field_of_the_headers_has_its_place_in_the_layouts every_field
 
 # A library of stubs with debugging information, which the real library has none of: $2, from the headers in folder $1.
 stubs() {
-    $CC -E -P "$1/tatcell_host.h" > "$tmp/plain.h" || return
+    $CC -I"$1" -E -P "$1/tatcell_host.h" > "$tmp/plain.h" || return
     { echo '#include "tatcell_host.h"'
       awk 'BEGIN { RS = ";" }
           /[ *\n]tatcell_[a-z0-9_]+\(/ && !/[{}]|typedef|_Static_assert/ { print $0 " { __builtin_trap(); }" }' \
