@@ -532,6 +532,8 @@ TEST(a_table_owns_its_memory_and_its_limit_is_read_from_text) {
     EXPECT(b.open(limit_spec(0, 1s, 1), 10) == code::err_rate && b.check(start, "k").refused());
     EXPECT(b.open(*spec, 2000, tatcell::full_set::inherit) && !is_mapped(first) && b.check(start, "k", 20));
     EXPECT(b.table().info()->policy == TATCELL_FULL_INHERIT);
+    const auto fit = tatcell::table_options(limit_spec(10000000, 1s, 1)).slowest(limit_spec(1, 1s, 60)).fit();
+    EXPECT(fit && fit->culprit == TATCELL_FIT_BURST && fit->tag_bits < 20);
 }
 
 int main() {

@@ -1206,6 +1206,14 @@ public:
     /// The table has one owner at a time, so it needs no atomic instruction.
     constexpr table_options &exclusive() noexcept { return raw_.flags |= TATCELL_TABLE_EXCLUSIVE, *this; }
 
+    /// Reports what fits one table with these options, and what is in the way (tatcell_table_options_fit).
+    outcome<tatcell_table_fit_t> fit() const noexcept {
+        tatcell_table_fit_t report TATCELL_TABLE_FIT_INIT;
+        const tatcell_table_options_t o = get();
+        const std::int32_t rc = tatcell_table_options_fit(&o, &report);
+        return {rc, report};
+    }
+
     /// The options as C functions take them. They point into this object.
     constexpr tatcell_table_options_t get() const noexcept TATCELL_LIFETIMEBOUND {
         tatcell_table_options_t o = raw_;
@@ -2097,15 +2105,18 @@ public:
     /// million (tatcell_host_table_open). It replaces an older table once it has the new one. Errors: err_too_small if
     /// keys is 0, err_too_large, err_system, and those of the limit and of table::init.
     result open(const limit_spec &spec, std::size_t keys, full_set policy = full_set::admit) noexcept {
-        const std::size_t bytes = keys == 0 ? 0 : tatcell_table_size_for(keys, 1000);
-        if (keys != 0 && bytes == 0) return code::err_too_large;
-        const auto secret = random_seed();
-        if (!secret) return secret;
+        tatcell_host_table_t raw TATCELL_HOST_TABLE_INIT;
+        const result rc(tatcell_host_table_open(spec.get(), keys, static_cast<std::uint32_t>(policy), &raw));
+        if (!rc) return rc;
         owned_table made;
-        if (const result rc = made.memory_.map(bytes, TATCELL_HOST_HUGE); !rc) return rc;
-        const auto options = table_options(spec).seed(*secret).policy(policy);
-        if (const result rc = made.table_.init(made.memory_, options); !rc) return rc;
-        if (const result rc = made.limit_.init(made.table_, spec); !rc) return rc;
+        const memory_ref lines(raw.memory.memory, raw.memory.bytes);
+        result ready = made.table_.attach(lines, attach_options(raw.seed));
+        if (ready) ready = made.limit_.init(made.table_, spec);
+        if (!ready) {
+            TATCELL_IGNORE(tatcell_host_table_close(&raw));
+            return ready;
+        }
+        made.memory_ = host::memory(raw.memory);
         *this = std::move(made);
         return code::pass;
     }
