@@ -389,16 +389,21 @@ pub unsafe extern "C" fn tatcell_host_memory_attach(
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_host_memory_unmap(memory: *mut tatcell_host_memory_t) -> i32 {
     args!(c, (now, out) = c.place(memory));
+    let (code, next) = unmap(c, now);
+    out.put(&next);
+    code
+}
+
+/// Unmaps memory of a call under its contract. Returns the code, and what is left of the structure.
+fn unmap(_: Contract<'_>, now: tatcell_host_memory_t) -> (i32, tatcell_host_memory_t) {
     // SAFETY: the contract: the mapping is the caller's, and nobody uses it any more.
-    let (code, next) = match unsafe { host::unmap(now.memory.cast(), now.bytes) } {
+    match unsafe { host::unmap(now.memory.cast(), now.bytes) } {
         Ok(()) => (TATCELL_PASS, tatcell_host_memory_t::NONE),
         Err(e) => {
             let (code, system_error) = host_code(e, now.bytes);
             (code, tatcell_host_memory_t { system_error, ..now })
         }
-    };
-    out.put(&next);
-    code
+    }
 }
 
 /// Removes a name. Processes that have the memory mapped keep it. The system frees it when the last one unmaps it.

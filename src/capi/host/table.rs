@@ -2,13 +2,13 @@
 
 use core::mem::forget;
 
-use super::{host_code, tatcell_host_memory_t, TATCELL_HOST_MEMORY_MIN};
+use super::{host_code, tatcell_host_memory_t, unmap, TATCELL_HOST_MEMORY_MIN};
 use crate::capi::codes::{table_code, TATCELL_PASS};
 use crate::capi::limit::limit::{spec, store, tatcell_limit_spec_t, tatcell_limit_t};
 use crate::capi::pointers::contract::{args, Grows};
 use crate::capi::table::handle::{publish, tatcell_table_t, Any};
 use crate::capi::table::options::policy;
-use crate::host::{self, memory_for, random_seed};
+use crate::host::{memory_for, random_seed};
 use crate::table::{Table, TableOptions};
 
 /// Bytes of a tatcell_host_table_t in its first release. (The header has it in terms of sizeof.)
@@ -133,19 +133,11 @@ pub unsafe extern "C" fn tatcell_host_table_open(
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_host_table_close(table: *mut tatcell_host_table_t) -> i32 {
     args!(c, now = c.known(table), place = c.report(table));
-    // SAFETY: the contract: the mapping is the caller's, and nobody uses it any more.
-    match unsafe { host::unmap(now.memory.memory.cast(), now.memory.bytes) } {
-        Ok(()) => {
-            place.put(&tatcell_host_table_t::none(0));
-            TATCELL_PASS
-        }
-        Err(e) => {
-            let (code, system_error) = host_code(e, now.memory.bytes);
-            place.put(&tatcell_host_table_t {
-                memory: tatcell_host_memory_t { system_error, ..now.memory },
-                ..now
-            });
-            code
-        }
-    }
+    let (code, memory) = unmap(c, now.memory);
+    let left = if code == TATCELL_PASS { tatcell_host_table_t::none(0) } else { now };
+    place.put(&tatcell_host_table_t {
+        memory: tatcell_host_memory_t { size: left.memory.size, ..memory },
+        ..left
+    });
+    code
 }
