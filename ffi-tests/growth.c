@@ -221,6 +221,34 @@ TEST(rows_of_larger_decisions_are_written_apart) {
 }
 
 /* A mark is 64 bits and holds the layout: garbage does not pass, nor does one bit of difference. */
+/* A decision of the first release, with other objects right behind it: it does not reach into them. */
+TEST(a_shorter_decision_ends_where_its_caller_says) {
+    static struct {
+        unsigned char decision[TATCELL_DECISION_MIN];
+        tatcell_counters_t counters;
+        unsigned char second[TATCELL_DECISION_MIN];
+        tatcell_permit_t permits[8];
+    } as;
+    tatcell_decision_t *d = (tatcell_decision_t *)(void *)as.decision;
+    tatcell_decision_t *second = (tatcell_decision_t *)(void *)as.second;
+    tatcell_cell_t cell = TATCELL_CELL_INIT;
+    tatcell_link_t link = TATCELL_LINK_INIT;
+    tatcell_chain_t chain = TATCELL_CHAIN_INIT;
+    EXPECT(sizeof(tatcell_decision_t) > TATCELL_DECISION_MIN);
+    EQ(kit_make(&k, kit_spec(1, 1000, 9), 64, NULL), 0);
+    EQ(tatcell_limit_init(&limit, 1, 1000, 9), 0);
+    d->size = second->size = TATCELL_DECISION_MIN;
+    EQ(tatcell_table_check_ex(&k.table, &k.limit, 1, "k", 1, 1, 0, d, &as.counters), 0);
+    EQ(tatcell_table_charge_ex(&k.table, &k.limit, 1, "k", 1, 1, d, &as.counters), 0);
+    EXPECT(d->remaining == 7 && as.counters.conforming == 2);
+    link.cell = &cell, link.limit = &limit, link.cost = 1;
+    chain.links = &link, chain.link_size = sizeof link, chain.count = 1, chain.permits = as.permits;
+    EQ(tatcell_chain_check(&chain, 1, second), 0);
+    EXPECT(second->remaining == 8 && as.permits[0].stored != 0);
+    EQ(tatcell_chain_refund(&chain, 1), 0);
+    kit_free(&k);
+}
+
 TEST(garbage_is_neither_a_limit_nor_a_handle) {
     unsigned long long random = 12;
     static tatcell_table_t handle;
@@ -401,6 +429,7 @@ int main(void) {
     RUN(options_of_newer_headers_are_taken_unless_they_use_what_is_unknown);
     RUN(results_fill_what_both_headers_know_and_keep_the_size);
     RUN(rows_of_larger_decisions_are_written_apart);
+    RUN(a_shorter_decision_ends_where_its_caller_says);
     RUN(garbage_is_neither_a_limit_nor_a_handle);
     RUN(a_limit_of_a_table_with_other_ties_is_foreign);
     RUN(costs_above_32_bits_are_costs);

@@ -191,8 +191,8 @@ impl<'a> Work<'a> {
         // The spans that the call writes, and those that it reads.
         let permits = Span::of(given.permits, count);
         let decided = decisions.map_or(Span::NOTHING, Rows::span);
-        let read = [Span::of(chain, 1), each.span()];
-        let (out, counted) = (Span::of(out, 1), Span::of(given.counters, 1));
+        let read = [c.reach(chain), each.span()];
+        let (out, counted) = (c.reach(out), Span::of(given.counters, 1));
         out.apart_from(&read)?;
         permits.apart_from(&[read[0], read[1], out])?;
         decided.apart_from(&[read[0], read[1], out, permits])?;

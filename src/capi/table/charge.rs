@@ -8,7 +8,6 @@ use crate::answer::Permit;
 use crate::capi::decision::{fill, fill_if, finish_done, finish_refund, tatcell_decision_t};
 use crate::capi::limit::limit::tatcell_limit_t;
 use crate::capi::pointers::contract::{args, Out, Report};
-use crate::capi::pointers::places::apart;
 use crate::combine::link::either;
 use crate::limit::TableLimit;
 use crate::table::Counters;
@@ -135,7 +134,7 @@ pub unsafe extern "C" fn tatcell_table_charge_ex(
         table = c.handle(table),
         limit = c.table_limit(limit),
         key = c.key(key, key_len),
-        () = apart(out, counters),
+        () = c.reach_apart(out, counters),
         out = c.report_if(out),
         counters = c.owned_if(counters),
         hash = hash_of(table, key)
@@ -158,7 +157,7 @@ pub unsafe extern "C" fn tatcell_table_charge_ex_hash(
         c,
         table = c.handle(table),
         limit = c.table_limit(limit),
-        () = apart(out, counters),
+        () = c.reach_apart(out, counters),
         out = c.report_if(out),
         counters = c.owned_if(counters)
     );
@@ -255,7 +254,7 @@ pub unsafe extern "C" fn tatcell_table_reserve_ex(
         table = c.handle(table),
         limit = c.table_limit(limit),
         key = c.key(key, key_len),
-        () = apart(out, counters),
+        () = c.reach_apart(out, counters),
         out = c.report(out),
         counters = c.owned_if(counters),
         hash = hash_of(table, key)
@@ -279,7 +278,7 @@ pub unsafe extern "C" fn tatcell_table_reserve_ex_hash(
         c,
         table = c.handle(table),
         limit = c.table_limit(limit),
-        () = apart(out, counters),
+        () = c.reach_apart(out, counters),
         out = c.report(out),
         counters = c.owned_if(counters)
     );

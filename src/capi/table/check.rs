@@ -7,7 +7,6 @@ use crate::capi::codes::{table_code, TATCELL_PASS};
 use crate::capi::decision::{fill, finish, tatcell_decision_t};
 use crate::capi::limit::limit::{not_own, tatcell_limit_t};
 use crate::capi::pointers::contract::{args, inside, Contract, Out, Report};
-use crate::capi::pointers::places::apart;
 use crate::combine::link::either;
 use crate::keys::aes;
 use crate::limit::TableLimit;
@@ -331,7 +330,7 @@ pub unsafe extern "C" fn tatcell_table_check_ex(
         table = c.handle(table),
         limit = c.table_limit(limit),
         key = c.key(key, key_len),
-        () = apart(out, counters),
+        () = c.reach_apart(out, counters),
         out = c.report(out),
         counters = c.owned_if(counters),
         hash = hash_of(table, key)
@@ -356,7 +355,7 @@ pub unsafe extern "C" fn tatcell_table_check_ex_hash(
         c,
         table = c.handle(table),
         limit = c.table_limit(limit),
-        () = apart(out, counters),
+        () = c.reach_apart(out, counters),
         out = c.report(out),
         counters = c.owned_if(counters)
     );
