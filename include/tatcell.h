@@ -1200,6 +1200,11 @@ int32_t tatcell_cell_refund(tatcell_cell_t *cell,
 /**
  * Moves a cell from one limit to another, from now on. The key neither gains nor loses anything for the past.
  *
+ * Limits that count keep their count: a window its units and its end, a sliding counter both counts, a quota that is
+ * used up how far it is short of full. A level stays the same and decays by the new half-life from now on;
+ * TATCELL_CHANGE_KEEP_TIME keeps the time after which it is forgotten instead. Give the new limit another epoch, or
+ * refunds of permits from before the change give back too much.
+ *
  * @param cell      not NULL.
  * @param old_limit the limit so far; not NULL.
  * @param new_limit the limit from now on; not NULL.
@@ -1208,11 +1213,12 @@ int32_t tatcell_cell_refund(tatcell_cell_t *cell,
  * @retval 0 done.
  * @retval TATCELL_CONTENDED nothing is changed; ask again.
  * @retval TATCELL_ERR_OPTION how is unknown.
- * @retval TATCELL_ERR_ALGORITHM the old state has no meaning under the new limit. Only TATCELL_CHANGE_RESET is
- *         possible, unless both limits count units with the same algorithm, period and bits.
+ * @retval TATCELL_ERR_ALGORITHM the limits have different algorithms: only TATCELL_CHANGE_RESET is possible.
+ * @retval TATCELL_ERR_KEEP_WINDOW their windows differ in length: only TATCELL_CHANGE_RESET is possible.
+ * @retval TATCELL_ERR_KEEP_COUNT the key has counted more than the word of the new limit holds.
  * @retval others as tatcell_cell_check.
  * Thread: any number on one cell. If other threads still check with the old limit, both limits must have the same
- * resolution. Cost: one compare-and-swap, one 128-bit division. Since 0.1.
+ * resolution and count_bits. Cost: one compare-and-swap, one 128-bit division. Since 0.1.
  */
 TATCELL_API
 int32_t tatcell_cell_change(tatcell_cell_t *cell,
@@ -4604,6 +4610,13 @@ const char *tatcell_strerror_name(int32_t code);
 #define TATCELL_ERR_FULL_SET -43
 /** The override of another key occupies the place of this one, by chance. Neither is changed. */
 #define TATCELL_ERR_CLASH -44
+/** A change would lose the window: the windows of the two limits differ in length. Nothing is changed. */
+#define TATCELL_ERR_KEEP_WINDOW -45
+/**
+ * A change would lose units: the key has counted more than the new limit's word holds. Nothing is changed. Make the
+ * new limit with a larger max_debt, whose units its word must hold, too.
+ */
+#define TATCELL_ERR_KEEP_COUNT -46
 /** The peak rate of a meter or a mark is below its committed rate. */
 #define TATCELL_ERR_PEAK -50
 /** The word of a meter cannot have the span of the specification: ask for a shorter span, or use smaller bursts. */

@@ -5,11 +5,11 @@
 #![forbid(unsafe_code)]
 #![warn(clippy::arithmetic_side_effects)]
 
-use super::state::{At, Kind, Op, Operation, State};
+use super::state::{At, Change, Kind, Op, Operation, State};
 use super::{decay, fixed_window, gcra, quota_linear, sliding_counter};
 use crate::answer::{Answer, Decision, Numbers, Permit, Step, Tracking, Verdict};
 use crate::limit::params::{Params, FLAG_SHADOW};
-use crate::limit::Algorithm;
+use crate::limit::{Algorithm, LimitError};
 
 /// Lists the algorithms whose state is a time and a count, each a file with these functions:
 ///
@@ -20,6 +20,8 @@ use crate::limit::Algorithm;
 ///   how many that are (decay: `cost` is what is left of them, in the scale of its level); the same state where nothing
 ///   comes back;
 /// - `numbers(at, state)`: what is left, and when there is more;
+/// - `change(from, to, state, how)`: the state that has counted the same under another limit, and whether its word
+///   holds less than that;
 /// - `merge(bits, a, b)`: one state, with so many aux bits, that owes at least what either does: of two words of one
 ///   key.
 macro_rules! counted {
@@ -51,6 +53,13 @@ macro_rules! counted {
             match algorithm {
                 $(Algorithm::$name => $file::merge(bits, states.0, states.1).join(bits),)+
                 _ => a.max(b),
+            }
+        }
+
+        fn changed(from: At<'_>, to: At<'_>, state: State, how: Change) -> (State, bool) {
+            match to.p.algorithm {
+                $(n if n == Algorithm::$name as u8 => $file::change(from, to, state, how),)+
+                _ => (state, false),
             }
         }
 
@@ -193,9 +202,34 @@ impl Operation for Call<'_> {
     }
 }
 
-/// Do words mean the same under both limits?
-pub(crate) const fn is_alike(a: &Params, b: &Params) -> bool {
-    a.algorithm == b.algorithm && a.shl == b.shl && a.shr == b.shr && a.period == b.period
+/// Why a change between these limits cannot keep what a key has counted.
+pub(crate) const fn keeps(old: &Params, new: &Params) -> Result<(), LimitError> {
+    if old.algorithm != new.algorithm {
+        return Err(LimitError::BadAlgorithm);
+    }
+    // A level has no window: it decays by the new half-life from now on.
+    let windows = !old.is_gcra() && old.algorithm != Algorithm::Decay as u8;
+    if windows && old.period != new.period {
+        return Err(LimitError::OtherWindow);
+    }
+    Ok(())
+}
+
+/// How far ahead a key lies under `new` that lies `lead` ahead under `old`, both of one algorithm, and whether that is
+/// less than it was: its count, level or debt is larger than the word of `new` may hold.
+pub(crate) fn change(old: &Params, new: &Params, lead: u64, now: u64, how: Change) -> (u64, bool) {
+    if old.is_gcra() {
+        return gcra::change(old, new, lead, now, how);
+    }
+    if lead == 0 {
+        return (0, false);
+    }
+    let (next, cut) = changed(At { p: old, now }, At { p: new, now }, State::of(old, lead), how);
+    let most = new.horizon_q.wrapping_shr(new.shl as u32);
+    // An end in coarser units of time may lie up to one of them behind that of the window.
+    let unit = 1u64.wrapping_shl(old.shr as u32).wrapping_shr(new.shr as u32);
+    let late = next.ahead.saturating_sub(most) > unit;
+    (State { ahead: next.ahead.min(most), ..next }.lead(new), cut || late)
 }
 
 /// What of a permit may still be given back, as its algorithm counts, and how many q-units ahead the word lay that it

@@ -32,7 +32,7 @@
 #![forbid(unsafe_code)]
 #![warn(clippy::arithmetic_side_effects)]
 
-use super::state::{At, State};
+use super::state::{scaled, At, Change, State};
 use crate::answer::Numbers;
 
 /// What a request finds.
@@ -168,6 +168,38 @@ pub(super) fn numbers(at: At<'_>, state: State) -> Numbers {
             let next = units_up(at, above.saturating_sub(p.burst_q));
             Numbers { remaining, next_unit: at.ticks(next), reset_after: at.ticks(state.ahead) }
         }
+    }
+}
+
+/// See `any`: bursty keeps its end and what was used; smooth its time, or how many units the bucket is short of full.
+///
+/// While the bucket has less than nothing, the window in which the quota was used up is not over, and its end is
+/// known: another quota finds that window with those units, as if nobody had used them up. A bucket is never short of
+/// more than its quota.
+pub(super) fn change(from: At<'_>, to: At<'_>, state: State, how: Change) -> (State, bool) {
+    let (old, new) = (from.p, to.p);
+    let until = |fine| from.units_in(&to, units_up(from, fine));
+    let next = match (Mode::of(from, state), how) {
+        (Mode::Bursty { end, used }, _) => Mode::Bursty { end: from.units_in(&to, end), used },
+        (smooth, Change::KeepTime) if old.shl == new.shl && old.shr == new.shr => smooth,
+        (Mode::Smooth { full }, Change::KeepTime) => {
+            Mode::Smooth { full: until(full).wrapping_shl(fraction_bits(to)) }
+        }
+        (Mode::Smooth { full }, _) => {
+            let wait = full.saturating_sub(old.burst_q.wrapping_sub(old.t_q));
+            let full = scaled(full, new.t_q, old.t_q).min(new.horizon_q);
+            if old.burst == new.burst {
+                Mode::Smooth { full }
+            } else if wait > old.t_q {
+                Mode::Bursty { end: until(wait), used: old.burst }
+            } else {
+                Mode::Smooth { full: full.min(new.burst_q) }
+            }
+        }
+    };
+    match next {
+        Mode::Bursty { end, used } => State { ahead: end, aux: used }.cut(fraction_bits(to)),
+        smooth => (smooth.state(to), false),
     }
 }
 

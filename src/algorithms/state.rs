@@ -71,6 +71,30 @@ impl<'a> Op<'a> {
     }
 }
 
+/// What a key's state becomes when its limit changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Change {
+    /// The debt stays the same in time: 2 s until full remain 2 s, whatever the new rate.
+    KeepTime,
+    /// The debt stays the same in units: 7 units short of full remain 7 units short.
+    KeepUnits,
+    /// The key starts full.
+    Reset,
+}
+
+/// Scales a lead to units that take `to` q-units each, where they took `from`: rounded up. `from` is 0 only in a forged
+/// limit.
+pub(super) fn scaled(lead: u64, to: u64, from: u64) -> u64 {
+    match from {
+        0 => 0,
+        from => {
+            let exact = (lead as u128).wrapping_mul(to as u128).div_ceil(from as u128);
+            u64::try_from(exact).unwrap_or(u64::MAX)
+        }
+    }
+}
+
 /// The state of one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct State {
@@ -104,6 +128,16 @@ impl State {
     #[inline(always)]
     pub const fn lead(self, p: &Params) -> u64 {
         self.join(p.shl as u32)
+    }
+
+    /// The same time with the largest count that so many aux bits hold, where its own is larger; and whether it is.
+    pub const fn cut(self, bits: u32) -> (State, bool) {
+        let most = 1u64.wrapping_shl(bits).wrapping_sub(1);
+        if self.aux > most {
+            (State { aux: most, ..self }, true)
+        } else {
+            (self, false)
+        }
     }
 
     /// As [`lead`](State::lead) for words with so many aux bits.
@@ -145,5 +179,20 @@ impl At<'_> {
         let (z, part) = (self.p.shr as u32, 1u64.wrapping_shl(self.p.shr as u32).wrapping_sub(1));
         // The part of this unit that has passed and a window: below 2^64, for (H + S) * u is below 2^63.
         (self.now & part).wrapping_add(ticks).wrapping_add(part).wrapping_shr(z)
+    }
+
+    /// A time so many units ahead, in the units of another limit at the same instant: rounded up, each with its guard.
+    pub const fn units_in(&self, to: &At<'_>, ahead: u64) -> u64 {
+        let (z, w) = (self.p.shr as u32, to.p.shr as u32);
+        let end = (self.now.wrapping_shr(z) as i128).wrapping_add(ahead as i128);
+        let ticks = end.wrapping_sub(self.p.guard as i128).wrapping_shl(z);
+        let part = 1i128.wrapping_shl(w).wrapping_sub(1);
+        let end = ticks.wrapping_add(part).wrapping_shr(w).wrapping_add(to.p.guard as i128);
+        let ahead = end.wrapping_sub(to.now.wrapping_shr(w) as i128);
+        if ahead > 0 {
+            ahead as u64
+        } else {
+            0
+        }
     }
 }

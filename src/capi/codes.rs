@@ -109,6 +109,11 @@ pub const TATCELL_ERR_UNTIL: i32 = -42;
 pub const TATCELL_ERR_FULL_SET: i32 = -43;
 /// The override of another key occupies the place of this one, by chance. Neither is changed.
 pub const TATCELL_ERR_CLASH: i32 = -44;
+/// A change would lose the window: the windows of the two limits differ in length. Nothing is changed.
+pub const TATCELL_ERR_KEEP_WINDOW: i32 = -45;
+/// A change would lose units: the key has counted more than the new limit's word holds. Nothing is changed. Make the
+/// new limit with a larger max_debt, whose units its word must hold, too.
+pub const TATCELL_ERR_KEEP_COUNT: i32 = -46;
 /// The peak rate of a meter or a mark is below its committed rate.
 pub const TATCELL_ERR_PEAK: i32 = -50;
 /// The word of a meter cannot have the span of the specification: ask for a shorter span, or use smaller bursts.
@@ -251,6 +256,8 @@ describe! {
     TATCELL_ERR_UNTIL "an override does not end after now, or too far ahead"
     TATCELL_ERR_FULL_SET "the set of the key is full: the override is not stored"
     TATCELL_ERR_CLASH "the override of another key lies in this place"
+    TATCELL_ERR_KEEP_WINDOW "the window cannot be kept: the limits' windows differ in length"
+    TATCELL_ERR_KEEP_COUNT "the count cannot be kept: it is larger than the new limit's word holds"
     TATCELL_ERR_HTTP_NAME "a name or unit has a byte that no structured-field string has"
     TATCELL_ERR_FREQUENCY "the clock has 0 ticks a second"
     TATCELL_ERR_POLICIES "more than 8 policies"
@@ -311,6 +318,8 @@ pub(super) const fn limit_code(e: LimitError) -> i32 {
         LimitError::BadAlgorithm => TATCELL_ERR_ALGORITHM,
         LimitError::BadPhase => TATCELL_ERR_PHASE,
         LimitError::TooManyUnits => TATCELL_ERR_UNITS,
+        LimitError::OtherWindow => TATCELL_ERR_KEEP_WINDOW,
+        LimitError::LargerCount => TATCELL_ERR_KEEP_COUNT,
     }
 }
 

@@ -35,6 +35,11 @@ pub enum LimitError {
     /// A duty cycle whose longest transmission is not shorter than the time on, or whose time on is longer than the
     /// window.
     BadDuty,
+    /// A change would lose the window: the two limits' windows differ in length.
+    OtherWindow,
+    /// A change would lose units: the key has counted more than the new limit's word holds. Make the new limit with a
+    /// larger [`max_debt`](crate::LimitSpec::max_debt), whose units the word must hold, too.
+    LargerCount,
 }
 
 impl core::fmt::Display for LimitError {
@@ -55,6 +60,8 @@ impl core::fmt::Display for LimitError {
             LimitError::BadDuty => {
                 "longest transmission is not below the time on, or that is above the window"
             }
+            LimitError::OtherWindow => "the window cannot be kept: the limits' windows differ in length",
+            LimitError::LargerCount => "the count cannot be kept: it is larger than the new word holds",
         })
     }
 }

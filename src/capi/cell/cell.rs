@@ -1,6 +1,6 @@
 //! `tatcell_cell_*`: the 64-bit cell, shared; and `_exclusive` forms for one owner.
 
-use crate::algorithms::gcra::Change;
+use crate::algorithms::Change;
 use crate::answer::{Outcome, Permit};
 use crate::capi::codes::{limit_code, TATCELL_ERR_OPTION};
 use crate::capi::decision::{fill, fill_if, finish, finish_done, finish_refund, tatcell_decision_t};
@@ -317,6 +317,11 @@ pub unsafe extern "C" fn tatcell_cell_refund(
 
 /// Moves a cell from one limit to another, from now on. The key neither gains nor loses anything for the past.
 ///
+/// Limits that count keep their count: a window its units and its end, a sliding counter both counts, a quota that is
+/// used up how far it is short of full. A level stays the same and decays by the new half-life from now on;
+/// TATCELL_CHANGE_KEEP_TIME keeps the time after which it is forgotten instead. Give the new limit another epoch, or
+/// refunds of permits from before the change give back too much.
+///
 /// @param cell      not NULL.
 /// @param old_limit the limit so far; not NULL.
 /// @param new_limit the limit from now on; not NULL.
@@ -325,11 +330,12 @@ pub unsafe extern "C" fn tatcell_cell_refund(
 /// @retval 0 done.
 /// @retval TATCELL_CONTENDED nothing is changed; ask again.
 /// @retval TATCELL_ERR_OPTION how is unknown.
-/// @retval TATCELL_ERR_ALGORITHM the old state has no meaning under the new limit. Only TATCELL_CHANGE_RESET is
-///         possible, unless both limits count units with the same algorithm, period and bits.
+/// @retval TATCELL_ERR_ALGORITHM the limits have different algorithms: only TATCELL_CHANGE_RESET is possible.
+/// @retval TATCELL_ERR_KEEP_WINDOW their windows differ in length: only TATCELL_CHANGE_RESET is possible.
+/// @retval TATCELL_ERR_KEEP_COUNT the key has counted more than the word of the new limit holds.
 /// @retval others as tatcell_cell_check.
 /// Thread: any number on one cell. If other threads still check with the old limit, both limits must have the same
-/// resolution. Cost: one compare-and-swap, one 128-bit division. Since 0.1.
+/// resolution and count_bits. Cost: one compare-and-swap, one 128-bit division. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_cell_change(
     cell: *mut tatcell_cell_t,

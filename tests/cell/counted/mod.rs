@@ -5,6 +5,7 @@
 //! is printed, and TATCELL_SEED=it runs that one alone.
 
 mod buckets;
+mod changes;
 mod decay;
 mod fixed_window;
 mod frame;
