@@ -227,8 +227,8 @@ pub(crate) fn change(old: &Params, new: &Params, lead: u64, now: u64, how: Chang
     let (next, cut) = changed(At { p: old, now }, At { p: new, now }, State::of(old, lead), how);
     let most = new.horizon_q.wrapping_shr(new.shl as u32);
     // An end in coarser units of time may lie up to one of them behind that of the window.
-    let unit = 1u64.wrapping_shl(old.shr as u32).wrapping_shr(new.shr as u32);
-    let late = next.ahead.saturating_sub(most) > unit;
+    let finer = (old.shr as u32).saturating_sub(new.shr as u32);
+    let late = next.ahead.saturating_sub(most) >= 1u64.wrapping_shl(finer);
     (State { ahead: next.ahead.min(most), ..next }.lead(new), cut || late)
 }
 
@@ -259,6 +259,15 @@ pub(crate) fn step(op: &Op<'_>, now: u64, lead: u64) -> Step {
         op.step(lead)
     } else {
         Call::new(op, now).step(lead)
+    }
+}
+
+/// A state that lies `lead` q-units ahead, with its time no earlier than that of `least`.
+pub(crate) fn no_less(op: &Op<'_>, now: u64, lead: u64, least: u64) -> u64 {
+    if op.p.is_gcra() {
+        op.commit_lead(lead, least)
+    } else {
+        Call::new(op, now).commit_lead(lead, least)
     }
 }
 

@@ -349,7 +349,8 @@ pub(super) const fn table_code(e: TableError) -> i32 {
         | TableError::TagTooWide
         | TableError::BadLifetime
         | TableError::NotSmall
-        | TableError::BadCosts => TATCELL_ERR_OPTION,
+        | TableError::BadCosts
+        | TableError::NothingToKeep => TATCELL_ERR_OPTION,
         TableError::Overlap => TATCELL_ERR_OVERLAP,
         TableError::BadAlgorithm => TATCELL_ERR_ALGORITHM,
         TableError::BadPolicy => TATCELL_ERR_INHERIT,

@@ -63,6 +63,7 @@ fn errors_of_tables_have_their_numbers() {
         (TableError::BadLifetime, -11),
         (TableError::NotSmall, -11),
         (TableError::BadCosts, -11),
+        (TableError::NothingToKeep, -11),
         (TableError::Overlap, -32),
         (TableError::BadAlgorithm, -38),
         (TableError::BadPolicy, -41),

@@ -70,6 +70,8 @@ pub enum TableError {
     OverrideClash,
     /// Other threads won every attempt; ask again.
     Contended,
+    /// [`keep_units`](crate::TableOptions::keep_units) is an option of a migration; a fresh table has nothing to keep.
+    NothingToKeep,
 }
 
 impl core::fmt::Display for TableError {
@@ -104,6 +106,7 @@ impl core::fmt::Display for TableError {
             TableError::FullSet => "the set of the key is full: the override is not stored",
             TableError::OverrideClash => "the override of another key lies in this place",
             TableError::Contended => "contended: nothing changed, ask again",
+            TableError::NothingToKeep => "a fresh table has no units to keep",
         })
     }
 }

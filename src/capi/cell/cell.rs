@@ -1,9 +1,9 @@
 //! `tatcell_cell_*`: the 64-bit cell, shared; and `_exclusive` forms for one owner.
 
-use crate::algorithms::Change;
 use crate::answer::{Outcome, Permit};
-use crate::capi::codes::{limit_code, TATCELL_ERR_OPTION};
+use crate::capi::codes::limit_code;
 use crate::capi::decision::{fill, fill_if, finish, finish_done, finish_refund, tatcell_decision_t};
+use crate::capi::limit::algorithms::change;
 use crate::capi::limit::limit::{only_gcra, tatcell_limit_t};
 use crate::capi::pointers::contract::{args, inside, Contract, Out, Plain};
 use crate::cell::{Cell, ExclusiveCell};
@@ -28,23 +28,6 @@ const _: () = assert!(size_of::<tatcell_cell_t>() == TATCELL_CELL_SIZE);
 const _: () = assert!(align_of::<tatcell_cell_t>() == TATCELL_CELL_ALIGN);
 const _: () = assert!(size_of::<Cell>() == TATCELL_CELL_SIZE && align_of::<Cell>() <= TATCELL_CELL_ALIGN);
 const _: () = assert!(size_of::<ExclusiveCell>() == TATCELL_CELL_SIZE);
-
-/// how: a cell keeps its debt in time when its limit changes.
-pub const TATCELL_CHANGE_KEEP_TIME: u32 = 0;
-/// how: a cell keeps its debt in units when its limit changes.
-pub const TATCELL_CHANGE_KEEP_UNITS: u32 = 1;
-/// how: a cell starts with its full burst when its limit changes.
-pub const TATCELL_CHANGE_RESET: u32 = 2;
-
-/// Which way a change goes.
-pub(in crate::capi) fn change(how: u32) -> Result<Change, i32> {
-    match how {
-        TATCELL_CHANGE_KEEP_TIME => Ok(Change::KeepTime),
-        TATCELL_CHANGE_KEEP_UNITS => Ok(Change::KeepUnits),
-        TATCELL_CHANGE_RESET => Ok(Change::Reset),
-        _ => Err(TATCELL_ERR_OPTION),
-    }
-}
 
 // SAFETY: one word; all of them are states.
 unsafe impl Plain for Cell {}

@@ -27,6 +27,7 @@ pub struct TableOptions {
     pub(crate) guard: Option<u64>,
     pub(crate) overrides: bool,
     pub(crate) zeroed: bool,
+    pub(crate) keeps: Option<[LimitSpec; 2]>,
 }
 
 impl TableOptions {
@@ -46,6 +47,7 @@ impl TableOptions {
             guard: None,
             overrides: false,
             zeroed: false,
+            keeps: None,
         }
     }
 
@@ -129,6 +131,19 @@ impl TableOptions {
     /// computed from it.
     pub const fn tick_hz(mut self, hz: u64) -> Self {
         self.tick_hz = hz;
+        self
+    }
+
+    /// Keeps units in a [migration](crate::Table::migrate), where every key of the old table has the limit `old` and
+    /// every key of the new one `new`: a key that has used 60 units of `old` has used 60 of `new`, or all of them if
+    /// that is fewer. Without this a debt keeps its time, so under a higher rate it is worth more units.
+    ///
+    /// Each word is scaled once, rounded up: to what a charge of so many units at the time of the migration would have
+    /// stored. A word does not tell its limit, so this is for tables of one limit; limits of one rate with different
+    /// bursts are one limit here, if `new` is the one with the largest burst and allowances. Where keys have several
+    /// limits, [change](crate::Table::change) them one by one.
+    pub const fn keep_units(mut self, old: LimitSpec, new: LimitSpec) -> Self {
+        self.keeps = Some([old, new]);
         self
     }
 

@@ -27,7 +27,7 @@
 
 use super::error::TableError;
 use super::handle::Table;
-use super::layout::fit::choose;
+use super::layout::fit::{choose, limit};
 use super::layout::geometry::{HEADER_LINES, MIN_SLOTS};
 use super::layout::image;
 use super::layout::image::Line;
@@ -35,7 +35,7 @@ use super::layout::options::{AttachOptions, TableOptions};
 use crate::keys::Hasher;
 use crate::limit::Algorithm;
 use crate::sync::access::{Access, Exclusive, Shared};
-use crate::sync::Ordering;
+use crate::sync::{fence, Ordering};
 
 mod plan;
 mod report;
@@ -43,7 +43,7 @@ mod report;
 use plan::Plan;
 pub use report::Migrated;
 
-impl<M: Access> Table<'_, M> {
+impl<'m, M: Access> Table<'m, M> {
     /// Formats memory as a fresh table that knows the debts of this one, in another geometry: other size, policy,
     /// resolution, horizon, skew, fewer tag bits. As [`init`](Table::init) otherwise; what was in the memory is gone.
     ///
@@ -52,12 +52,16 @@ impl<M: Access> Table<'_, M> {
     /// debt and its tag owe it too. Permits of this table are worth nothing in the new one, whose generation is one
     /// higher; limits are made anew.
     ///
+    /// A debt keeps its time, so under a higher rate it is worth more units; [`TableOptions::keep_units`] keeps the
+    /// units. What is counted stays counted, and a window keeps its end, rounded up to the new unit of time.
+    ///
     /// # Errors
     /// As [`Table::init`]. [`TableError::BadHashKind`] and [`TableError::WrongSeed`] unless both tables hash alike
     /// (where the caller hashes, that is the caller's word), [`TableError::TagTooWide`] for more tag bits than here,
     /// [`TableError::BadMode`] for another tick frequency where both name one, [`TableError::Overlap`],
-    /// [`TableError::BadAlgorithm`] for another algorithm, and for tables of overrides, which are not moved; tables
-    /// that count must agree in resolution, bits and guard, too. Nothing is touched then.
+    /// [`TableError::BadAlgorithm`] for another algorithm, and for tables of overrides, which are not moved.
+    /// [`LimitError::OtherWindow`](crate::LimitError::OtherWindow): the two limits of `keep_units` have windows of
+    /// other lengths, or without it a sliding counter gets another unit of time. Nothing is touched then.
     ///
     /// # Concurrency
     /// One caller, before anyone else uses the memory. Whoever still decides by this table meanwhile may be forgiven
@@ -185,6 +189,50 @@ impl<M: Access> Table<'_, M> {
         Ok((Table::attach_as(lines, &attach)?, report))
     }
 
+    /// As [`migrate_in_place`](Table::migrate_in_place), for either sort of table.
+    pub(crate) fn migrate_in_place_as(
+        lines: &'m [Line],
+        generation: u64,
+        options: &TableOptions,
+        now: u64,
+    ) -> Result<(Table<'m, M>, Migrated), TableError> {
+        let attach = AttachOptions { seed: options.seed, ..AttachOptions::new() };
+        let old = Table::<M>::attach_as(lines, &attach)?;
+        if old.geometry.generation != generation {
+            return Err(TableError::BadMode);
+        }
+        let plan = old.plan(lines.len(), options, now)?;
+        let (head, magic) = image::head(lines).ok_or(TableError::TooSmall)?;
+        // Withdrawn: of two that come at once one goes on, and whoever is killed leaves no table.
+        // ORDERING: Acquire pairs with the Release store of the magic, whose header is compared below. Relaxed where
+        // the magic is not there.
+        magic
+            .compare_exchange(image::FIRST_WORD, 0, Ordering::Acquire, Ordering::Relaxed)
+            .map_err(|_| TableError::NotReady)?;
+        // The magic does not tell whether somebody else has done it since the header was read.
+        let known = image::header(&old.geometry, M::EXCLUSIVE);
+        let mut words = head.iter().flat_map(|line| &line.words).skip(1).zip(known);
+        // ORDERING: Relaxed; single words, after the Acquire above.
+        if !words.all(|(word, value)| word.load(Ordering::Relaxed) == value) {
+            // ORDERING: Release; pairs with the Acquire load of whoever attaches.
+            magic.store(image::FIRST_WORD, Ordering::Release);
+            return Err(TableError::BadMode);
+        }
+        // ORDERING: SeqCst; no word is written before the magic is gone.
+        fence(Ordering::SeqCst);
+        let mut report = Migrated::default();
+        // With as many lines a set gets what it has itself, and nothing else.
+        for (set, pair) in old.slots.chunks_exact(2).enumerate() {
+            let words = plan.fill(set as u64, &mut report);
+            for (slot, word) in pair.iter().flat_map(|line| &line.words).zip(words.into_iter().flatten()) {
+                // ORDERING: Relaxed; published below.
+                slot.store(word, Ordering::Relaxed);
+            }
+        }
+        image::publish(head, magic, &plan.to, M::EXCLUSIVE);
+        Ok((Table::attach_as(lines, &attach)?, report))
+    }
+
     /// Checks a migration and chooses the new geometry; touches nothing.
     fn plan(&self, lines: usize, options: &TableOptions, now: u64) -> Result<Plan<'_>, TableError> {
         let from = self.geometry;
@@ -196,10 +244,8 @@ impl<M: Access> Table<'_, M> {
         if to.seed_check != from.seed_check {
             return Err(TableError::WrongSeed);
         }
-        let alike = to.shl == from.shl && to.shr == from.shr && to.guard == from.guard;
         // Words of two sets that became one could be an override and a witness: one of them would be lost.
-        let overrides = matches!(from.algorithm, Algorithm::Overrides);
-        if to.algorithm != from.algorithm || !to.is_gcra() && !alike || overrides {
+        if to.algorithm != from.algorithm || matches!(from.algorithm, Algorithm::Overrides) {
             return Err(TableError::BadAlgorithm);
         }
         if to.layout.bits < from.layout.bits {
@@ -209,7 +255,72 @@ impl<M: Access> Table<'_, M> {
             return Err(TableError::BadMode);
         }
         to.generation = from.generation.wrapping_add(1);
-        Ok(Plan::new(self.slots, from, to, now))
+        let limits = match &options.keeps {
+            Some([old, new]) => Some([self.limit(old)?.0, limit(&to, new)?.0]),
+            None => None,
+        };
+        Plan::new(self.slots, [from, to], limits, now).map_err(TableError::Limit)
+    }
+}
+
+impl<'m> Table<'m, Shared> {
+    /// Migrates a table that nobody calls in its own memory: as [`migrate`](Table::migrate) into the same number of
+    /// lines, for whoever has no second memory or must keep its place. `generation` is that of the table so far
+    /// ([`TableInfo::generation`](crate::TableInfo::generation)).
+    ///
+    /// The image is withdrawn before the first word is changed, and published after the last, with a generation that is
+    /// one higher. So if the caller is killed, nobody can attach the memory, and nobody can migrate it again: it must
+    /// be formatted, or restored from a saved image. And whoever asks again after it was done names the old generation
+    /// and is refused, so no debt is scaled twice.
+    ///
+    /// Permits of before are worth nothing afterwards. Every other handle is made anew by
+    /// [`attach`](Table::attach), and limits by the new handle.
+    ///
+    /// ```
+    /// use tatcell::{LimitSpec, Line, Table, TableOptions};
+    /// let (few, many) = (LimitSpec::new(60, 3_600_000, 60), LimitSpec::new(600, 3_600_000, 600));
+    /// let options = TableOptions::new(many).slowest(few).seed(*b"16 random bytes!");
+    /// let lines = [Line::EMPTY; 34];
+    /// let table = Table::init(&lines, &options)?;
+    /// assert!(table.check(&table.limit(&few)?, 0, b"192.0.2.1", 60)?.passes());
+    ///
+    /// // All callers have stopped.
+    /// let to = options.keep_units(few, many);
+    /// let (table, report) = Table::migrate_in_place(&lines, table.info().generation, &to, 0)?;
+    /// assert!(report.is_whole());
+    /// assert_eq!(table.peek(&table.limit(&many)?, 0, table.hash(b"192.0.2.1")?, 1)?.remaining, 540);
+    /// # Ok::<(), tatcell::TableError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`migrate`](Table::migrate) and [`attach`](Table::attach). [`TableError::BadMode`] also for another
+    /// generation: somebody was faster, or this is done. [`TableError::NotReady`] also while somebody else migrates the
+    /// table, and if he was killed. Nothing is changed then.
+    ///
+    /// # Concurrency
+    /// One caller, and nobody else uses the table. Reads and writes it once: O(slots).
+    pub fn migrate_in_place(
+        lines: &'m [Line],
+        generation: u64,
+        options: &TableOptions,
+        now: u64,
+    ) -> Result<(Self, Migrated), TableError> {
+        Self::migrate_in_place_as(lines, generation, options, now)
+    }
+}
+
+impl<'m> Table<'m, Exclusive> {
+    /// As [`migrate_in_place`](Table::migrate_in_place), of a table with one owner.
+    ///
+    /// # Errors
+    /// As [`migrate_in_place`](Table::migrate_in_place).
+    pub fn migrate_in_place_exclusive(
+        lines: &'m mut [Line],
+        generation: u64,
+        options: &TableOptions,
+        now: u64,
+    ) -> Result<(Self, Migrated), TableError> {
+        Self::migrate_in_place_as(lines, generation, options, now)
     }
 }
 

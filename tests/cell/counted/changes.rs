@@ -16,7 +16,9 @@ struct Key {
 }
 
 impl Key {
-    const NEW: Key = Key { cell: Cell::new(), own: ExclusiveCell::new() };
+    fn new() -> Key {
+        Key { cell: Cell::new(), own: ExclusiveCell::new() }
+    }
 
     fn ask(&mut self, limit: &Limit, now: u64, cost: u64) -> Decision {
         let (shared, own) = (self.cell.check_ex(limit, now, cost, 0), self.own.check_ex(limit, now, cost, 0));
@@ -80,7 +82,7 @@ fn a_window_keeps_its_count_and_its_end_through_limits_of_any_size() {
                 break limit;
             }
         };
-        let (mut limit, mut key, mut counter) = (any(rng), Key::NEW, Counter::default());
+        let (mut limit, mut key, mut counter) = (any(rng), Key::new(), Counter::default());
         let mut now = 1 << 50;
         let mut late = 1;
         for _ in 0..steps {
@@ -160,7 +162,7 @@ fn a_sliding_counter_keeps_both_counts_through_limits_of_any_size() {
             let spec = LimitSpec::sliding_counter(1 + rng.scaled(18), w).resolution(0);
             spec.max_debt(rng.scaled(18)).build().unwrap()
         };
-        let (mut limit, mut key, mut now) = (any(rng), Key::NEW, 1 << 50);
+        let (mut limit, mut key, mut now) = (any(rng), Key::new(), 1 << 50);
         let mut counter = Windows { w, start: now, current: 0, previous: 0 };
         for _ in 0..steps {
             now += rng.below(w / 10 + 2);
@@ -204,7 +206,7 @@ fn a_quota_keeps_what_was_used_of_it_through_limits_of_any_size() {
         let any = |rng: &mut Rng| {
             LimitSpec::quota_linear(1 + rng.scaled(14), w).resolution(0).build().expect("a limit")
         };
-        let (mut limit, mut key, mut now) = (any(rng), Key::NEW, 1 << 50);
+        let (mut limit, mut key, mut now) = (any(rng), Key::new(), 1 << 50);
         // A window that goes on: its end, what was used, and whether others used the quota up.
         let mut window = None;
         for _ in 0..steps {
@@ -377,7 +379,7 @@ fn what_cannot_be_kept_is_named_and_nothing_is_changed() {
         LimitSpec::decay(10, 1_000),
     ];
     for (i, old) in limits.map(|spec| spec.build().unwrap()).iter().enumerate() {
-        let mut key = Key::NEW;
+        let mut key = Key::new();
         assert!(key.ask(old, 5, 9).passes());
         let word = key.cell.word();
         let mut refused = |new: &LimitSpec, why| {
