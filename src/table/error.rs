@@ -71,6 +71,8 @@ pub enum TableError {
     OverrideClash,
     /// Other threads won every attempt: try again.
     Contended,
+    /// [`keep_units`](crate::TableOptions::keep_units) is an option of a migration; a fresh table has nothing to keep.
+    NothingToKeep,
 }
 
 impl core::fmt::Display for TableError {
@@ -109,6 +111,7 @@ impl core::fmt::Display for TableError {
             TableError::FullSet => "the set of the key is full, the override is not stored: use more slots",
             TableError::OverrideClash => "the override of another key occupies this place",
             TableError::Contended => "other threads won every attempt, nothing changed: ask again",
+            TableError::NothingToKeep => "keep_units is for a migration: a fresh table has no units to keep",
         })
     }
 }
