@@ -352,10 +352,9 @@ TEST(an_aligned_window_of_a_table_ends_at_its_border) {
     }
 }
 
-TEST(windows_cannot_reserve_and_change_by_reset_alone) {
-    tatcell_limit_t other, alike;
+TEST(windows_cannot_reserve_and_change_their_algorithm_by_reset_alone) {
+    tatcell_limit_t other;
     EQ(tatcell_limit_init_window(&limit, 3, 1000), 0);
-    EQ(tatcell_limit_init_window(&alike, 2, 1000), 0);
     EQ(tatcell_limit_init(&other, 3, 1000, 3), 0);
     fresh();
     EQ(tatcell_cell_reserve(&cell, &limit, 0, 1, &d), TATCELL_ERR_ALGORITHM);
@@ -364,10 +363,40 @@ TEST(windows_cannot_reserve_and_change_by_reset_alone) {
     uint64_t word = cell.word;
     EQ(tatcell_cell_change(&cell, &limit, &other, 0, TATCELL_CHANGE_KEEP_UNITS), TATCELL_ERR_ALGORITHM);
     EQ(tatcell_cell_change(&cell, &other, &limit, 0, TATCELL_CHANGE_KEEP_TIME), TATCELL_ERR_ALGORITHM);
-    EQ(tatcell_cell_change(&cell, &limit, &alike, 0, TATCELL_CHANGE_KEEP_UNITS), 0);
     EQ(cell.word, word);
     EQ(tatcell_cell_change(&cell, &limit, &other, 0, TATCELL_CHANGE_RESET), 0);
     EQ(cell.word, 0);
+}
+
+/* A million a month used to the last but 1000, then two million and one: a bit more in the word. */
+TEST(a_quota_changes_with_its_count_and_its_end) {
+    static int32_t (*const init[])(tatcell_limit_t *, uint64_t, uint64_t) = {
+        tatcell_limit_init_window, tatcell_limit_init_sliding, tatcell_limit_init_quota_linear,
+    };
+    const uint64_t month = UINT64_C(31) * 86400 * 1000, start = UINT64_C(1) << 40;
+    for (size_t i = 0; i < sizeof init / sizeof *init; i++) {
+        tatcell_limit_t larger, smaller, longer;
+        NOTE("algorithm %d", (int)i);
+        EQ(init[i](&limit, 1000000, month), 0);
+        EQ(init[i](&larger, 2000001, month), 0);
+        EQ(init[i](&smaller, 500000, month), 0);
+        EQ(init[i](&longer, 2000001, month + 1), 0);
+        fresh();
+        EQ(tatcell_cell_check(&cell, &limit, start, 999000, NULL), 0);
+        uint64_t word = cell.word;
+        EQ(tatcell_cell_change(&cell, &limit, &longer, start + 1, TATCELL_CHANGE_KEEP_UNITS),
+            TATCELL_ERR_KEEP_WINDOW);
+        EQ(tatcell_cell_change(&cell, &limit, &smaller, start + 1, TATCELL_CHANGE_KEEP_UNITS),
+            TATCELL_ERR_KEEP_COUNT);
+        EQ(cell.word, word);
+        EQ(tatcell_cell_change(&cell, &limit, &larger, start + 1, TATCELL_CHANGE_KEEP_UNITS), 0);
+        EQ(tatcell_cell_peek(&cell, &larger, start + 1, 1, &d), 0);
+        EQ(d.remaining, 2000001 - 999000);
+        EQ(tatcell_cell_check(&cell, &larger, start + 1, 1001001, NULL), 0);
+        EQ(tatcell_cell_peek(&cell, &larger, start + 2, 1, &d), TATCELL_NON_CONFORMING);
+        /* Not before the window ends, and later by less than a unit of time of both words. */
+        EXPECT(i == 1 || (d.retry_after >= month - 2 && d.retry_after < month + 10000));
+    }
 }
 
 TEST(a_lease_leaves_a_window_to_its_cell) {
@@ -438,7 +467,8 @@ int main(void) {
     RUN(a_limit_is_read_from_text_and_an_error_names_its_byte);
     RUN(what_does_not_fit_one_table_is_named);
     RUN(an_aligned_window_of_a_table_ends_at_its_border);
-    RUN(windows_cannot_reserve_and_change_by_reset_alone);
+    RUN(windows_cannot_reserve_and_change_their_algorithm_by_reset_alone);
+    RUN(a_quota_changes_with_its_count_and_its_end);
     RUN(a_lease_leaves_a_window_to_its_cell);
     RUN(a_table_counts_in_the_slots_of_its_keys);
     return check_end();

@@ -167,6 +167,8 @@ enum {
     TATCELL_ERR_FULL_SET = -43,
     TATCELL_ERR_CLASH = -44,
     TATCELL_ERR_PREFIX = -45,
+    TATCELL_ERR_KEEP_WINDOW = -46,
+    TATCELL_ERR_KEEP_COUNT = -47,
     TATCELL_ERR_PEAK = -50,
     TATCELL_ERR_SHORT_SPAN = -51,
     TATCELL_ERR_HTTP_NAME = -55,
@@ -247,6 +249,8 @@ typedef struct tatcell_table_options_t {
     uint64_t tick_hz;
     uint64_t guard;
     uint64_t overrides;
+    const tatcell_limit_spec_t *old_limit;
+    const tatcell_limit_spec_t *new_limit;
 } tatcell_table_options_t;
 
 typedef struct tatcell_table_fit_t {
@@ -711,6 +715,10 @@ int32_t tatcell_table_refund_ex_hash(const tatcell_table_t *table, const tatcell
     uint64_t hash, const tatcell_permit_t *permit, tatcell_decision_t *out);
 int32_t tatcell_table_reset(const tatcell_table_t *table, uint64_t now, const void *key, size_t key_len);
 int32_t tatcell_table_reset_hash(const tatcell_table_t *table, uint64_t now, uint64_t hash);
+int32_t tatcell_table_change(const tatcell_table_t *table, const tatcell_limit_t *old_limit,
+    const tatcell_limit_t *new_limit, uint64_t now, const void *key, size_t key_len, uint32_t how);
+int32_t tatcell_table_change_hash(const tatcell_table_t *table, const tatcell_limit_t *old_limit,
+    const tatcell_limit_t *new_limit, uint64_t now, uint64_t hash, uint32_t how);
 int32_t tatcell_table_check_burst(const tatcell_table_t *table, tatcell_burst_t *burst, tatcell_burst_t *next);
 int32_t tatcell_table_prefetch(const tatcell_table_t *table, const uint64_t *hashes, uint32_t count);
 int32_t tatcell_table_check_pairs(const tatcell_table_t *table, tatcell_burst_t *burst,
@@ -847,6 +855,8 @@ int32_t tatcell_table_mark_burst(const tatcell_table_t *table, tatcell_burst_t *
 int32_t tatcell_table_migrate(tatcell_table_t *table, void *memory, size_t bytes,
     const tatcell_table_options_t *options, const tatcell_table_t *from, uint64_t now, tatcell_migrated_t *migrated);
 int32_t tatcell_table_migrate_foresee(const tatcell_table_t *from, size_t bytes,
+    const tatcell_table_options_t *options, uint64_t now, tatcell_migrated_t *migrated);
+int32_t tatcell_table_migrate_in_place(tatcell_table_t *table, void *memory, size_t bytes, uint64_t generation,
     const tatcell_table_options_t *options, uint64_t now, tatcell_migrated_t *migrated);
 int32_t tatcell_limit32_init(tatcell_limit_t *limit, uint64_t units, uint64_t period, uint64_t burst);
 int32_t tatcell_limit32_init_rate(tatcell_limit_t *limit, uint64_t units_per_second, uint64_t ticks_per_second,

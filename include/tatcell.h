@@ -15,7 +15,8 @@
  *   see the remaining units and the retry time         -> tatcell_cell_check_ex, _table_check_ex       5 Full answers
  *   charge bytes that are known afterwards             -> tatcell_cell_charge, tatcell_table_charge    5 Full answers
  *   give back what a failed request took               -> tatcell_cell_refund, tatcell_table_refund    5 Full answers
- *   reload with another rate                           -> tatcell_cell_change, tatcell_limit_init_table  5, 4
+ *   reload with another rate                           -> tatcell_cell_change, tatcell_table_migrate   5, 19
+ *   give one customer another plan                     -> tatcell_table_change                         5 Full answers
  *   decide a burst of packets (recvmmsg, DPDK)         -> tatcell_table_check_burst                    6 Bursts
  *   meet several limits at once: address and user      -> tatcell_chain_check                          7 Chains
  *   limit a subnet together with its addresses         -> tatcell_ladder_check                         8 Prefixes
@@ -572,12 +573,23 @@ typedef struct tatcell_table_options_t {
      * ticks (131 us) for a year of nanoseconds.
      */
     uint64_t overrides;
+    /**
+     * Both NULL: in a migration a debt keeps its time, so under a higher rate it is worth more units. Both set: it
+     * keeps its units. Every key of the old table has the limit old_limit, and every key of the new table has
+     * new_limit: a key that has used 60 units has used 60 units afterwards, or all of them if new_limit has fewer.
+     * Each word is scaled once, rounded up. A word does not say its limit, so this is for tables of one limit. Limits
+     * of one rate with different bursts are one limit here; then new_limit is the one with the largest burst and
+     * allowances. If keys have several limits, call tatcell_table_change for each key. Since 0.4.
+     */
+    const tatcell_limit_spec_t *old_limit;
+    /** See old_limit. tatcell_table_init refuses both with TATCELL_ERR_OPTION. Since 0.4. */
+    const tatcell_limit_spec_t *new_limit;
 } tatcell_table_options_t;
 
 /** Bytes of a tatcell_table_options_t in its first release: the least size that a library accepts. */
 #define TATCELL_TABLE_OPTIONS_MIN (48 + 4 * sizeof(void *))
 /** Default options; set fastest and seed. */
-#define TATCELL_TABLE_OPTIONS_INIT {sizeof(tatcell_table_options_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define TATCELL_TABLE_OPTIONS_INIT {sizeof(tatcell_table_options_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /**
  * Formats memory as a fresh table, in which all keys are absent.
@@ -1334,15 +1346,20 @@ int32_t tatcell_cell_refund_ex(tatcell_cell_t *cell,
                                const tatcell_permit_t *permit,
                                tatcell_decision_t *out);
 
-/** how: a cell keeps its debt in time when its limit changes. */
+/** how: a key keeps its debt in time when its limit changes. */
 #define TATCELL_CHANGE_KEEP_TIME 0
-/** how: a cell keeps its debt in units when its limit changes. */
+/** how: a key keeps its debt in units when its limit changes. */
 #define TATCELL_CHANGE_KEEP_UNITS 1
-/** how: a cell starts with its full burst when its limit changes. */
+/** how: a key starts with its full burst when its limit changes. */
 #define TATCELL_CHANGE_RESET 2
 
 /**
  * Moves a cell from one limit to another, from now on. The key neither gains nor loses anything for the past.
+ *
+ * Limits that count keep their count: a window its units and its end, a sliding counter both counts, a used-up quota
+ * how many units it is short of full. A level stays the same and decays by the new half-life from now on;
+ * TATCELL_CHANGE_KEEP_TIME keeps the time after which it is forgotten instead. Give the new limit another epoch, or
+ * refunds of permits from before the change give back too much.
  *
  * @param cell      not NULL.
  * @param old_limit the limit so far; not NULL.
@@ -1352,11 +1369,12 @@ int32_t tatcell_cell_refund_ex(tatcell_cell_t *cell,
  * @retval 0 done.
  * @retval TATCELL_CONTENDED nothing is changed; ask again.
  * @retval TATCELL_ERR_OPTION how is unknown.
- * @retval TATCELL_ERR_ALGORITHM the old state has no meaning under the new limit. Only TATCELL_CHANGE_RESET is
- *         possible, unless both limits count units with the same algorithm, period and bits.
+ * @retval TATCELL_ERR_ALGORITHM the limits have different algorithms: only TATCELL_CHANGE_RESET is possible.
+ * @retval TATCELL_ERR_KEEP_WINDOW their windows differ in length: only TATCELL_CHANGE_RESET is possible.
+ * @retval TATCELL_ERR_KEEP_COUNT the key has counted more than the word of the new limit holds.
  * @retval others as tatcell_cell_check.
  * Thread: any number on one cell. If other threads still check with the old limit, both limits must have the same
- * resolution. Cost: one compare-and-swap, one 128-bit division. Since 0.1.
+ * resolution and count_bits. Cost: one compare-and-swap, one 128-bit division. Since 0.1.
  */
 TATCELL_API
 int32_t tatcell_cell_change(tatcell_cell_t *cell,
@@ -1703,6 +1721,52 @@ int32_t tatcell_table_reset(const tatcell_table_t *table,
 /** As tatcell_table_reset, for a hash made by tatcell_table_hash. Since 0.2. */
 TATCELL_API
 int32_t tatcell_table_reset_hash(const tatcell_table_t *table, uint64_t now, uint64_t hash);
+
+/**
+ * Moves one key from one limit of its table to another, from now on, like tatcell_cell_change. An absent key stays
+ * absent.
+ *
+ * A word of a table does not say its limit. So if the keys of a table have several limits, change each key with a call
+ * of its own, for example when one customer gets another plan. Call it once for each change: a second call scales the
+ * debt again. Give the new limit another epoch, or refunds of permits from before the change give back too much. A key
+ * that still owes something owes at least the claim lifetime and 18 q-units afterwards.
+ *
+ * @param table     handle; not NULL.
+ * @param old_limit the key's limit so far; not NULL.
+ * @param new_limit the key's limit from now on; not NULL.
+ * @param now       the caller's clock, ticks.
+ * @param key       bytes of the key; not NULL, even when empty.
+ * @param key_len   bytes.
+ * @param how       a TATCELL_CHANGE_ constant.
+ * @retval 0 done.
+ * @retval TATCELL_CONTENDED nothing is changed; ask again.
+ * @retval TATCELL_ERR_OPTION how is unknown.
+ * @retval TATCELL_ERR_ALGORITHM a limit is unlimited, in a table that counts: only TATCELL_CHANGE_RESET is possible.
+ * @retval TATCELL_ERR_KEEP_WINDOW, TATCELL_ERR_KEEP_COUNT as tatcell_cell_change.
+ * @retval TATCELL_ERR_LIMIT, TATCELL_ERR_FOREIGN a limit is not one of this table.
+ * @retval TATCELL_ERR_HASH the caller hashes for this table.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE, TATCELL_ERR_KEY_LENGTH bad argument.
+ * Thread: any number, unless the table is exclusive. Under TATCELL_FULL_INHERIT and TATCELL_FULL_SAMPLED stop the
+ * callers first: a thread that stalls inside an insert of the key could give it two slots. Cost: as
+ * tatcell_table_check, and one 128-bit division. Since 0.4.
+ */
+TATCELL_API
+int32_t tatcell_table_change(const tatcell_table_t *table,
+                             const tatcell_limit_t *old_limit,
+                             const tatcell_limit_t *new_limit,
+                             uint64_t now,
+                             const void *key,
+                             size_t key_len,
+                             uint32_t how);
+
+/** As tatcell_table_change, for a hash made by tatcell_table_hash. Since 0.4. */
+TATCELL_API
+int32_t tatcell_table_change_hash(const tatcell_table_t *table,
+                                  const tatcell_limit_t *old_limit,
+                                  const tatcell_limit_t *new_limit,
+                                  uint64_t now,
+                                  uint64_t hash,
+                                  uint32_t how);
 
 /* ==== 6 Bursts: up to 64 keys at one instant, and the next burst prefetched ====================================== */
 
@@ -4609,7 +4673,7 @@ int32_t tatcell_table_mark_burst(const tatcell_table_t *table,
                                  uint64_t *counts,
                                  tatcell_burst_t *next);
 
-/* ==== 19 Migration: a table of another size ====================================================================== */
+/* ==== 19 Migration: a table of another size, or for another limit ================================================ */
 
 /** Bytes of a tatcell_migrated_t in its first release: the least size that a library accepts. */
 #define TATCELL_MIGRATED_MIN 48
@@ -4633,7 +4697,10 @@ typedef struct tatcell_migrated_t {
      * TATCELL_FULL_SAMPLED.
      */
     uint64_t dropped;
-    /** Copies whose debt was above the new table's horizon, and was cut to it. */
+    /**
+     * Copies whose debt was above the new table's horizon (above that of new_limit, if units are kept), or that had
+     * counted more than the new words hold, and were cut to that.
+     */
     uint64_t clamped;
     /** Sets of the new table whose absent keys may have had a debt in the old table, and have none now. */
     uint64_t opened;
@@ -4650,6 +4717,9 @@ typedef struct tatcell_migrated_t {
  * opened. A new table with a whole multiple of the slots drops nothing. Permits of the old table credit nothing in
  * the new one. Make its limits anew.
  *
+ * A debt keeps its time, so raising a limit does not help a key that has used up its burst. old_limit and new_limit of
+ * the options keep units instead. Windows and quotas keep their counts, and the ends of their windows.
+ *
  * @param table    handle to initialise, outside the memory; not NULL.
  * @param memory   aligned to 64 bytes, outside the old table's; not NULL. Its content is lost.
  * @param bytes    of memory.
@@ -4661,6 +4731,9 @@ typedef struct tatcell_migrated_t {
  * @retval TATCELL_ERR_HASH, TATCELL_ERR_WRONG_SEED the tables do not hash alike.
  * @retval TATCELL_ERR_OPTION as tatcell_table_init, or more tag bits than the old table has.
  * @retval TATCELL_ERR_MODE both tables state a frequency of the clock, and the two differ.
+ * @retval TATCELL_ERR_ALGORITHM the tables have different algorithms, or hold overrides.
+ * @retval TATCELL_ERR_KEEP_WINDOW the windows of old_limit and new_limit differ in length; or without these limits a
+ *         table of sliding counters would get another unit of time.
  * @retval TATCELL_ERR_OVERLAP the memory overlaps the old table's memory or a handle.
  * @retval others as tatcell_table_init. Nothing is changed on error.
  * Thread: one, before any other uses the memory. Charges that other threads make to the old table meanwhile may be
@@ -4693,6 +4766,40 @@ int32_t tatcell_table_migrate_foresee(const tatcell_table_t *from,
                                       const tatcell_table_options_t *options,
                                       uint64_t now,
                                       tatcell_migrated_t *migrated);
+
+/**
+ * Migrates a table in its own memory while nobody calls it. It does what tatcell_table_migrate does into as many
+ * slots, for programs that have no second memory or must keep the place of the table.
+ *
+ * The call withdraws the image before it changes the first word. It publishes the image after the last word, with a
+ * generation that is one higher. So if the caller is killed meanwhile, tatcell_table_attach and this function return
+ * TATCELL_ERR_NOT_READY from then on: format the memory again, or restore a saved image. A second call after success
+ * names the old generation and is refused, so no debt is scaled twice. Older permits credit nothing. Attach every
+ * other handle again, and make all limits anew.
+ *
+ * @param table      handle to initialise; not NULL. It may be the present handle of the table. Unchanged on error.
+ * @param memory     that of the table; not NULL.
+ * @param bytes      of memory.
+ * @param generation the present one of the table, from tatcell_table_info.
+ * @param options    of the table from now on, started from TATCELL_TABLE_OPTIONS_INIT; not NULL. Its
+ *                   TATCELL_TABLE_EXCLUSIVE must be that of the table.
+ * @param now        the caller's clock, ticks.
+ * @param migrated   started from TATCELL_MIGRATED_INIT; not NULL.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_MODE the table has another generation, because the migration is done; or the options contradict
+ *         the table's mode or its clock.
+ * @retval TATCELL_ERR_NOT_READY the memory holds no table, or another caller migrates it or was killed in a migration.
+ * @retval others as tatcell_table_migrate and tatcell_table_attach. Nothing is changed on error.
+ * Thread: one, and nobody else uses the table. Cost: reads and writes the table once. Since 0.4.
+ */
+TATCELL_API
+int32_t tatcell_table_migrate_in_place(tatcell_table_t *table,
+                                       void *memory,
+                                       size_t bytes,
+                                       uint64_t generation,
+                                       const tatcell_table_options_t *options,
+                                       uint64_t now,
+                                       tatcell_migrated_t *migrated);
 
 /* ==== 20 32-bit cells: half the memory, or targets with 32-bit atomics only ====================================== */
 
@@ -5089,6 +5196,13 @@ const char *tatcell_strerror_name(int32_t code);
  * (tatcell_address_network).
  */
 #define TATCELL_ERR_PREFIX -45
+/** A change would lose the window: the windows of the two limits differ in length. Nothing is changed. */
+#define TATCELL_ERR_KEEP_WINDOW -46
+/**
+ * A change would lose units: the key has counted more than the new limit's word holds. Nothing is changed. Make the
+ * new limit with a larger max_debt: its word must hold those units too.
+ */
+#define TATCELL_ERR_KEEP_COUNT -47
 /** The peak rate of a meter or a mark is below its committed rate. */
 #define TATCELL_ERR_PEAK -50
 /** The word of a meter cannot have the span of the specification: ask for a shorter span, or use smaller bursts. */

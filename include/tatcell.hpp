@@ -165,6 +165,8 @@ enum class code : std::int32_t {
     err_full_set = TATCELL_ERR_FULL_SET,
     err_clash = TATCELL_ERR_CLASH,
     err_prefix = TATCELL_ERR_PREFIX,
+    err_keep_window = TATCELL_ERR_KEEP_WINDOW,
+    err_keep_count = TATCELL_ERR_KEEP_COUNT,
     err_http_name = TATCELL_ERR_HTTP_NAME,
     err_frequency = TATCELL_ERR_FREQUENCY,
     err_policies = TATCELL_ERR_POLICIES,

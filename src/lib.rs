@@ -101,7 +101,7 @@ mod sync;
 mod table;
 mod time;
 
-pub use algorithms::gcra::Change;
+pub use algorithms::Change;
 pub use answer::{Colour, Decision, Marking, Outcome, Permit, Tracking, Verdict};
 pub use cell::{
     Cell, Cell32, ExclusiveCell, ExclusiveMeter, ExclusiveSlidingLog, Lease, LogGate, LogLine, Meter,

@@ -34,7 +34,7 @@
 #![warn(clippy::arithmetic_side_effects)]
 
 use super::exp2::{exp2_up, log2_up};
-use super::state::{At, State};
+use super::state::{scaled, At, Change, State};
 use crate::answer::{Numbers, Permit};
 use crate::limit::params::Params;
 
@@ -188,6 +188,15 @@ pub(super) fn numbers(at: At<'_>, state: State) -> Numbers {
     let above = p.burst.saturating_sub(remaining).saturating_sub(1);
     let next = state.ahead.saturating_sub(largest_lead(p, up_to(above)));
     Numbers { remaining, next_unit: at.ticks(next), reset_after: at.ticks(state.ahead) }
+}
+
+/// Converts a state; see `counted`. It keeps the level, which decays by the new half-life from now on, or the time.
+pub(super) fn change(from: At<'_>, to: At<'_>, state: State, how: Change) -> (State, bool) {
+    let ahead = match how {
+        Change::KeepTime => from.units_in(&to, state.ahead),
+        _ => scaled(state.ahead, to.p.half_life(), from.p.half_life()).saturating_add(from.units_behind(&to)),
+    };
+    (State { ahead, aux: 0 }, false)
 }
 
 /// Merges two states; see `counted`. The later time is the higher level.

@@ -33,7 +33,7 @@
 #![forbid(unsafe_code)]
 #![warn(clippy::arithmetic_side_effects)]
 
-use super::state::{At, State};
+use super::state::{scaled, At, Change, State};
 use crate::answer::Numbers;
 
 /// The state that a request finds.
@@ -179,6 +179,51 @@ pub(super) fn numbers(at: At<'_>, state: State) -> Numbers {
             Numbers { remaining, next_unit: at.ticks(next), reset_after: at.ticks(state.ahead) }
         }
     }
+}
+
+/// Converts a state; see `counted`. Bursty mode keeps its end and what was used. Smooth mode keeps its time, or how many
+/// units the bucket is short of full.
+///
+/// While the bucket holds less than nothing, the window in which the quota was used up is not over, and its end is
+/// known. Under another quota that window goes on with those units, as if they had not used up the quota. A bucket is
+/// never short of more than its quota.
+pub(super) fn change(from: At<'_>, to: At<'_>, state: State, how: Change) -> (State, bool) {
+    let (old, new) = (from.p, to.p);
+    let next = match (Mode::of(from, state), how) {
+        (Mode::Bursty { end, used }, _) => Mode::Bursty { end: from.units_in(&to, end), used },
+        (Mode::Smooth { .. }, Change::KeepTime) => return (same_time(from, to, state), false),
+        (Mode::Smooth { full }, _) => {
+            let wait = full.saturating_sub(old.burst_q.wrapping_sub(old.t_q));
+            let full = scaled(full, new.t_q, old.t_q);
+            let late = from.units_behind(&to).wrapping_mul(new.burst);
+            if old.burst == new.burst {
+                Mode::Smooth { full: full.saturating_add(late) }
+            } else if wait > old.t_q {
+                Mode::Bursty { end: from.units_in(&to, units_up(from, wait)), used: old.burst }
+            } else {
+                Mode::Smooth { full: full.min(new.burst_q).saturating_add(late) }
+            }
+        }
+    };
+    match next {
+        Mode::Bursty { end, used } => State { ahead: end, aux: used }.cut((new.shl as u32).wrapping_sub(1)),
+        smooth => (smooth.state(to), false),
+    }
+}
+
+/// Returns a smooth state that is full at the same time, rounded up to a unit of time if its parts have another length.
+fn same_time(from: At<'_>, to: At<'_>, state: State) -> State {
+    let (old, new) = (from.p, to.p);
+    let rest = state.aux & mode_bit(from).wrapping_sub(1);
+    if old.shr == new.shr && old.burst == new.burst && rest < mode_bit(to) {
+        return State { aux: mode_bit(to) | rest, ..state };
+    }
+    let ahead = from.units_in(&to, state.ahead);
+    if new.period == 0 {
+        // Nobody knows the quota of the key, and so how many parts a unit of time has: one part of the next unit.
+        return State { ahead: ahead.saturating_add(1), aux: mode_bit(to) };
+    }
+    Mode::Smooth { full: ahead.saturating_mul(new.burst) }.state(to)
 }
 
 /// Merges two states; see `counted`. Two bursty ones: the later end with the larger count. Two smooth ones: the later

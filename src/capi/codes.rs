@@ -112,6 +112,11 @@ pub const TATCELL_ERR_CLASH: i32 = -44;
 /// A prefix is longer than the address, or a network is no IPv4 network although its address is IPv4
 /// (tatcell_address_network).
 pub const TATCELL_ERR_PREFIX: i32 = -45;
+/// A change would lose the window: the windows of the two limits differ in length. Nothing is changed.
+pub const TATCELL_ERR_KEEP_WINDOW: i32 = -46;
+/// A change would lose units: the key has counted more than the new limit's word holds. Nothing is changed. Make the
+/// new limit with a larger max_debt: its word must hold those units too.
+pub const TATCELL_ERR_KEEP_COUNT: i32 = -47;
 /// The peak rate of a meter or a mark is below its committed rate.
 pub const TATCELL_ERR_PEAK: i32 = -50;
 /// The word of a meter cannot have the span of the specification: ask for a shorter span, or use smaller bursts.
@@ -257,6 +262,8 @@ describe! {
     TATCELL_ERR_FULL_SET "the set of the key is full, the override is not stored: use more slots"
     TATCELL_ERR_CLASH "the override of another key occupies this place"
     TATCELL_ERR_PREFIX "the prefix is longer than the address, or a whole range of IPv4 addresses inside IPv6"
+    TATCELL_ERR_KEEP_WINDOW "the windows of the two limits differ in length: keep the length, or reset the key"
+    TATCELL_ERR_KEEP_COUNT "the key has counted more than the new word holds: give the limit a larger max_debt"
     TATCELL_ERR_HTTP_NAME "a name or unit has a byte outside of 0x20 to 0x7e"
     TATCELL_ERR_FREQUENCY "the clock has 0 ticks a second: give its frequency"
     TATCELL_ERR_POLICIES "there are more than 8 policies"
@@ -318,6 +325,8 @@ pub(super) const fn limit_code(e: LimitError) -> i32 {
         LimitError::BadAlgorithm => TATCELL_ERR_ALGORITHM,
         LimitError::BadPhase => TATCELL_ERR_PHASE,
         LimitError::TooManyUnits => TATCELL_ERR_UNITS,
+        LimitError::OtherWindow => TATCELL_ERR_KEEP_WINDOW,
+        LimitError::LargerCount => TATCELL_ERR_KEEP_COUNT,
     }
 }
 
@@ -347,7 +356,8 @@ pub(super) const fn table_code(e: TableError) -> i32 {
         | TableError::TagTooWide
         | TableError::BadLifetime
         | TableError::NotSmall
-        | TableError::BadCosts => TATCELL_ERR_OPTION,
+        | TableError::BadCosts
+        | TableError::NothingToKeep => TATCELL_ERR_OPTION,
         TableError::Overlap => TATCELL_ERR_OVERLAP,
         TableError::BadAlgorithm => TATCELL_ERR_ALGORITHM,
         TableError::BadPolicy => TATCELL_ERR_INHERIT,

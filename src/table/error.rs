@@ -73,6 +73,8 @@ pub enum TableError {
     BadPrefix,
     /// Other threads won every attempt: try again.
     Contended,
+    /// [`keep_units`](crate::TableOptions::keep_units) is an option of a migration; a fresh table has nothing to keep.
+    NothingToKeep,
 }
 
 impl core::fmt::Display for TableError {
@@ -112,6 +114,7 @@ impl core::fmt::Display for TableError {
             TableError::OverrideClash => "the override of another key occupies this place",
             TableError::BadPrefix => "the prefix is longer than the address",
             TableError::Contended => "other threads won every attempt, nothing changed: ask again",
+            TableError::NothingToKeep => "keep_units is for a migration: a fresh table has no units to keep",
         })
     }
 }

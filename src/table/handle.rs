@@ -178,6 +178,9 @@ impl<'m> Table<'m, Exclusive> {
 
 impl<'m, M: Access> Table<'m, M> {
     pub(crate) fn init_as(lines: &'m [Line], options: &TableOptions) -> Result<Self, TableError> {
+        if options.keeps.is_some() {
+            return Err(TableError::NothingToKeep);
+        }
         let mut geometry = fit::choose(options, lines.len())?;
         let (hasher, check) = Hasher::new(options.hash, options.seed.as_ref())?;
         geometry.seed_check = check;

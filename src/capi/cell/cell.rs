@@ -1,9 +1,9 @@
 //! `tatcell_cell_*`: the 64-bit cell, shared; and `_exclusive` forms for one owner.
 
-use crate::algorithms::gcra::Change;
 use crate::answer::{Outcome, Permit};
-use crate::capi::codes::{limit_code, TATCELL_ERR_OPTION};
+use crate::capi::codes::limit_code;
 use crate::capi::decision::{fill, fill_if, finish, finish_done, finish_refund, tatcell_decision_t};
+use crate::capi::limit::algorithms::change;
 use crate::capi::limit::limit::{only_gcra, tatcell_limit_t};
 use crate::capi::pointers::contract::{args, inside, Contract, Out, Plain};
 use crate::cell::{Cell, ExclusiveCell};
@@ -28,23 +28,6 @@ const _: () = assert!(size_of::<tatcell_cell_t>() == TATCELL_CELL_SIZE);
 const _: () = assert!(align_of::<tatcell_cell_t>() == TATCELL_CELL_ALIGN);
 const _: () = assert!(size_of::<Cell>() == TATCELL_CELL_SIZE && align_of::<Cell>() <= TATCELL_CELL_ALIGN);
 const _: () = assert!(size_of::<ExclusiveCell>() == TATCELL_CELL_SIZE);
-
-/// how: a cell keeps its debt in time when its limit changes.
-pub const TATCELL_CHANGE_KEEP_TIME: u32 = 0;
-/// how: a cell keeps its debt in units when its limit changes.
-pub const TATCELL_CHANGE_KEEP_UNITS: u32 = 1;
-/// how: a cell starts with its full burst when its limit changes.
-pub const TATCELL_CHANGE_RESET: u32 = 2;
-
-/// Converts C's number for a way to change a limit.
-pub(in crate::capi) fn change(how: u32) -> Result<Change, i32> {
-    match how {
-        TATCELL_CHANGE_KEEP_TIME => Ok(Change::KeepTime),
-        TATCELL_CHANGE_KEEP_UNITS => Ok(Change::KeepUnits),
-        TATCELL_CHANGE_RESET => Ok(Change::Reset),
-        _ => Err(TATCELL_ERR_OPTION),
-    }
-}
 
 // SAFETY: one word, and every value is a state.
 unsafe impl Plain for Cell {}
@@ -341,6 +324,11 @@ pub unsafe extern "C" fn tatcell_cell_refund_ex(
 
 /// Moves a cell from one limit to another, from now on. The key neither gains nor loses anything for the past.
 ///
+/// Limits that count keep their count: a window its units and its end, a sliding counter both counts, a used-up quota
+/// how many units it is short of full. A level stays the same and decays by the new half-life from now on;
+/// TATCELL_CHANGE_KEEP_TIME keeps the time after which it is forgotten instead. Give the new limit another epoch, or
+/// refunds of permits from before the change give back too much.
+///
 /// @param cell      not NULL.
 /// @param old_limit the limit so far; not NULL.
 /// @param new_limit the limit from now on; not NULL.
@@ -349,11 +337,12 @@ pub unsafe extern "C" fn tatcell_cell_refund_ex(
 /// @retval 0 done.
 /// @retval TATCELL_CONTENDED nothing is changed; ask again.
 /// @retval TATCELL_ERR_OPTION how is unknown.
-/// @retval TATCELL_ERR_ALGORITHM the old state has no meaning under the new limit. Only TATCELL_CHANGE_RESET is
-///         possible, unless both limits count units with the same algorithm, period and bits.
+/// @retval TATCELL_ERR_ALGORITHM the limits have different algorithms: only TATCELL_CHANGE_RESET is possible.
+/// @retval TATCELL_ERR_KEEP_WINDOW their windows differ in length: only TATCELL_CHANGE_RESET is possible.
+/// @retval TATCELL_ERR_KEEP_COUNT the key has counted more than the word of the new limit holds.
 /// @retval others as tatcell_cell_check.
 /// Thread: any number on one cell. If other threads still check with the old limit, both limits must have the same
-/// resolution. Cost: one compare-and-swap, one 128-bit division. Since 0.1.
+/// resolution and count_bits. Cost: one compare-and-swap, one 128-bit division. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_cell_change(
     cell: *mut tatcell_cell_t,

@@ -1,9 +1,9 @@
 //! `tatcell_cell32_*`: the 32-bit cell, for targets with 32-bit atomics or half the memory.
 
-use super::cell::change;
 use crate::answer::Permit;
 use crate::capi::codes::limit_code;
 use crate::capi::decision::{fill, fill_if, finish, finish_done, finish_refund, tatcell_decision_t};
+use crate::capi::limit::algorithms::change;
 use crate::capi::limit::limit::tatcell_limit_t;
 use crate::capi::pointers::contract::{args, inside, Contract, Plain};
 use crate::cell::Cell32;

@@ -1,6 +1,7 @@
 //! Tables: [`handle`] makes one and finds it again; [`check`] and the other files use it.
 
 pub(super) mod burst;
+mod change;
 mod charge;
 pub(super) mod check;
 mod fit;

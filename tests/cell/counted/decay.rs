@@ -6,7 +6,7 @@
 
 use super::frame::{ask, cost, Clock};
 use crate::common::{cases, size_from, Rng};
-use tatcell::{Cell, Change, Decision, ExclusiveCell, Limit, LimitError, LimitSpec, Permit, Verdict};
+use tatcell::{Cell, Decision, ExclusiveCell, Limit, LimitError, LimitSpec, Permit, Verdict};
 
 /// A level below which a key may be forgotten.
 const FORGOTTEN: f64 = 1.0 / 1024.0;
@@ -383,19 +383,4 @@ fn what_decay_does_not_have_is_refused_by_name() {
     assert_eq!((limit.info().count_bits, limit.info().rate_error_ppb), (0, 0));
     let cell = Cell::new();
     assert_eq!((cell.reserve(&limit, 5, 1).verdict, cell.word()), (Verdict::Never, 0));
-}
-
-#[test]
-fn a_change_keeps_the_level_between_limits_of_one_half_life_and_else_only_resets() {
-    let (ten, twelve) = (Limit::decay(10, 1_000_000).unwrap(), Limit::decay(12, 1_000_000).unwrap());
-    let (other, gcra) = (Limit::decay(10, 2_000_000).unwrap(), Limit::new(10, 1_000_000, 10).unwrap());
-    let cell = Cell::new();
-    assert!(cell.check(&ten, 1, 10).passes());
-    assert_eq!(cell.change(&ten, &twelve, 1, Change::KeepUnits), Ok(true));
-    assert_eq!(cell.peek(&twelve, 1, 1).remaining, 2);
-    for to in [&other, &gcra] {
-        assert_eq!(cell.change(&twelve, to, 1, Change::KeepUnits), Err(LimitError::BadAlgorithm));
-    }
-    assert_eq!(cell.change(&twelve, &gcra, 1, Change::Reset), Ok(true));
-    assert_eq!(cell.word(), 0);
 }

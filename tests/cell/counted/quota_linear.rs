@@ -2,7 +2,7 @@
 
 use super::frame::{ask, cost, Clock};
 use crate::common::{cases, size_from, Rng};
-use tatcell::{Cell, Change, Decision, ExclusiveCell, Limit, LimitError, LimitSpec, Verdict};
+use tatcell::{Cell, Decision, ExclusiveCell, Limit, LimitError, LimitSpec, Verdict};
 
 fn any_spec(rng: &mut Rng) -> LimitSpec {
     let window =
@@ -350,26 +350,4 @@ fn what_quota_linear_does_not_have_is_refused_by_name() {
     let cell = Cell::new();
     let reserved = cell.reserve(&limit, 5, 1);
     assert_eq!((reserved.verdict, cell.word()), (Verdict::Never, 0));
-}
-
-#[test]
-fn a_change_keeps_the_state_between_limits_of_one_shape_and_else_only_resets() {
-    let (ten, twelve) = (Limit::quota_linear(10, 1_200).unwrap(), Limit::quota_linear(12, 1_200).unwrap());
-    let cell = Cell::new();
-    assert!(cell.check(&twelve, 1, 11).passes());
-    assert_eq!(cell.change(&twelve, &ten, 1, Change::KeepUnits), Ok(true));
-    // More is used than the new quota has.
-    assert_eq!((cell.peek(&ten, 1, 1).remaining, cell.peek(&ten, 1, 1).retry_after), (0, 1_200));
-    assert_eq!(cell.change(&ten, &twelve, 1, Change::KeepTime), Ok(true));
-    assert!(cell.check(&twelve, 1, 1).passes());
-    // Smooth: full at 1201 + 11 * 100 ticks, whatever the rate is from now on.
-    assert_eq!(cell.change(&twelve, &ten, 1_201, Change::KeepTime), Ok(true));
-    assert_eq!(cell.peek(&ten, 1_201, 1).reset_after, 1_100);
-    for other in [
-        Limit::quota_linear(10, 2_000).unwrap(),
-        Limit::quota_linear(100, 1_200).unwrap(),
-        Limit::fixed_window(12, 1_200).unwrap(),
-    ] {
-        assert_eq!(cell.change(&ten, &other, 1_201, Change::KeepUnits), Err(LimitError::BadAlgorithm));
-    }
 }

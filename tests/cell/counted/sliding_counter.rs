@@ -2,7 +2,7 @@
 
 use super::frame::{ask, cost, Clock};
 use crate::common::{cases, size_from, Rng};
-use tatcell::{Cell, Change, Decision, ExclusiveCell, Limit, LimitError, LimitSpec, Verdict};
+use tatcell::{Cell, Decision, ExclusiveCell, Limit, LimitError, LimitSpec, Verdict};
 
 fn any_spec(rng: &mut Rng) -> LimitSpec {
     let units = 1 + rng.scaled(20);
@@ -355,28 +355,4 @@ fn what_a_sliding_counter_does_not_have_is_refused_by_name() {
     let cell = Cell::new();
     let reserved = cell.reserve(&limit, 5, 1);
     assert_eq!((reserved.verdict, cell.word()), (Verdict::Never, 0));
-}
-
-#[test]
-fn a_change_keeps_both_counts_between_limits_of_one_shape_and_else_only_resets() {
-    let (ten, twelve) =
-        (Limit::sliding_counter(10, 1_000).unwrap(), Limit::sliding_counter(12, 1_000).unwrap());
-    let cell = Cell::new();
-    assert!(cell.check(&ten, 1, 10).passes() && cell.check(&ten, 1_501, 5).passes());
-    assert_eq!(cell.change(&ten, &twelve, 1_501, Change::KeepUnits), Ok(true));
-    assert_eq!(cell.peek(&twelve, 1_501, 1).remaining, 2);
-    for other in [
-        Limit::sliding_counter(10, 2_000).unwrap(),
-        Limit::sliding_counter(100, 1_000).unwrap(),
-        Limit::fixed_window(12, 1_000).unwrap(),
-        Limit::new(10, 1_000, 10).unwrap(),
-    ] {
-        for how in [Change::KeepUnits, Change::KeepTime] {
-            assert_eq!(cell.change(&twelve, &other, 1_501, how), Err(LimitError::BadAlgorithm));
-            assert_eq!(cell.change(&other, &twelve, 1_501, how), Err(LimitError::BadAlgorithm));
-        }
-    }
-    assert_eq!(cell.peek(&twelve, 1_501, 1).remaining, 2);
-    assert_eq!(cell.change(&twelve, &Limit::new(10, 1_000, 10).unwrap(), 1_501, Change::Reset), Ok(true));
-    assert_eq!(cell.word(), 0);
 }
