@@ -65,8 +65,8 @@ fn most(limit: &Limit) -> u64 {
     (1 << bits) - 1
 }
 
-/// Some 600 000 decisions and changes. Where a unit of time is a tick nothing is different from the counter; where it is
-/// more, a window may end late by less than one, and nothing is asked then.
+/// Some 600 000 decisions and changes. If a unit of time is a tick, every answer equals the counter's. If it is more, a
+/// window may end late by less than one unit, and nothing is asked then.
 #[test]
 fn a_window_keeps_its_count_and_its_end_through_limits_of_any_size() {
     let (mut changes, mut refused) = (0, 0);
