@@ -357,6 +357,26 @@ TEST(a_migrated_table_knows_the_debts_of_the_old_one) {
     EXPECT(from.migrate_foresee(4096, tatcell::table_options(spec).seed(wrong), start) == code::err_wrong_seed);
 }
 
+TEST(a_key_or_a_table_keeps_its_units_when_the_limit_changes) {
+    tatcell::table table;
+    tatcell::table_limit slow, fast;
+    const limit_spec hour(60, 1h, 60), faster(600, 1h, 600);
+    const auto options = tatcell::table_options(faster).slowest(hour).seed(secret);
+    EXPECT(table.init(memory, options) && slow.init(table, hour) && fast.init(table, faster));
+    EXPECT(table.check(slow, start, "plan", 60));
+    EXPECT(table.change(slow, fast, start, "plan", tatcell::change_how::keep_units));
+    EXPECT(table.peek(fast, start, "plan").remaining == 540);
+    const auto hash = table.hash("other");
+    EXPECT(table.change(slow, fast, start, *hash, tatcell::change_how::reset));
+    const auto one = tatcell::table_options(hour).seed(secret);
+    EXPECT(table.init(memory, one) && slow.init(table, hour) && table.check(slow, start, "all", 60));
+    const std::uint64_t generation = table.info()->generation;
+    const auto next = tatcell::table_options(faster).seed(secret).keep_units(hour, faster);
+    EXPECT(table.migrate_in_place(memory, generation, next, start)->copied == 1 && fast.init(table, faster));
+    EXPECT(table.peek(fast, start, "all").remaining == 540);
+    EXPECT(table.migrate_in_place(memory, generation, next, start) == code::err_mode);
+}
+
 TEST(live_slots_are_walked_counted_and_swept) {
     tatcell::table table;
     tatcell::table_limit limit;
@@ -552,6 +572,7 @@ int main() {
     RUN(another_handle_attaches_to_the_same_memory);
     RUN(a_restored_table_knows_its_debts_under_another_clock);
     RUN(a_migrated_table_knows_the_debts_of_the_old_one);
+    RUN(a_key_or_a_table_keeps_its_units_when_the_limit_changes);
     RUN(live_slots_are_walked_counted_and_swept);
     RUN(the_system_has_a_monotonic_clock);
     RUN(a_calibrated_counter_measures_time);

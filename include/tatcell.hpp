@@ -1205,6 +1205,11 @@ public:
     }
     /// The memory is all zero, as the system gives it, so init writes only the header.
     constexpr table_options &zeroed() noexcept { return raw_.flags |= TATCELL_TABLE_ZEROED, *this; }
+    /// For a migration of a table in which every key had the limit `from` and gets the limit `to`: each key keeps its
+    /// units. Without this it keeps its time, and a higher limit helps nobody who has used up his burst.
+    constexpr table_options &keep_units(const limit_spec &from, const limit_spec &to) noexcept {
+        return from_ = from, to_ = to, keeps_ = true, *this;
+    }
     /// The table has one owner at a time, so it needs no atomic instruction.
     constexpr table_options &exclusive() noexcept { return raw_.flags |= TATCELL_TABLE_EXCLUSIVE, *this; }
 
@@ -1222,11 +1227,14 @@ public:
         o.fastest = o.overrides != 0 ? nullptr : fastest_.get();
         o.slowest = o.overrides != 0 ? nullptr : slowest_.get();
         o.seed = seed_.data();
+        o.old_limit = keeps_ ? from_.get() : nullptr;
+        o.new_limit = keeps_ ? to_.get() : nullptr;
         return o;
     }
 
 private:
-    limit_spec fastest_, slowest_;
+    limit_spec fastest_, slowest_, from_ = fastest_, to_ = fastest_;
+    bool keeps_ = false;
     tatcell::seed seed_;
     tatcell_table_options_t raw_ TATCELL_TABLE_OPTIONS_INIT;
 };
@@ -1532,6 +1540,14 @@ public:
         return detail::fill(tatcell_migrated_t TATCELL_MIGRATED_INIT, tatcell_table_migrate, &raw_, memory.data(),
                             memory.size(), &o, &from.raw_, now.count());
     }
+    /// Migrates a table in its own memory while nobody calls it, into as many slots (tatcell_table_migrate_in_place).
+    /// `generation`: info()->generation before the call; a second call is refused with err_mode.
+    outcome<tatcell_migrated_t> migrate_in_place(memory_ref memory, std::uint64_t generation,
+                                                 const table_options &options, instant now) noexcept {
+        const tatcell_table_options_t o = options.get();
+        return detail::fill(tatcell_migrated_t TATCELL_MIGRATED_INIT, tatcell_table_migrate_in_place, &raw_,
+                            memory.data(), memory.size(), generation, &o, now.count());
+    }
     /// Reports what a migration of this table into so many bytes would report (tatcell_table_migrate_foresee).
     outcome<tatcell_migrated_t> migrate_foresee(std::size_t bytes, const table_options &options,
                                                 instant now) const noexcept {
@@ -1610,6 +1626,16 @@ public:
     }
     result reset(instant now, key_hash h) const noexcept {
         return result(tatcell_table_reset_hash(&raw_, now.count(), h.value()));
+    }
+    /// Moves one key from one limit of the table to another (tatcell_table_change). Call it once for each change.
+    result change(const table_limit &from, const table_limit &to, instant now, key k, change_how how) const noexcept {
+        return result(tatcell_table_change(&raw_, from.get(), to.get(), now.count(), k.data(), k.size(),
+                                           static_cast<std::uint32_t>(how)));
+    }
+    result change(const table_limit &from, const table_limit &to, instant now, key_hash h,
+                  change_how how) const noexcept {
+        return result(tatcell_table_change_hash(&raw_, from.get(), to.get(), now.count(), h.value(),
+                                                static_cast<std::uint32_t>(how)));
     }
     /// Hashes a key under the table's secret (tatcell_table_hash).
     outcome<key_hash> hash(key k) const noexcept {

@@ -17,6 +17,7 @@
 #![warn(clippy::arithmetic_side_effects)]
 
 use super::LimitSpec;
+use crate::time::ceil_div;
 
 /// Says why a text is no limit, and at which byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,6 +115,11 @@ impl Amount {
 struct Reader<'t> {
     text: &'t [u8],
     position: usize,
+}
+
+/// Compares byte by byte: a comparison of slices would call a function of the C library.
+fn is(word: &[u8], name: &[u8]) -> bool {
+    word.len() == name.len() && word.iter().zip(name).all(|(a, b)| a == b)
 }
 
 impl Reader<'_> {
@@ -214,7 +220,8 @@ impl Reader<'_> {
         self.spaces();
         let word = self.word();
         let named = |name: &str| {
-            word == name.as_bytes() || name.len() > 2 && word.strip_suffix(b"s") == Some(name.as_bytes())
+            is(word, name.as_bytes())
+                || name.len() > 2 && matches!(word, [start @ .., b's'] if is(start, name.as_bytes()))
         };
         let Some((_, over, under)) = UNITS.iter().find(|(name, ..)| named(name)) else {
             return Err(self.error(ParseErrorKind::Unit));
@@ -274,7 +281,7 @@ impl LimitSpec {
         let (Some(units), Some(period)) = (units, period) else {
             return Err(too_large(start));
         };
-        let at_once = amount.over.div_ceil(amount.under);
+        let at_once = ceil_div(amount.over, amount.under);
         reader.spaces();
         let burst = if reader.position == text.len() {
             u64::try_from(at_once).map_err(|_| too_large(start))?
@@ -288,7 +295,7 @@ impl LimitSpec {
 impl Reader<'_> {
     /// The burst, which ends the text.
     fn burst(&mut self) -> Result<u64, ParseError> {
-        if self.word() != b"burst" {
+        if !is(self.word(), b"burst") {
             return Err(self.error(ParseErrorKind::Rest));
         }
         self.position = self.position.saturating_add(b"burst".len());

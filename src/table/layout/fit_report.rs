@@ -4,6 +4,7 @@
 use super::fit;
 use super::geometry::table_width;
 use super::options::TableOptions;
+use crate::limit::algorithm::bits_of;
 use crate::limit::window::{most, Frame};
 use crate::limit::{rate, Algorithm, LimitError, LimitSpec};
 use crate::table::error::TableError;
@@ -98,7 +99,7 @@ const fn debt(spec: &LimitSpec) -> (u64, FitPart) {
     if !matches!(spec.algorithm, Algorithm::Gcra) {
         let windows = match spec.algorithm {
             Algorithm::FixedWindow => 1,
-            Algorithm::Decay => most(spec).ilog2() as u64 + 12,
+            Algorithm::Decay => bits_of(most(spec)) as u64 + 11,
             _ => 2,
         };
         return (spec.period.saturating_mul(windows), FitPart::Window);
