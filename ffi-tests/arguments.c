@@ -647,7 +647,8 @@ TEST(table_operations_refuse_bad_arguments) {
     ODD_IS(tatcell_table_migrate_in_place(&w.fresh_table, w.memory + 8, BYTES - 64, 1, &w.options, 0, &moved));
     REFUSES(TATCELL_ERR_SIZE,
         tatcell_table_migrate_in_place(&w.fresh_table, w.memory, BYTES, 1, &w.short_options, 0, &moved));
-    REFUSES(TATCELL_ERR_MODE, tatcell_table_migrate_in_place(&w.fresh_table, w.memory, BYTES, 2, &w.options, 0, &moved));
+    REFUSES(TATCELL_ERR_MODE,
+        tatcell_table_migrate_in_place(&w.fresh_table, w.memory, BYTES, 2, &w.options, 0, &moved));
     REFUSES(TATCELL_ERR_NOT_READY,
         tatcell_table_migrate_in_place(&w.fresh_table, w.blank, BYTES, 1, &w.options, 0, &moved));
     REFUSES(TATCELL_ERR_OVERLAP,

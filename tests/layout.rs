@@ -1,9 +1,9 @@
 //! The layout of the sources, as far as the compiler does not check it: which module may import which.
 //!
 //! [`ROOMS`] is the rule, and docs/ARCHITECTURE.md describes it. An import is a path in code that starts with `crate`
-//! or `super`. It leaves its file's module in one folder, from one entry (a file, or a folder with all that is in it) to
-//! another, and there the rule is applied. Folders without a rule may not have circles either. The file that declares
-//! a folder's modules (`lib.rs`, `mod.rs`) may import all of them. Tests and models may import anything.
+//! or `super`. It leaves its file's module in one folder, from one entry (a file, or a folder with all that is in it)
+//! to another, and there the rule is applied. Folders without a rule may not have circles either. The file that
+//! declares a folder's modules (`lib.rs`, `mod.rs`) may import all of them. Tests and models may import anything.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -215,8 +215,8 @@ pub(crate) const fn keeps(old: &Params, new: &Params) -> Result<(), LimitError> 
     Ok(())
 }
 
-/// Returns how far ahead a key lies under `new` if it lies `lead` ahead under `old`, both of one algorithm. Returns also
-/// whether that is less than before, because the new word cannot hold its count, level or debt.
+/// Returns how far ahead a key lies under `new` if it lies `lead` ahead under `old`, both of one algorithm. Also
+/// returns whether that is less than before, because the new word cannot hold its count, level or debt.
 pub(crate) fn change(old: &Params, new: &Params, lead: u64, now: u64, how: Change) -> (u64, bool) {
     if old.is_gcra() {
         return gcra::change(old, new, lead, now, how);

@@ -181,8 +181,8 @@ pub(super) fn numbers(at: At<'_>, state: State) -> Numbers {
     }
 }
 
-/// Converts a state; see `counted`. Bursty mode keeps its end and what was used. Smooth mode keeps its time, or how many
-/// units the bucket is short of full.
+/// Converts a state; see `counted`. Bursty mode keeps its end and what was used. Smooth mode keeps its time, or how
+/// many units the bucket is short of full.
 ///
 /// While the bucket holds less than nothing, the window in which the quota was used up is not over, and its end is
 /// known. Under another quota that window goes on with those units, as if they had not used up the quota. A bucket is

@@ -214,7 +214,7 @@ impl<M: Access> Table<'_, M> {
     ///
     /// Use it if keys have several limits, for instance when one customer gets another plan: a word does not say its
     /// limit. Call it once for each change of the key. Give the new limit another epoch, or permits from before may be
-    /// taken for its own. The key owes at least the claim lifetime and 18 q-units afterwards, if it owed as much before.
+    /// taken for its own. Afterwards the key owes at least the claim lifetime and 18 q-units if it did before.
     ///
     /// ```
     /// use tatcell::{Change, LimitSpec, Line, Table, TableOptions};

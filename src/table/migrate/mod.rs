@@ -293,8 +293,8 @@ impl<'m> Table<'m, Shared> {
     ///
     /// # Errors
     /// The errors of [`migrate`](Table::migrate) and [`attach`](Table::attach). [`TableError::BadMode`] also for
-    /// another generation: the migration is done. [`TableError::NotReady`] also while another caller migrates the table,
-    /// and after it was killed. Nothing changes then.
+    /// another generation: the migration is done. [`TableError::NotReady`] also while another caller migrates the
+    /// table, and after it was killed. Nothing changes then.
     ///
     /// # Concurrency
     /// One caller, and nobody else uses the table. Reads and writes it once: O(slots).

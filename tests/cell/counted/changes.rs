@@ -65,8 +65,8 @@ fn most(limit: &Limit) -> u64 {
     (1 << bits) - 1
 }
 
-/// Some 600 000 decisions and changes. Where a unit of time is a tick nothing is different from the counter; where it is
-/// more, a window may end late by less than one, and nothing is asked then.
+/// Some 600 000 decisions and changes. If a unit of time is a tick, every answer equals the counter's. If it is more, a
+/// window may end late by less than one unit, and nothing is asked then.
 #[test]
 fn a_window_keeps_its_count_and_its_end_through_limits_of_any_size() {
     let (mut changes, mut refused) = (0, 0);
@@ -308,8 +308,8 @@ fn other_units_of_time_never_leave_more() {
             let stays = cell.peek(&old, now + later, 1);
             let is = moved.peek(&new, now + later, 1).remaining;
             let most = (stays.remaining + new.burst()).saturating_sub(old.burst());
-            // A window in units of time lasts longer by up to one of them, and a floored clock lies up to one behind: so
-            // much more of a window is in sight.
+            // A window in units of time lasts longer by up to one of them, and a floored clock lies up to one behind.
+            // So more of a window is in sight, and a bucket in finer units fills faster.
             let is_quota = new.info().algorithm == Algorithm::QuotaLinear;
             let exact = later == 0 || is_quota && other >= unit;
             let longer = if exact { 0 } else { old.burst() * 2 * (unit + other) / w + 1 };
@@ -365,6 +365,24 @@ fn a_level_stays_and_decays_by_the_new_half_life() {
             let units = [&old, &new].map(|limit| 1u64 << -limit.info().resolution);
             assert!(is >= was && is < was + units[0] + units[1], "{was} became {is}");
         }
+    });
+}
+
+/// The clock of a coarser unit lies behind: what it reads as the past must not make a level fall or a bucket fill.
+#[test]
+fn a_coarser_clock_forgets_nothing_earlier() {
+    cases(3_000, |rng| {
+        let (spec, z) = (rng.pick(&[LimitSpec::quota_linear, LimitSpec::decay]), rng.within(1, 8) as i8);
+        let [old, new] = [0, -z].map(|s| spec(5, 1 << 17).resolution(s).build().unwrap());
+        let (mut now, mut cell) = ((1 << 50) + rng.below(1 << 10), ExclusiveCell::new());
+        for _ in 0..5 {
+            let _ = cell.check(&old, now, 1);
+            now += rng.below(1 << 12);
+        }
+        let was = cell.peek(&old, now, 1).reset_after;
+        assert_eq!(cell.change(&old, &new, now, Change::KeepUnits), Ok(true));
+        let is = cell.peek(&new, now, 1).reset_after;
+        assert!(is >= was && is <= was + (16 << z), "{was} became {is}: {old:?} to {new:?}");
     });
 }
 

@@ -49,8 +49,8 @@ fn clock(of: &TableLimit, now: u64) -> u128 {
     u128::from(now >> shr << shr)
 }
 
-/// The exact bucket of a limit, in which `lead` q-units of an old limit count as the units that they were there. A grain
-/// is a q-unit divided by those that a unit of the old limit takes.
+/// The exact bucket of a limit, in which `lead` q-units of an old limit count as the units that they were there. A
+/// grain is a q-unit divided by those that a unit of the old limit takes.
 fn counter(limit: &TableLimit, old: &TableLimit, lead: u128, now: u64) -> Oracle {
     let ((t, s), parts) = (limit.emission_interval(), u128::from(old.emission_interval().0));
     let whole = Oracle::fixed(t, s, limit.burst());
