@@ -244,3 +244,33 @@ pub(super) fn merge(bits: u32, a: State, b: State) -> State {
         _ => State { ahead, aux: mode.wrapping_sub(1) },
     }
 }
+
+#[cfg(all(test, not(tatcell_loom)))]
+#[allow(clippy::arithmetic_side_effects)]
+mod tests {
+    use super::*;
+    use crate::limit::params::Params;
+    use crate::limit::LimitSpec;
+
+    /// If nobody names the limits, a bucket keeps its time to the part. In other units of time it takes up to one of
+    /// each and a part more.
+    #[test]
+    fn a_bucket_of_a_quota_that_nobody_knows_is_full_no_earlier() {
+        let at = |z: i8| LimitSpec::quota_linear(3, 1_000).resolution(-z).build().expect("a limit").0;
+        for (z, w, bits) in (0..4).flat_map(|z| (0..4).flat_map(move |w| [(z, w, 0), (z, w, 2)])) {
+            let (old, new) = (at(z), Params { shl: at(w).shl + bits, ..at(w) });
+            let [from, to] = [old, new].map(|p| Params { period: 0, burst: u64::MAX, extra: [0; 2], ..p });
+            for (now, full) in (64..72).flat_map(|now| (1..60).map(move |full| (now, full))) {
+                let state = Mode::Smooth { full }.state(At { p: &old, now });
+                let moved = change(At { p: &from, now }, At { p: &to, now }, state, Change::KeepTime);
+                let Mode::Smooth { full: is } = Mode::of(At { p: &new, now }, moved.0) else {
+                    panic!("{full} became bursty")
+                };
+                let end = |z, full| ((now >> z) * 3 + full) << z;
+                let late = end(w, is).checked_sub(end(z, full));
+                let most = if z == w { 0 } else { (3 << z) + (4 << w) };
+                assert!(late.is_some_and(|late| late <= most), "{full} of 2^{z} to {is} of 2^{w} at {now}");
+            }
+        }
+    }
+}

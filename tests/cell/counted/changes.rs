@@ -277,13 +277,15 @@ fn other_units_of_time_never_leave_more() {
     cases(60_000, |rng| {
         let w = (1 << 14) + rng.scaled(34);
         let kind = rng.pick(&KINDS);
-        let any = |rng: &mut Rng| loop {
-            let z = rng.below(9) as i8;
-            if let Ok(limit) = kind(1 + rng.scaled(12), w).resolution(-z).build() {
+        let any = |rng: &mut Rng, units: Option<u64>| loop {
+            let (z, units) = (rng.below(9) as i8, units.unwrap_or(1 + rng.scaled(12)));
+            if let Ok(limit) = kind(units, w).resolution(-z).build() {
                 break (limit, 1 << z);
             }
         };
-        let ((old, unit), (new, other)) = (any(rng), any(rng));
+        let (old, unit) = any(rng, None);
+        let same = rng.one_in(3).then(|| old.burst());
+        let (new, other) = any(rng, same);
         let mut now = (1 << 50) + rng.scaled(20);
         let mut cell = ExclusiveCell::new();
         for _ in 0..5 {
@@ -296,13 +298,22 @@ fn other_units_of_time_never_leave_more() {
             Ok(true) => {}
             told => return assert_eq!(told, Err(LimitError::LargerCount)),
         }
+        let mut timed = cell.clone();
+        if timed.change(&old, &new, now, Change::KeepTime) == Ok(true) {
+            let (was, is) = (cell.peek(&old, now, 1).reset_after, timed.peek(&new, now, 1).reset_after);
+            let sliding = new.info().algorithm == Algorithm::SlidingCounter;
+            assert!(sliding || is >= was && is < was + other, "{was} became {is}: {old:?} to {new:?}");
+        }
         for later in [0, rng.below(w), w + rng.below(w)] {
             let stays = cell.peek(&old, now + later, 1);
             let is = moved.peek(&new, now + later, 1).remaining;
             let most = (stays.remaining + new.burst()).saturating_sub(old.burst());
-            // A window in units of time lasts longer by up to one of them, so more of it is in sight.
-            let longer = if later == 0 { 0 } else { old.burst() * (unit + other) / w + 1 };
-            let quota = new.info().algorithm == Algorithm::QuotaLinear;
+            // A window in units of time lasts longer by up to one of them, and a floored clock lies up to one behind.
+            // So more of a window is in sight, and a bucket in finer units fills faster.
+            let is_quota = new.info().algorithm == Algorithm::QuotaLinear;
+            let exact = later == 0 || is_quota && other >= unit;
+            let longer = if exact { 0 } else { old.burst() * 2 * (unit + other) / w + 1 };
+            let quota = is_quota && old.burst() != new.burst();
             if later == 0 || !quota && (stays.reset_after > 0 || old.burst() >= new.burst()) {
                 assert!(is <= most + longer, "{is} of {most}, {later} later: {old:?} to {new:?}");
                 less.set((less.get().0 + 1, less.get().1 + u64::from(is < most)));
@@ -354,6 +365,24 @@ fn a_level_stays_and_decays_by_the_new_half_life() {
             let units = [&old, &new].map(|limit| 1u64 << -limit.info().resolution);
             assert!(is >= was && is < was + units[0] + units[1], "{was} became {is}");
         }
+    });
+}
+
+/// The clock of a coarser unit lies behind: what it reads as the past must not make a level fall or a bucket fill.
+#[test]
+fn a_coarser_clock_forgets_nothing_earlier() {
+    cases(3_000, |rng| {
+        let (spec, z) = (rng.pick(&[LimitSpec::quota_linear, LimitSpec::decay]), rng.within(1, 8) as i8);
+        let [old, new] = [0, -z].map(|s| spec(5, 1 << 17).resolution(s).build().unwrap());
+        let (mut now, mut cell) = ((1 << 50) + rng.below(1 << 10), ExclusiveCell::new());
+        for _ in 0..5 {
+            let _ = cell.check(&old, now, 1);
+            now += rng.below(1 << 12);
+        }
+        let was = cell.peek(&old, now, 1).reset_after;
+        assert_eq!(cell.change(&old, &new, now, Change::KeepUnits), Ok(true));
+        let is = cell.peek(&new, now, 1).reset_after;
+        assert!(is >= was && is <= was + (16 << z), "{was} became {is}: {old:?} to {new:?}");
     });
 }
 
