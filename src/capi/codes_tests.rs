@@ -33,8 +33,8 @@ fn errors_of_limits_and_meters_have_their_numbers() {
         (LimitError::BadAlgorithm, -38),
         (LimitError::BadPhase, -39),
         (LimitError::TooManyUnits, -40),
-        (LimitError::OtherWindow, -45),
-        (LimitError::LargerCount, -46),
+        (LimitError::OtherWindow, -46),
+        (LimitError::LargerCount, -47),
     ];
     numbered(&limits, limit_code);
     numbered(&limits, |error| table_code(TableError::Limit(error)));
