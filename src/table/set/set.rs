@@ -25,7 +25,7 @@ impl<'a, const N: usize> Set<'a, N> {
     /// The slot at a position in search order. Positions come from searches and loops over the set, so there is one;
     /// else `None`, and the caller charges nobody: it scans again, and is contended at its bound.
     #[inline(always)]
-    pub fn slot(&self, at: usize) -> Option<&AtomicU64> {
+    pub fn slot(&self, at: usize) -> Option<&'a AtomicU64> {
         let (line, i) = if at < N { (self.home, at) } else { (self.next, at - N) };
         line.get(i).or_else(|| impossible!(None))
     }
