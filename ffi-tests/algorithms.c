@@ -281,10 +281,80 @@ TEST(options_that_sliding_and_quota_linear_do_not_have_are_named) {
     EXPECT(info.emission_q == 1600 && info.resolution == 4 && info.count_bits == 5 && info.rate_error_ppb == 0);
 }
 
-TEST(windows_cannot_reserve_and_change_by_reset_alone) {
-    tatcell_limit_t other, alike;
+/* Five in a quarter of an hour of UTC, in milliseconds: the next one passes at the border, to the tick. */
+TEST(a_limit_is_read_from_text_and_an_error_names_its_byte) {
+    tatcell_limit_spec_t spec = TATCELL_LIMIT_SPEC_INIT;
+    size_t position = 77;
+    spec.soft = 7;
+    EQ(tatcell_limit_spec_parse(&spec, "1.5MB/s burst 64kB, and more", 18, SECOND, &position), 0);
+    EXPECT(spec.units == 1500000 && spec.period == SECOND && spec.burst == 64000 && spec.soft == 7 && position == 77);
+    EQ(tatcell_limit_init_spec(&limit, &spec), 0);
+    EQ(tatcell_limit_spec_parse(&spec, "100r/m", 6, 1000, NULL), 0);
+    EXPECT(spec.units == 100 && spec.period == 60000 && spec.burst == 100);
+    EQ(tatcell_limit_spec_parse(&spec, "10/fortnight", 12, 1000, &position), TATCELL_ERR_SYNTAX);
+    EQ(position, 3);
+    EQ(tatcell_limit_spec_parse(&spec, "10/s burst ", 11, 1000, &position), TATCELL_ERR_SYNTAX);
+    EQ(position, 11);
+    EQ(tatcell_limit_spec_parse(&spec, "", 0, 1000, &position), TATCELL_ERR_SYNTAX);
+    EQ(position, 0);
+    EQ(tatcell_limit_spec_parse(&spec, "1/s burst 99999999T", 19, 1000, &position), TATCELL_ERR_TOO_LARGE);
+    EQ(position, 10);
+    EQ(tatcell_limit_spec_parse(&spec, "1/s", 3, 0, &position), TATCELL_ERR_FREQUENCY);
+    EXPECT(spec.units == 100 && spec.period == 60000 && spec.burst == 100);
+}
+
+TEST(what_does_not_fit_one_table_is_named) {
+    static const uint8_t seed[16] = {1};
+    static TATCELL_ALIGNED(64) unsigned char memory[TATCELL_TABLE_BYTES(64)];
+    tatcell_limit_spec_t fast = TATCELL_LIMIT_SPEC_INIT, slow = TATCELL_LIMIT_SPEC_INIT;
+    tatcell_table_options_t options = TATCELL_TABLE_OPTIONS_INIT;
+    tatcell_table_fit_t fit = TATCELL_TABLE_FIT_INIT;
+    tatcell_table_t table;
+    EQ(tatcell_limit_spec_parse(&fast, "10M/s", 5, SECOND, NULL), 0);
+    EQ(tatcell_limit_spec_parse(&slow, "1/s burst 60", 12, SECOND, NULL), 0);
+    options.fastest = &fast, options.slowest = &slow, options.seed = seed;
+    EQ(tatcell_table_init(&table, memory, sizeof memory, &options), TATCELL_ERR_SPAN);
+    EQ(tatcell_table_options_fit(&options, &fit), 0);
+    EXPECT(fit.culprit == TATCELL_FIT_BURST && fit.needed == 120 * SECOND && fit.available < fit.needed);
+    options.tag_bits = fit.tag_bits;
+    EQ(tatcell_table_init(&table, memory, sizeof memory, &options), 0);
+    EQ(tatcell_table_options_fit(&options, &fit), 0);
+    EQ(fit.culprit, 0);
+    options.tag_bits++;
+    EQ(tatcell_table_init(&table, memory, sizeof memory, &options), TATCELL_ERR_SPAN);
+    options.tag_bits = 25;
+    EQ(tatcell_table_options_fit(&options, &fit), TATCELL_ERR_OPTION);
+}
+
+TEST(an_aligned_window_of_a_table_ends_at_its_border) {
+    static TATCELL_ALIGNED(64) unsigned char memory[TATCELL_TABLE_BYTES(64)];
+    static const uint8_t seed[16] = {1};
+    const uint64_t start = UINT64_C(1795000019304), border = UINT64_C(1795000500000);
+    tatcell_limit_spec_t spec = TATCELL_LIMIT_SPEC_INIT, day = TATCELL_LIMIT_SPEC_INIT;
+    spec.algorithm = day.algorithm = TATCELL_ALGORITHM_FIXED_WINDOW;
+    spec.flags = day.flags = TATCELL_LIMIT_ALIGNED;
+    spec.units = 5, spec.period = 900000, day.units = 20, day.period = 86400000;
+    for (int with_a_day = 0; with_a_day < 2; with_a_day++) {
+        tatcell_table_options_t options = TATCELL_TABLE_OPTIONS_INIT;
+        tatcell_table_info_t made = TATCELL_TABLE_INFO_INIT;
+        tatcell_table_t table;
+        uint64_t retry = 0;
+        options.fastest = &spec, options.slowest = with_a_day ? &day : NULL, options.seed = seed;
+        EQ(tatcell_table_init(&table, memory, sizeof memory, &options), 0);
+        EQ(tatcell_limit_init_table(&limit, &table, &spec), 0);
+        EQ(tatcell_table_info(&table, &made), 0);
+        EXPECT(made.border_error == 0 && made.resolution == 0);
+        EQ(tatcell_table_check(&table, &limit, start, "x", 1, 5, &retry), 0);
+        EQ(tatcell_table_check(&table, &limit, start, "x", 1, 1, &retry), TATCELL_NON_CONFORMING);
+        EQ(start + retry, border);
+        EQ(tatcell_table_check(&table, &limit, border - 1, "x", 1, 1, &retry), TATCELL_NON_CONFORMING);
+        EQ(tatcell_table_check(&table, &limit, border, "x", 1, 1, &retry), 0);
+    }
+}
+
+TEST(windows_cannot_reserve_and_change_their_algorithm_by_reset_alone) {
+    tatcell_limit_t other;
     EQ(tatcell_limit_init_window(&limit, 3, 1000), 0);
-    EQ(tatcell_limit_init_window(&alike, 2, 1000), 0);
     EQ(tatcell_limit_init(&other, 3, 1000, 3), 0);
     fresh();
     EQ(tatcell_cell_reserve(&cell, &limit, 0, 1, &d), TATCELL_ERR_ALGORITHM);
@@ -293,10 +363,40 @@ TEST(windows_cannot_reserve_and_change_by_reset_alone) {
     uint64_t word = cell.word;
     EQ(tatcell_cell_change(&cell, &limit, &other, 0, TATCELL_CHANGE_KEEP_UNITS), TATCELL_ERR_ALGORITHM);
     EQ(tatcell_cell_change(&cell, &other, &limit, 0, TATCELL_CHANGE_KEEP_TIME), TATCELL_ERR_ALGORITHM);
-    EQ(tatcell_cell_change(&cell, &limit, &alike, 0, TATCELL_CHANGE_KEEP_UNITS), 0);
     EQ(cell.word, word);
     EQ(tatcell_cell_change(&cell, &limit, &other, 0, TATCELL_CHANGE_RESET), 0);
     EQ(cell.word, 0);
+}
+
+/* A million a month used to the last but 1000, then two million and one: a bit more in the word. */
+TEST(a_quota_changes_with_its_count_and_its_end) {
+    static int32_t (*const init[])(tatcell_limit_t *, uint64_t, uint64_t) = {
+        tatcell_limit_init_window, tatcell_limit_init_sliding, tatcell_limit_init_quota_linear,
+    };
+    const uint64_t month = UINT64_C(31) * 86400 * 1000, start = UINT64_C(1) << 40;
+    for (size_t i = 0; i < sizeof init / sizeof *init; i++) {
+        tatcell_limit_t larger, smaller, longer;
+        NOTE("algorithm %d", (int)i);
+        EQ(init[i](&limit, 1000000, month), 0);
+        EQ(init[i](&larger, 2000001, month), 0);
+        EQ(init[i](&smaller, 500000, month), 0);
+        EQ(init[i](&longer, 2000001, month + 1), 0);
+        fresh();
+        EQ(tatcell_cell_check(&cell, &limit, start, 999000, NULL), 0);
+        uint64_t word = cell.word;
+        EQ(tatcell_cell_change(&cell, &limit, &longer, start + 1, TATCELL_CHANGE_KEEP_UNITS),
+            TATCELL_ERR_KEEP_WINDOW);
+        EQ(tatcell_cell_change(&cell, &limit, &smaller, start + 1, TATCELL_CHANGE_KEEP_UNITS),
+            TATCELL_ERR_KEEP_COUNT);
+        EQ(cell.word, word);
+        EQ(tatcell_cell_change(&cell, &limit, &larger, start + 1, TATCELL_CHANGE_KEEP_UNITS), 0);
+        EQ(tatcell_cell_peek(&cell, &larger, start + 1, 1, &d), 0);
+        EQ(d.remaining, 2000001 - 999000);
+        EQ(tatcell_cell_check(&cell, &larger, start + 1, 1001001, NULL), 0);
+        EQ(tatcell_cell_peek(&cell, &larger, start + 2, 1, &d), TATCELL_NON_CONFORMING);
+        /* Not before the window ends, and later by less than a unit of time of both words. */
+        EXPECT(i == 1 || (d.retry_after >= month - 2 && d.retry_after < month + 10000));
+    }
 }
 
 TEST(a_lease_leaves_a_window_to_its_cell) {
@@ -364,7 +464,11 @@ int main(void) {
     RUN(a_used_up_quota_comes_back_unit_by_unit);
     RUN(options_that_sliding_and_quota_linear_do_not_have_are_named);
     RUN(bad_specifications_are_named_and_change_nothing);
-    RUN(windows_cannot_reserve_and_change_by_reset_alone);
+    RUN(a_limit_is_read_from_text_and_an_error_names_its_byte);
+    RUN(what_does_not_fit_one_table_is_named);
+    RUN(an_aligned_window_of_a_table_ends_at_its_border);
+    RUN(windows_cannot_reserve_and_change_their_algorithm_by_reset_alone);
+    RUN(a_quota_changes_with_its_count_and_its_end);
     RUN(a_lease_leaves_a_window_to_its_cell);
     RUN(a_table_counts_in_the_slots_of_its_keys);
     return check_end();

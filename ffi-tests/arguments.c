@@ -55,7 +55,7 @@ static void setup(void) {
     memset(&w, 0, sizeof w);
     memcpy(w.seed, kit_seed, 16);
     w.spec = kit_spec(100, SECOND, 10);
-    w.spec.max_delay = SECOND;
+    w.spec.max_delay = SECOND / 2;
     w.spec.max_debt = 5;
     w.short_spec = w.spec;
     w.short_spec.size = sizeof w.spec - 1;
@@ -580,7 +580,7 @@ TEST(table_calls_for_one_key_refuse_bad_arguments) {
     BOTH(TATCELL_ERR_ALIGN, tatcell_table_peek, 1, OFF(&w.d));
     BOTH(TATCELL_ERR_ALIGN, tatcell_table_charge, 1, OFF(&w.d));
     BOTH(TATCELL_ERR_ALIGN, tatcell_table_charge_ex, 1, &w.d, OFF(&w.counters));
-    BOTH(TATCELL_ERR_OVERLAP, tatcell_table_charge_ex, 1, (tatcell_decision_t *)(void *)&w.counters, &w.counters);
+    BOTH(TATCELL_ERR_OVERLAP, tatcell_table_charge_ex, 1, &w.d, (tatcell_counters_t *)(void *)&w.d.cost);
     BOTH(TATCELL_ERR_NULL, tatcell_table_reserve, 1, NULL);
     BOTH(TATCELL_ERR_ALIGN, tatcell_table_reserve, 1, OFF(&w.d));
     BOTH(TATCELL_ERR_OVERLAP, tatcell_table_reserve_ex, 1, &w.d, (tatcell_counters_t *)(void *)&w.d.cost);
@@ -602,6 +602,17 @@ TEST(table_calls_for_one_key_refuse_bad_arguments) {
     REFUSES(TATCELL_ERR_HANDLE, tatcell_table_reset(&w.zero_table, 0, "key", 3));
     REFUSES(TATCELL_ERR_HASH, tatcell_table_reset(&w.caller, 0, "key", 3));
     REFUSES(TATCELL_ERR_KEY_LENGTH, tatcell_table_reset(&w.table, 0, "key", SIZE_MAX));
+    NULL_IS(tatcell_table_change(&w.table, &w.tlimit, &w.tlimit, 0, NULL, 3, 0));
+    NULL_IS(tatcell_table_change(&w.table, NULL, &w.tlimit, 0, "key", 3, 0));
+    NULL_IS(tatcell_table_change(&w.table, &w.tlimit, NULL, 0, "key", 3, 0));
+    ODD_IS(tatcell_table_change_hash(OFF(&w.table), &w.tlimit, &w.tlimit, 0, 1, 0));
+    REFUSES(TATCELL_ERR_OPTION, tatcell_table_change_hash(&w.table, &w.tlimit, &w.tlimit, 0, 1, 3));
+    REFUSES(TATCELL_ERR_HANDLE, tatcell_table_change_hash(&w.zero_table, &w.tlimit, &w.tlimit, 0, 1, 0));
+    REFUSES(TATCELL_ERR_HASH, tatcell_table_change(&w.caller, &w.tlimit, &w.tlimit, 0, "key", 3, 0));
+    REFUSES(TATCELL_ERR_LIMIT, tatcell_table_change_hash(&w.table, &w.zero_limit, &w.tlimit, 0, 1, 0));
+    REFUSES(TATCELL_ERR_FOREIGN, tatcell_table_change_hash(&w.table, &w.foreign, &w.tlimit, 0, 1, 0));
+    REFUSES(TATCELL_ERR_FOREIGN, tatcell_table_change_hash(&w.table, &w.tlimit, &w.foreign, 0, 1, 0));
+    TAKES(tatcell_table_change(&w.table, &w.tlimit, &w.tlimit, 0, "key", 3, 0));
     BOTH_TAKE(tatcell_table_check, 1, NULL);
     TAKES(tatcell_table_check(&w.table, &w.tlimit, 0, "", 0, 1, NULL));
     TAKES(tatcell_table_check_ex(&w.table, &w.tlimit, 0, "key", 3, 1, 0, &w.d, NULL));
@@ -628,6 +639,20 @@ TEST(table_operations_refuse_bad_arguments) {
     REFUSES(TATCELL_ERR_OVERLAP, tatcell_table_save(t, 0, w.memory, USED, &w.used));
     REFUSES(TATCELL_ERR_OVERLAP, tatcell_table_save(t, 0, w.memory + USED - 8, 8, &w.used));
     for (size_t i = 0; i < BYTES / 8; i++) EQ(image[i], 0);
+    tatcell_migrated_t moved = TATCELL_MIGRATED_INIT;
+    NULL_IS(tatcell_table_migrate_in_place(NULL, w.memory, BYTES, 1, &w.options, 0, &moved));
+    NULL_IS(tatcell_table_migrate_in_place(&w.fresh_table, NULL, BYTES, 1, &w.options, 0, &moved));
+    NULL_IS(tatcell_table_migrate_in_place(&w.fresh_table, w.memory, BYTES, 1, NULL, 0, &moved));
+    NULL_IS(tatcell_table_migrate_in_place(&w.fresh_table, w.memory, BYTES, 1, &w.options, 0, NULL));
+    ODD_IS(tatcell_table_migrate_in_place(&w.fresh_table, w.memory + 8, BYTES - 64, 1, &w.options, 0, &moved));
+    REFUSES(TATCELL_ERR_SIZE,
+        tatcell_table_migrate_in_place(&w.fresh_table, w.memory, BYTES, 1, &w.short_options, 0, &moved));
+    REFUSES(TATCELL_ERR_MODE,
+        tatcell_table_migrate_in_place(&w.fresh_table, w.memory, BYTES, 2, &w.options, 0, &moved));
+    REFUSES(TATCELL_ERR_NOT_READY,
+        tatcell_table_migrate_in_place(&w.fresh_table, w.blank, BYTES, 1, &w.options, 0, &moved));
+    REFUSES(TATCELL_ERR_OVERLAP,
+        tatcell_table_migrate_in_place((tatcell_table_t *)(void *)w.memory, w.memory, BYTES, 1, &w.options, 0, &moved));
     NULL_IS(tatcell_table_reset_hash(NULL, 0, 1));
     ODD_IS(tatcell_table_reset_hash(OFF(t), 0, 1));
     REFUSES(TATCELL_ERR_HANDLE, tatcell_table_reset_hash(&w.zero_table, 0, 1));

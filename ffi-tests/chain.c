@@ -86,6 +86,30 @@ TEST(links_have_permits_and_decisions_of_their_own) {
     EQ(left(1), 7);
 }
 
+/* The whole has the flags of the link that decided, each link its own; and a peek writes the decisions, no more. */
+TEST(flags_are_those_of_the_link_that_decided) {
+    tatcell_limit_spec_t s = kit_spec(10, 1000, 100), t = kit_spec(10, 1000, 1);
+    tatcell_limit_t soft, shadow;
+    DO(setup());
+    s.soft = 1, t.flags = TATCELL_LIMIT_SHADOW;
+    EQ(tatcell_limit_init_spec(&soft, &s), 0);
+    EQ(tatcell_limit_init_spec(&shadow, &t), 0);
+    links[0].limit = &soft, links[0].cost = 2;
+    memset(permits, 0x77, sizeof permits);
+    EQ(tatcell_chain_peek(&chain, 0, &d), TATCELL_PASS);
+    EXPECT(d.policy == 1 && d.flags == 0 && each[0].flags == TATCELL_FLAG_SOFT && each[1].flags == 0);
+    EXPECT(each[0].burst == 100 && each[1].remaining == 7 && each[0].units == 0 && counters.conforming == 0);
+    EQ(permits[0].stored, UINT64_C(0x7777777777777777));
+    EQ(tatcell_chain_check(&chain, 0, &d), TATCELL_PASS);
+    EXPECT(d.policy == 1 && d.flags == 0 && d.units == 1 && each[0].flags == TATCELL_FLAG_SOFT && each[0].units == 2);
+    EQ(counters.soft, 1);
+    memset(cells, 0, sizeof cells);
+    links[0].limit = &shadow, links[0].cost = 1, links[1].cost = 7;
+    EQ(tatcell_chain_check(&chain, 0, &d), TATCELL_PASS);
+    EQ(tatcell_chain_check(&chain, 0, &d), TATCELL_NON_CONFORMING);
+    EXPECT(d.policy == 1 && d.flags == 0 && each[0].flags == TATCELL_FLAG_SHADOW && each[1].flags == 0);
+}
+
 TEST(cells_of_both_widths_and_keys_mix) {
     DO(setup());
     EQ(kit_make(&k, kit_spec(1, 1000, 3), 64, NULL), 0);
@@ -341,6 +365,7 @@ TEST(bad_pairs_are_refused_and_change_nothing) {
 int main(void) {
     RUN(both_limits_are_charged_or_none);
     RUN(links_have_permits_and_decisions_of_their_own);
+    RUN(flags_are_those_of_the_link_that_decided);
     RUN(cells_of_both_widths_and_keys_mix);
     RUN(an_extra_is_charged_once_it_has_passed);
     RUN(a_reservation_departs_at_the_latest_of_its_links);

@@ -20,9 +20,9 @@ static int32_t got(int32_t code) {
 
 /* -13 was TATCELL_ERR_MEMORY of ABI 0; numbers between the blocks were never given. */
 static int unused(int32_t code) {
-    return code == -13 || (code < TATCELL_ERR_CLASH && code > TATCELL_ERR_PEAK) ||
+    return code == -13 || (code < TATCELL_ERR_KEEP_COUNT && code > TATCELL_ERR_PEAK) ||
            (code < TATCELL_ERR_SHORT_SPAN && code > TATCELL_ERR_HTTP_NAME) ||
-           (code < TATCELL_ERR_POLICIES && code > TATCELL_ERR_LINKS);
+           (code < TATCELL_ERR_SYNTAX && code > TATCELL_ERR_LINKS);
 }
 
 #define GIVES(want, call) EQ(got(call), want)
@@ -77,7 +77,7 @@ TEST(bad_limits_are_errors) {
     GIVES(TATCELL_ERR_OPTION, tatcell_limit_init_spec(&limit, &spec));
     spec.resolution = 1 << 20;
     GIVES(TATCELL_ERR_OPTION, tatcell_limit_init_spec(&limit, &spec));
-    spec.flags = TATCELL_LIMIT_HEAL;
+    spec.flags = TATCELL_LIMIT_HEAL, spec.period = 1000;
     GIVES(TATCELL_ERR_OPTION, tatcell_limit32_init_spec(&limit, &spec));
     GIVES(0, tatcell_limit_init_spec(&limit, &spec));
 }
@@ -231,6 +231,8 @@ TEST(bad_calls_for_http_fields_are_errors) {
     GIVES(TATCELL_ERR_HTTP_NAME, tatcell_http_lines(&p, 1, 1, TATCELL_HTTP_ALL, NULL, 0));
     p.name = "a";
     GIVES(TATCELL_ERR_FREQUENCY, tatcell_http_lines(&p, 1, 0, TATCELL_HTTP_ALL, NULL, 0));
+    tatcell_limit_spec_t spec = TATCELL_LIMIT_SPEC_INIT;
+    GIVES(TATCELL_ERR_SYNTAX, tatcell_limit_spec_parse(&spec, "10", 2, SECOND, NULL));
     GIVES(TATCELL_ERR_POLICIES, tatcell_http_lines(&p, 9, 1, TATCELL_HTTP_ALL, NULL, 0));
     GIVES(0, tatcell_http_lines(&p, 1, 1, TATCELL_HTTP_ALL, NULL, 0));
 }
@@ -260,7 +262,9 @@ TEST(bad_chains_and_ladders_are_errors) {
     GIVES(TATCELL_ERR_LADDER, tatcell_ladder_table_specs(&one, &rungs, &fastest, &slowest));
     uint8_t canonical[16];
     size_t length;
+    uint32_t bits;
     GIVES(TATCELL_ERR_ADDRESS, tatcell_address_canonical("12345", 5, canonical, &length));
+    GIVES(TATCELL_ERR_PREFIX, tatcell_address_network("1234", 4, 33, canonical, &length, &bits));
 }
 
 TEST(bad_shapers_are_errors) {
@@ -384,6 +388,17 @@ TEST(overrides_that_cannot_be_are_errors) {
     GIVES(TATCELL_ERR_FULL_SET, tatcell_table_ban_hash(&overrides, 5, 9, 9));
 }
 
+TEST(changes_that_would_lose_something_are_errors) {
+    tatcell_cell_t cell = TATCELL_CELL_INIT;
+    tatcell_limit_t limit, longer, fewer;
+    EQ(tatcell_limit_init_window(&limit, 1000, SECOND), 0);
+    EQ(tatcell_limit_init_window(&longer, 1000, SECOND + 1), 0);
+    EQ(tatcell_limit_init_window(&fewer, 100, SECOND), 0);
+    EQ(tatcell_cell_check(&cell, &limit, 5, 1000, NULL), 0);
+    GIVES(TATCELL_ERR_KEEP_WINDOW, tatcell_cell_change(&cell, &limit, &longer, 5, TATCELL_CHANGE_KEEP_UNITS));
+    GIVES(TATCELL_ERR_KEEP_COUNT, tatcell_cell_change(&cell, &limit, &fewer, 5, TATCELL_CHANGE_KEEP_UNITS));
+}
+
 TEST(every_code_was_produced) {
     for (int32_t c = FIRST; c <= LAST; c++) {
         if (c == TATCELL_CONTENDED) continue; /* a test above steps calls to it, where it may trace */
@@ -441,6 +456,7 @@ int main(void) {
     RUN(bad_calls_for_http_fields_are_errors);
     RUN(bad_chains_and_ladders_are_errors);
     RUN(overrides_that_cannot_be_are_errors);
+    RUN(changes_that_would_lose_something_are_errors);
     RUN(bad_shapers_are_errors);
     RUN(a_call_that_loses_every_attempt_is_contended_and_changes_nothing);
     RUN(every_code_was_produced);

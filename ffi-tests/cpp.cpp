@@ -147,6 +147,26 @@ TEST(errors_are_values) {
     EXPECT(tatcell::version() == TATCELL_VERSION && tatcell::abi_fits());
 }
 
+TEST(errors_and_refusals_have_types_of_their_own) {
+    tatcell::limit limit;
+    tatcell::cell cell;
+    const auto failed = cell.check(limit, instant(0));
+    EXPECT(failed.error() && *failed.error() == code::err_limit && !failed.refusal() && !failed.refused());
+    EXPECT(std::string_view(failed.error()->name()) == "TATCELL_ERR_LIMIT" && failed.error()->text() == failed.text());
+    EXPECT(limit.init(1, 1s, 1) && !limit.init(1, 1s, 1).error());
+    const auto passed = cell.check(limit, instant(0));
+    EXPECT(passed && !passed.error() && !passed.refusal() && !passed.refused());
+    const auto refused = cell.check(limit, instant(0));
+    EXPECT(refused.refused() && refused.refusal() == tatcell::refusal::non_conforming && !refused.error());
+    EXPECT(cell.check_ex(limit, instant(0), 2).refusal() == tatcell::refusal::never);
+    const auto d = cell.check_ex(tatcell::limit(), instant(0));
+    EXPECT(d.error() && d.error()->value() == code::err_limit && !d.refusal() && !d.refused());
+    EXPECT(tatcell::result(code::contended).refusal() == tatcell::refusal::contended);
+    EXPECT(!tatcell::result(code::end).refusal() && !tatcell::result(code::end).error());
+    static_assert(!std::is_convertible_v<tatcell::error, tatcell::refusal>);
+    static_assert(!std::is_convertible_v<tatcell::refusal, tatcell::error>);
+}
+
 // ---- Time ----
 
 TEST(durations_of_any_kind_count_nanoseconds_rounded_up) {
@@ -347,6 +367,9 @@ TEST(reservations_leave_later_and_can_be_given_back) {
     EXPECT(credited && *credited == 1s);
     EXPECT(ref.reserve(limit, now).departs_at() == now + 2s);
     EXPECT(ref.charge(limit, now, 100).reset_in() == 10s);
+    EXPECT(ref.charge(limit, now + 2s, 100).units == 2);
+    const auto back = ref.refund_ex(limit, now, second.permit);
+    EXPECT(back && back.units == 1);
 }
 
 TEST(a_change_keeps_what_is_asked) {
@@ -456,10 +479,10 @@ TEST(sliding_logs_admit_the_units_of_every_window) {
 
 TEST(a_log_gate_writes_one_line_an_interval_and_tells_of_the_others) {
     tatcell::log_gate gate;
-    const auto first = gate.check(1s, instant(0));
+    const auto first = gate.check(instant(0), 1s);
     EXPECT(first && *first == 0);
-    for (int i = 0; i < 7; i++) EXPECT(gate.check(1s, instant(500000000)) == code::non_conforming);
-    const auto next = gate.check(1s, instant(2000000000));
+    for (int i = 0; i < 7; i++) EXPECT(gate.check(instant(500000000), 1s) == code::non_conforming);
+    const auto next = gate.check(instant(2000000000), 1s);
     EXPECT(next && *next == 7);
     EXPECT(!gate.check(1s, instant(2000000000)));
     const auto taken = gate.take();
@@ -505,11 +528,38 @@ TEST(http_fields_are_those_of_the_c_functions) {
     EXPECT(*tatcell::http_fields(clock, nullptr, 0).lines(tatcell::http_field::all, text) == 0);
 }
 
+TEST(http_fields_take_views_and_containers) {
+    const tatcell::frequency clock(1000);
+    const std::string names = "burst and more";
+    const std::vector<tatcell::http_policy> policies{
+        tatcell::http_policy(std::string_view(names).substr(0, 5)).quota(10, 5us).unit(std::string_view("u", 1)),
+        tatcell::http_policy(names).quota(1, ticks(0)), tatcell::http_policy(std::string_view()).quota(2, ticks(0))};
+    std::array<char, 100> text;
+    const auto written = tatcell::http_fields(clock, policies).value(tatcell::http_field::ratelimit_policy, text);
+    EXPECT(written && std::string_view(text.data()) ==
+                          "\"burst\";q=10;qu=\"u\";w=5, \"burst and more\";q=1, \"\";q=2");
+    const auto one = tatcell::http_fields(clock, tatcell::http_policy("a").quota(1, ticks(0)));
+    EXPECT(one.lines(tatcell::http_field::ratelimit_policy, text.data(), text.size()));
+    EXPECT(std::string_view(text.data()) == "RateLimit-Policy: \"a\";q=1\r\n");
+    const std::vector<tatcell::http_policy> many(9, policies[0]);
+    EXPECT(tatcell::http_fields(clock, many).value(tatcell::http_field::all, text) == code::err_option);
+    EXPECT(tatcell::http_fields(clock, many).lines(tatcell::http_field::all, text) == code::err_policies);
+    const char *none = nullptr;
+    const tatcell::http_policy nameless(none);
+    EXPECT(tatcell::http_fields(clock, nameless).lines(tatcell::http_field::all, text) == code::err_null);
+#ifdef __cpp_lib_span
+    const tatcell::http_fields fields(clock, std::span(policies).first(1));
+    EXPECT(*fields.value(tatcell::http_field::ratelimit_policy, std::span(text).subspan(1, 9)) == 23);
+    EXPECT(std::string_view(text.data() + 1) == "\"burst\";");
+#endif
+}
+
 int main() {
     RUN(every_code_of_the_header_is_an_enumerator_of_its_name_and_no_other_is);
     RUN(every_function_of_the_library_is_called_by_the_wrapper);
     RUN(codes_have_the_names_and_texts_of_the_library);
     RUN(errors_are_values);
+    RUN(errors_and_refusals_have_types_of_their_own);
     RUN(durations_of_any_kind_count_nanoseconds_rounded_up);
     RUN(time_points_of_any_clock_are_instants_and_bare_numbers_are_not);
     RUN(frequencies_convert_as_the_host_functions_do);
@@ -531,5 +581,6 @@ int main() {
     RUN(a_log_gate_writes_one_line_an_interval_and_tells_of_the_others);
     RUN(slip_flags_every_nth_refusal);
     RUN(http_fields_are_those_of_the_c_functions);
+    RUN(http_fields_take_views_and_containers);
     return check_end();
 }

@@ -1,6 +1,9 @@
 // cpp_chain.cpp - tatcell.hpp: chains and ladders answer as the C functions.
 #include "tatcell.hpp"
 
+#include <array>
+#include <vector>
+
 #include <netinet/in.h>
 
 #include "check.h"
@@ -25,6 +28,23 @@ TEST(chains_charge_all_limits_or_none) {
     EXPECT(refused == code::non_conforming && refused.policy == 0 && refused.retry_in() == 200ms);
     EQ(minute.ref().peek(hundred, start, 0).remaining, 2);
     EXPECT(chain.peek(start + refused.retry_in()) && !chain.peek(start + (refused.retry_in().ns() - 1ns)));
+}
+
+TEST(chains_take_arrays_vectors_and_spans) {
+    tatcell::cell a, b;
+    tatcell::limit one, two;
+    EXPECT(one.init(1, 1s, 5) && two.init(1, 1s, 2));
+    const std::array<tatcell::link, 2> array{{{a, one}, {b, two}}};
+    std::vector<tatcell::link> vector{{a, one}, {b, two}};
+    EXPECT(tatcell::chain(array).check(start) && tatcell::chain(vector).check(start));
+    EXPECT(tatcell::chain(vector).check(start).policy == 1);
+#ifdef __cpp_lib_span
+    EXPECT(tatcell::chain(std::span(vector).first(1)).check(start));
+    EXPECT(tatcell::chain(std::span<const tatcell::link>(array)).check(start) == code::non_conforming);
+    EXPECT(a.ref().peek(one, start).remaining == 2);
+#endif
+    vector.insert(vector.end(), 7, {a, one});
+    EXPECT(tatcell::chain(vector).check(start) == code::err_links);
 }
 
 TEST(chains_of_cells_and_keys_give_back_by_their_permits) {
@@ -119,6 +139,13 @@ TEST(custom_ladders_are_checked) {
     EXPECT(tatcell::ladder_spec().v4(v4).options(one));
     EXPECT(tatcell::ladder_spec().v4(wrong).options(one) == code::err_ladder);
     EXPECT(tatcell::ladder_spec().v6(wrong).v4(v4).options(one) == code::err_ladder);
+    EXPECT(tatcell::ladder_spec().v6({{128, 1}, {64, 3}, {48, 9}, {40, 9}, {32, 9}, {24, 9}, {16, 9}, {8, 9}, {4, 9}})
+               .options(one) == code::err_ladder);
+    auto made = tatcell::ladder_spec().v4({{32, 1}, {16, 10}});
+    const tatcell::ladder_spec copy = made;
+    made = tatcell::ladder_spec();
+    EXPECT(made.get()->v4_count == 0 && made.get()->v4 == nullptr);
+    EXPECT(copy.get()->v4_count == 2 && copy.get()->v4[1].multiplier == 10 && copy.options(one));
 }
 
 TEST(pairs_charge_both_limits_of_each_key_or_none) {
@@ -136,6 +163,31 @@ TEST(pairs_charge_both_limits_of_each_key_or_none) {
     EQ(table.peek(first, start, *hash, 0).remaining, 8);
     EQ(table.peek(second, start, (*hash).second(), 0).remaining, 1000);
     EXPECT(table.check_pairs(start, burst, second, sizes, &burst) == code::err_option);
+}
+
+TEST(addresses_are_banned_however_they_are_written) {
+    static tatcell::table_memory<64> memory;
+    tatcell::table table;
+    EXPECT(table.init(memory, tatcell::table_options::overrides(1h).seed(secret)));
+    const std::array<std::uint8_t, 4> v4{192, 0, 2, 1};
+    const std::array<std::uint8_t, 16> mapped{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, 1};
+    static constexpr std::uint8_t v4_bits[] = {24, 32}, v6_bits[] = {64, 128};
+    const auto asked = tatcell::prefix_lengths().v4(v4_bits).v6(v6_bits);
+    EXPECT(table.ban_address(start, mapped, 24, 64, start + 10min));
+    const auto by_24 = table.overridden_address(start, v4, asked);
+    EXPECT(by_24 && by_24->kind == tatcell::override_kind::ban && by_24->bits == 24);
+    EXPECT(table.overridden_address(start, v4, {})->kind == tatcell::override_kind::none);
+    EXPECT(table.exempt_address(start, v4, 32, 64, start + 10min));
+    EXPECT(table.overridden_address(start, mapped, {})->kind == tatcell::override_kind::exempt);
+    EXPECT(table.lift_address(start, mapped, 32, 64) && table.lift_address(start, v4, 32, 64) == code::end);
+    EXPECT(table.ban_address(start, mapped, 96, 96, start + 10min) == code::err_prefix);
+    const auto network = tatcell::address(mapped).network(120);
+    EXPECT(network && network->size == 4 && network->bits == 24 && network->bytes[0] == 192);
+    EXPECT(tatcell::address(mapped).network(96) == code::err_prefix);
+    const auto prefix = tatcell::address(mapped).prefix(24, 56);
+    EXPECT(prefix && prefix->size == 5 && prefix->bytes[0] == 4 && prefix->bytes[4] == 2);
+    EQ(table.hash(*prefix)->value(), table.prefix_hash(v4, 24, 56)->value());
+    EXPECT(table.prefix_hash(v4, 33, 56) == code::err_prefix);
 }
 
 TEST(keys_are_banned_and_exempt_until_a_time) {
@@ -169,12 +221,14 @@ TEST(keys_are_banned_and_exempt_until_a_time) {
 
 int main() {
     RUN(chains_charge_all_limits_or_none);
+    RUN(chains_take_arrays_vectors_and_spans);
     RUN(chains_of_cells_and_keys_give_back_by_their_permits);
     RUN(reservations_of_chains_depart_at_the_latest);
     RUN(errors_of_chains_have_their_codes);
     RUN(ladders_hold_the_prefixes_of_an_address);
     RUN(custom_ladders_are_checked);
     RUN(pairs_charge_both_limits_of_each_key_or_none);
+    RUN(addresses_are_banned_however_they_are_written);
     RUN(keys_are_banned_and_exempt_until_a_time);
     return check_end();
 }

@@ -62,7 +62,7 @@ TEST(errors_are_values) {
     EXPECT(params.info() == code::err_limit);
     EXPECT(meter.ref().sweep(params, instant(0)) == code::err_limit);
     EXPECT(params.init(meter_spec::rfc2698(2, 1, 1, 1)) == code::err_peak);
-    EXPECT(params.init(meter_spec::rfc2697(0, 1, 1)) == code::err_rate);
+    EXPECT(params.init(meter_spec::rfc4115(0, 0, 0, 0)) == code::err_rate);
     EXPECT(params.init(meter_spec::rfc2697(1, 1, 1, tatcell::frequency(0))) == code::err_period);
     EXPECT(params.init(meter_spec::rfc2697(1000000, 1500, 1500).span(tatcell::never)) == code::err_short_span);
     EXPECT(params.init(meter_spec::rfc2697(1000000, 1500, 1500)));

@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include <cerrno>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -151,6 +153,10 @@ TEST(a_key_and_its_hash_answer_alike) {
     EXPECT(*table.refund(limit, start, "text", d.permit) == 1s);
     d = table.check_ex(limit, start, hash, 1, 0, &counters);
     EXPECT(d && d.remaining == 1 && *table.refund(limit, start, hash, d.permit) == 1s);
+    d = table.check_ex(limit, start, hash);
+    EXPECT(table.refund_ex(limit, start, "text", d.permit).units == 1 && d.units == 1);
+    EXPECT(table.refund_ex(limit, start, hash, tatcell::permit{}).remaining == 2);
+    EXPECT(table.refund_ex(tatcell::table_limit(), start, hash, d.permit) == code::err_limit);
     EXPECT(table.peek(limit, start, "text", 3).retry_in() == 1s && table.peek(limit, start, hash, 3).retry_in() == 1s);
     EXPECT(table.reserve(limit, start, "text", 3, &counters).departs_at() == start + 1s);
     EXPECT(table.reserve(limit, start, hash, 1, &counters).departs_at() == start + 2s);
@@ -351,6 +357,26 @@ TEST(a_migrated_table_knows_the_debts_of_the_old_one) {
     EXPECT(from.migrate_foresee(4096, tatcell::table_options(spec).seed(wrong), start) == code::err_wrong_seed);
 }
 
+TEST(a_key_or_a_table_keeps_its_units_when_the_limit_changes) {
+    tatcell::table table;
+    tatcell::table_limit slow, fast;
+    const limit_spec hour(60, 1h, 60), faster(600, 1h, 600);
+    const auto options = tatcell::table_options(faster).slowest(hour).seed(secret);
+    EXPECT(table.init(memory, options) && slow.init(table, hour) && fast.init(table, faster));
+    EXPECT(table.check(slow, start, "plan", 60));
+    EXPECT(table.change(slow, fast, start, "plan", tatcell::change_how::keep_units));
+    EXPECT(table.peek(fast, start, "plan").remaining == 540);
+    const auto hash = table.hash("other");
+    EXPECT(table.change(slow, fast, start, *hash, tatcell::change_how::reset));
+    const auto one = tatcell::table_options(hour).seed(secret);
+    EXPECT(table.init(memory, one) && slow.init(table, hour) && table.check(slow, start, "all", 60));
+    const std::uint64_t generation = table.info()->generation;
+    const auto next = tatcell::table_options(faster).seed(secret).keep_units(hour, faster);
+    EXPECT(table.migrate_in_place(memory, generation, next, start)->copied == 1 && fast.init(table, faster));
+    EXPECT(table.peek(fast, start, "all").remaining == 540);
+    EXPECT(table.migrate_in_place(memory, generation, next, start) == code::err_mode);
+}
+
 TEST(live_slots_are_walked_counted_and_swept) {
     tatcell::table table;
     tatcell::table_limit limit;
@@ -399,8 +425,37 @@ TEST(a_calibrated_counter_measures_time) {
     const auto found = host::calibrate(2ms);
     if (found == code::err_unsupported) SKIP("this processor has no counter of constant rate");
     EXPECT(found && found->rate.hz() > 1000000);
-    const instant before = host::counter();
+    const host::cycles before = host::counter();
     EXPECT(host::counter() >= before && found->rate.to_ns(host::counter() - before) < 1h);
+    EXPECT(instant(before).count() == before.count());
+}
+
+TEST(a_counter_clock_reads_nanoseconds) {
+    using tatcell::host::counter_clock;
+    using tatcell::host::cycles;
+    static_assert(counter_clock(tatcell::frequency(1000000000)).at(cycles(UINT64_MAX / 2)) == instant(UINT64_MAX / 2));
+    static_assert(counter_clock(tatcell::frequency(0)).at(cycles(5)) == instant(0), "stands still");
+    const std::uint64_t rates[] = {1, 24000000, 999999999, 2400000000, 5000000001, UINT64_C(1) << 40};
+    unsigned long long random = 7;
+    for (const std::uint64_t hz : rates) {
+        NOTE("%llu Hz", static_cast<unsigned long long>(hz));
+        const tatcell::frequency rate(hz);
+        const counter_clock clock(rate);
+        instant before = clock.at(cycles(0));
+        EXPECT(before == instant(0) && clock.at(cycles(hz)) <= instant(1000000000));
+        for (std::uint64_t n = 0, step = hz / 3 + 1; n < hz * 1000 && n < UINT64_MAX / 2; n += step) {
+            const std::uint64_t at = n + check_random(&random) % step;
+            const instant read = clock.at(cycles(at));
+            const double exact = static_cast<double>(at) * 1e9 / static_cast<double>(hz);
+            EXPECT(read >= before && static_cast<double>(read.count()) <= exact + 1);
+            EXPECT(static_cast<double>(read.count()) >= exact * (1 - 1e-9 - 1e-18 * static_cast<double>(hz)) - 1);
+            before = read;
+        }
+    }
+    tatcell::cell cell;
+    tatcell::limit limit;
+    const counter_clock live(tatcell::frequency(3000000000));
+    EXPECT(limit.init(1, 1h, 1) && cell.check(limit, live.now()) && !cell.check(limit, live.now()));
 }
 
 TEST(a_seed_of_the_system_is_another_each_time_and_no_seed_is_refused) {
@@ -429,6 +484,7 @@ TEST(memory_of_the_system_holds_a_table) {
     EXPECT(mapped.huge_bytes() || mapped.huge_bytes() == code::err_unsupported);
     EXPECT(mapped.unmap() && mapped.data() == nullptr && mapped.unmap());
     static_assert(!std::is_copy_constructible_v<host::memory>);
+    static_assert(std::is_nothrow_move_constructible_v<host::memory>);
 
     const std::string name = "/tatcell-cpp-" + std::to_string(getpid());
     host::memory creator, user;
@@ -443,6 +499,61 @@ TEST(memory_of_the_system_holds_a_table) {
     EXPECT(host::memory::unlink(name.c_str()) == code::err_absent);
     EXPECT(user.unmap() && creator.unmap() && user.system_error() == 0);
     EXPECT(user.attach("relative") == code::err_name);
+}
+
+static bool is_mapped(void *p) { return msync(p, 1, MS_ASYNC) == 0 || errno != ENOMEM; }
+
+TEST(memory_of_the_system_is_owned_and_moves) {
+    namespace host = tatcell::host;
+    void *first = nullptr, *second = nullptr;
+    {
+        host::memory a, b;
+        EXPECT(a.map(4096) && b.map(4096));
+        first = a.data(), second = b.data();
+        tatcell::table table;
+        tatcell::table_limit limit;
+        const limit_spec spec(1, 1s, 1);
+        EXPECT(table.init(a, tatcell::table_options(spec).seed(secret)) && limit.init(table, spec));
+        host::memory moved(std::move(a));
+        EXPECT(a.data() == nullptr && moved.data() == first && table.check(limit, start, "k"));
+        a = std::move(moved);
+        host::memory &self = a;
+        a = std::move(self);
+        EXPECT(a.data() == first && a.size() >= 4096 && !table.check(limit, start, "k"));
+        b = std::move(a);
+        EXPECT(b.data() == first && !is_mapped(second));
+        EXPECT(b.map(0) == code::err_too_small && b.data() == first && is_mapped(first));
+        EXPECT(b.map(8192) && !is_mapped(first));
+        first = b.data();
+    }
+    EXPECT(!is_mapped(first));
+    host::memory given;
+    EXPECT(given.map(4096));
+    const tatcell_host_memory_t raw = given.release();
+    EXPECT(given.data() == nullptr && given.unmap() && is_mapped(raw.memory));
+    { const host::memory taken(raw); }
+    EXPECT(!is_mapped(raw.memory));
+}
+
+TEST(a_table_owns_its_memory_and_its_limit_is_read_from_text) {
+    std::size_t position = 77;
+    const auto spec = limit_spec::parse("10/s burst 20", &position);
+    EXPECT(spec && position == 77);
+    EXPECT(limit_spec::parse("10/fortnight", &position) == code::err_syntax && position == 3);
+    EXPECT(limit_spec::parse({}, &position) == code::err_syntax && position == 0);
+    EXPECT(limit_spec::parse("5/15min", nullptr, 1000)->get()->period == 900000);
+    tatcell::host::owned_table a, b;
+    EXPECT(a.open(*spec, 1000) && a.check(start, "k", 20) && a.check(start, "k").refused());
+    void *const first = a.memory().data();
+    b = std::move(a);
+    EXPECT(b.memory().data() == first && b.check(start, "k").retry_after == ticks(100ms));
+    EXPECT(b.open(*spec, 0) == code::err_too_small && b.check(start, "k").refused());
+    EXPECT(b.open(*spec, SIZE_MAX) == code::err_too_large);
+    EXPECT(b.open(limit_spec(0, 1s, 1), 10) == code::err_rate && b.check(start, "k").refused());
+    EXPECT(b.open(*spec, 2000, tatcell::full_set::inherit) && !is_mapped(first) && b.check(start, "k", 20));
+    EXPECT(b.table().info()->policy == TATCELL_FULL_INHERIT);
+    const auto fit = tatcell::table_options(limit_spec(10000000, 1s, 1)).slowest(limit_spec(1, 1s, 60)).fit();
+    EXPECT(fit && fit->culprit == TATCELL_FIT_BURST && fit->tag_bits < 20);
 }
 
 int main() {
@@ -461,10 +572,14 @@ int main() {
     RUN(another_handle_attaches_to_the_same_memory);
     RUN(a_restored_table_knows_its_debts_under_another_clock);
     RUN(a_migrated_table_knows_the_debts_of_the_old_one);
+    RUN(a_key_or_a_table_keeps_its_units_when_the_limit_changes);
     RUN(live_slots_are_walked_counted_and_swept);
     RUN(the_system_has_a_monotonic_clock);
     RUN(a_calibrated_counter_measures_time);
+    RUN(a_counter_clock_reads_nanoseconds);
     RUN(a_seed_of_the_system_is_another_each_time_and_no_seed_is_refused);
     RUN(memory_of_the_system_holds_a_table);
+    RUN(memory_of_the_system_is_owned_and_moves);
+    RUN(a_table_owns_its_memory_and_its_limit_is_read_from_text);
     return check_end();
 }

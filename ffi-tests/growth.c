@@ -111,6 +111,12 @@ static int32_t take_rungs(void *s) {
     tatcell_limit_spec_t one = kit_spec(10, SECOND, 5), fastest = one, slowest = one;
     return tatcell_ladder_table_specs(&one, (const tatcell_ladder_spec_t *)s, &fastest, &slowest);
 }
+static tatcell_table_t bans;
+static int32_t take_lengths(void *s) {
+    uint32_t kind;
+    const tatcell_prefix_lengths_t *lengths = (const tatcell_prefix_lengths_t *)s;
+    return tatcell_table_overridden_address(&bans, 5, "1234", 4, lengths, &kind, NULL, NULL);
+}
 
 static const tatcell_meter_spec_t meter = {sizeof meter, 0, TATCELL_METER_RFC2697, 0, 46000000, 2048, 0, 4096, SECOND,
     0, 0};
@@ -143,6 +149,12 @@ TEST(options_of_newer_headers_are_taken_unless_they_use_what_is_unknown) {
     DO(options_grow(&mark, sizeof mark, TATCELL_MARK_MIN, take_mark));
     tatcell_ladder_spec_t rungs = TATCELL_LADDER_SPEC_INIT;
     DO(options_grow(&rungs, sizeof rungs, TATCELL_LADDER_SPEC_MIN, take_rungs));
+    static TATCELL_ALIGNED(64) unsigned char memory[TATCELL_TABLE_BYTES(16)];
+    tatcell_table_options_t overrides = TATCELL_TABLE_OPTIONS_INIT;
+    overrides.overrides = 1000, overrides.seed = kit_seed;
+    EQ(tatcell_table_init(&bans, memory, sizeof memory, &overrides), 0);
+    const tatcell_prefix_lengths_t lengths = TATCELL_PREFIX_LENGTHS_INIT;
+    DO(options_grow(&lengths, sizeof lengths, TATCELL_PREFIX_LENGTHS_MIN, take_lengths));
     kit_free(&k);
 }
 
@@ -209,6 +221,34 @@ TEST(rows_of_larger_decisions_are_written_apart) {
 }
 
 /* A mark is 64 bits and holds the layout: garbage does not pass, nor does one bit of difference. */
+/* A decision of the first release, with other objects right behind it: it does not reach into them. */
+TEST(a_shorter_decision_ends_where_its_caller_says) {
+    static struct {
+        unsigned char decision[TATCELL_DECISION_MIN];
+        tatcell_counters_t counters;
+        unsigned char second[TATCELL_DECISION_MIN];
+        tatcell_permit_t permits[8];
+    } as;
+    tatcell_decision_t *d = (tatcell_decision_t *)(void *)as.decision;
+    tatcell_decision_t *second = (tatcell_decision_t *)(void *)as.second;
+    tatcell_cell_t cell = TATCELL_CELL_INIT;
+    tatcell_link_t link = TATCELL_LINK_INIT;
+    tatcell_chain_t chain = TATCELL_CHAIN_INIT;
+    EXPECT(sizeof(tatcell_decision_t) > TATCELL_DECISION_MIN);
+    EQ(kit_make(&k, kit_spec(1, 1000, 9), 64, NULL), 0);
+    EQ(tatcell_limit_init(&limit, 1, 1000, 9), 0);
+    d->size = second->size = TATCELL_DECISION_MIN;
+    EQ(tatcell_table_check_ex(&k.table, &k.limit, 1, "k", 1, 1, 0, d, &as.counters), 0);
+    EQ(tatcell_table_charge_ex(&k.table, &k.limit, 1, "k", 1, 1, d, &as.counters), 0);
+    EXPECT(d->remaining == 7 && as.counters.conforming == 2);
+    link.cell = &cell, link.limit = &limit, link.cost = 1;
+    chain.links = &link, chain.link_size = sizeof link, chain.count = 1, chain.permits = as.permits;
+    EQ(tatcell_chain_check(&chain, 1, second), 0);
+    EXPECT(second->remaining == 8 && as.permits[0].stored != 0);
+    EQ(tatcell_chain_refund(&chain, 1), 0);
+    kit_free(&k);
+}
+
 TEST(garbage_is_neither_a_limit_nor_a_handle) {
     unsigned long long random = 12;
     static tatcell_table_t handle;
@@ -389,6 +429,7 @@ int main(void) {
     RUN(options_of_newer_headers_are_taken_unless_they_use_what_is_unknown);
     RUN(results_fill_what_both_headers_know_and_keep_the_size);
     RUN(rows_of_larger_decisions_are_written_apart);
+    RUN(a_shorter_decision_ends_where_its_caller_says);
     RUN(garbage_is_neither_a_limit_nor_a_handle);
     RUN(a_limit_of_a_table_with_other_ties_is_foreign);
     RUN(costs_above_32_bits_are_costs);

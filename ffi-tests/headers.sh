@@ -54,6 +54,72 @@ one_error() {
         [ "$(grep -c 'error:' "$tmp/errors")" = 1 ] && grep -q 'error:.*C++17' "$tmp/errors" ||
         { cat "$tmp/errors"; return 1; }
 }
+# An unused verdict is a warning, unless TATCELL_IGNORE makes the call or the program has turned the warnings off. It
+# takes more than -fsyntax-only: gcc warns when it makes code.
+unused() {
+    while read -r header call; do
+        printf '#include "%s"\nvoid f(void);\nvoid f(void) { CALL(%s); }\n' "$header" "$call" > "$tmp/unused.c"
+        makes="$1 -std=$2 $strict -Wundef -Wconversion -I$INC -c $tmp/unused.c -o $tmp/unused.o"
+        $makes -DCALL=TATCELL_IGNORE && $makes '-DCALL(call)=call' -DTATCELL_NODISCARD= &&
+            fails $makes '-DCALL(call)=call' || return 1
+    done << 'EOF'
+tatcell.h tatcell_cell_check(0, 0, 0, 1, 0)
+tatcell_host.h tatcell_host_random(0, 16, 0)
+tatcell_small.h tatcell_small_check(0, 0, 0, 1)
+tatcell_bpf.h tatcell_bpf_cell_check(0, 0, 0, 1, 0)
+tatcell_inline.h tatcell_inline_cell_check(0, 0, 0, 1, 0)
+EOF
+}
+# refused.txt as a program: line 2 or 3 of each record, in a function of its own whose file is the record's name.
+lines() {
+    awk -v line="$1" '
+        /^[a-z_0-9]+$/ { name = $0; number = 1; next }
+        /^    / && ++number == line { printf "#line 1 \"%s\"\nvoid %s() { %s }\n", name, name, $0 }' \
+        ffi-tests/refused.txt > "$tmp/lines.inc"
+    cat > "$tmp/lines.cpp" << 'EOF'
+#include <array>
+#include <cstring>
+#include <string>
+#include <vector>
+#include "tatcell.hpp"
+using namespace std::chrono_literals;
+extern tatcell::cell cell;
+extern tatcell::cell32 narrow_cell;
+extern tatcell::limit limit;
+extern tatcell::limit32 narrow_limit;
+extern tatcell::table table;
+extern tatcell::table_limit per_key;
+extern tatcell::lease lease;
+extern tatcell::decision decision;
+extern tatcell::burst burst;
+extern tatcell::host::memory memory;
+extern tatcell::http_policy policy;
+extern std::string user;
+extern std::uint32_t number, numbers[2];
+struct with_padding { char c; int i; };
+extern with_padding padded, all_padded[2];
+constexpr tatcell::instant now(0);
+constexpr tatcell::limit_spec spec(1, 1s, 1);
+std::vector<tatcell::link> links();
+#include "lines.inc"
+EOF
+    $2 -std="$3" -I"$INC" -fsyntax-only $4 "$tmp/lines.cpp" > "$tmp/lines.out" 2>&1
+}
+right_lines() { lines 2 "$1" "$2" "$strict" || { cat "$tmp/lines.out"; return 1; }; }
+# Each wrong line is an error, or leads to one inside the header. clang also warns about lines that gcc lets pass.
+wrong_lines() {
+    more='-fmax-errors=0 -Werror=unused-result'
+    ! $1 --version | grep -q clang || more='-ferror-limit=0 -Werror=unused-result -Werror=dangling'
+    fails lines 3 "$1" "$2" "$more" > /dev/null || return 1
+    [ "$(wc -l < "$tmp/names")" -gt 30 ] || return 1
+    while read -r name; do
+        case $name$more in clang_*max-errors*) continue ;; esac
+        grep -Eq "^$name:1:[0-9]+:( error|   | note: in instantiation)" "$tmp/lines.out" ||
+            { echo "$name compiles"; compiled=1; }
+    done < "$tmp/names"
+    [ -z "${compiled-}" ]
+}
+grep '^[a-z_0-9]*$' ffi-tests/refused.txt | grep . > "$tmp/names"
 with_compilers() {
     cc=$1 cxx=$2
     for header in $installed; do
@@ -69,6 +135,12 @@ with_compilers() {
                 compiles $cxx -std="$std" $strict $more_cxx -Wold-style-cast $extra "$tmp/$header.cpp"
         done
     done
+    for std in c99 c11 c17 c2x; do
+        knows "$cc" "$std" c && claim "an_unused_verdict_is_a_warning_as_${std}_with_$cc" unused "$cc -x c" "$std"
+    done
+    for std in c++11 c++14 c++17 c++20; do
+        claim "an_unused_verdict_is_a_warning_as_${std}_with_$cxx" unused "$cxx -x c++" "$std"
+    done
     # The wrapper adds no warning to programs that use all of it. (The Makefile runs those of C++20.)
     for std in c++17 c++20; do
         for test in cpp cpp_chain cpp_meters cpp_shaper cpp_tables; do
@@ -76,38 +148,17 @@ with_compilers() {
                 compiles $cxx -std="$std" $strict $more_cxx $no_runtime "ffi-tests/$test.cpp"
         done
     done
+    for std in c++17 c++20 c++23; do
+        knows "$cxx" "$std" c++ || continue
+        claim "wrapper_compiles_the_right_lines_as_${std}_with_$cxx" right_lines "$cxx" "$std"
+        claim "wrapper_refuses_each_wrong_line_as_${std}_with_$cxx" wrong_lines "$cxx" "$std"
+    done
     for std in c++98 c++11 c++14; do claim "wrapper_is_one_error_as_${std}_with_$cxx" one_error "$cxx" "$std"; done
 }
 with_compilers "$CC" "$CXX"
 if $CC --version | grep -q clang; then :
 elif have clang && have clang++; then with_compilers clang clang++
 else skip headers_compile_with_clang 'clang is missing: apt-get install clang'; fi
-
-# What must not compile: the line without it does, and with it does not.
-main() {
-    printf '%s\nint main() { %s }\n' "$before" "$1" |
-        $CXX -std=c++20 -Werror=unused-result -I"$INC" -fsyntax-only -x c++ -
-}
-before='#include "tatcell.hpp"
-#include <span>
-struct padded { char a; int b; };'
-claim what_stands_around_the_refused_lines_compiles main ''
-refused() { claim "$1" fails main "$2"; }
-refused padded_keys_do_not_compile 'padded p{1, 2}; tatcell::key k(p);'
-refused pointer_keys_do_not_compile 'int i = 0; tatcell::key k(&i);'
-refused limits_of_the_other_width_do_not_compile \
-    'tatcell::limit32 l; tatcell::cell c; (void)c.check(l, tatcell::instant(0));'
-refused raw_numbers_are_no_time 'tatcell::limit l; tatcell::cell c; (void)c.check(l, 5);'
-refused cells_cannot_be_copied 'tatcell::cell a; tatcell::cell b(a);'
-refused leases_cannot_be_copied 'tatcell::lease a; tatcell::lease b(a);'
-refused raw_numbers_are_no_durations 'tatcell::limit l; (void)l.init(1, 1000, 5);'
-refused limits_of_cells_are_none_of_tables \
-    'tatcell::limit l; tatcell::table t; (void)t.check(l, tatcell::instant(0), "k");'
-refused owners_of_memory_are_no_keys 'struct s { ~s(); int *p; } o; tatcell::key k(o);'
-refused burst_keys_with_padding_do_not_compile 'padded p[2] = {}; tatcell::burst b; b.keys(p);'
-refused cells_of_32_bits_have_no_exclusive_check \
-    'tatcell::limit32 l; tatcell::cell32 c; (void)c.ref().check_exclusive(l, tatcell::instant(0));'
-refused verdicts_are_looked_at 'tatcell::limit l; tatcell::cell c; c.check(l, tatcell::instant(0));'
 
 # Without any include folder of the system: the kernel and vmlinux.h bring types of their own, and so may a user.
 types='typedef unsigned char uint8_t; typedef unsigned int uint32_t; typedef int int32_t;
@@ -143,16 +194,6 @@ EOF
         fails grep _Static_assert "$tmp/own.i"
 }
 claim api_alignment_nodiscard_and_asserts_are_the_users_to_define own_macros
-# A verdict that nobody looks at is a warning in C++17; C++14 has no such attribute.
-discarded() {
-    cat > "$tmp/discard.cpp" << 'EOF'
-#include "tatcell.h"
-void f(tatcell_cell_t *c, const tatcell_limit_t *l) { tatcell_cell_check(c, l, 0, 1, 0); }
-EOF
-    compiles $CXX -std=c++14 -Werror "$tmp/discard.cpp" && fails compiles $CXX -std=c++17 -Werror "$tmp/discard.cpp"
-}
-claim a_discarded_verdict_is_a_warning discarded
-
 # The programs in the comments at the top: compiled as strictly as anything, and run. Programs of a comment go into
 # example1, example2, ..., and what they print together must be the text behind the compiler.
 comment_programs() {

@@ -340,6 +340,34 @@ TEST(what_is_said_to_be_zero_is_not_written_and_what_is_not_is_refused) {
     EQ(munmap(memory, bytes), 0);
 }
 
+TEST(a_table_opens_with_one_call_and_closes) {
+    tatcell_host_table_t t = TATCELL_HOST_TABLE_INIT, empty = TATCELL_HOST_TABLE_INIT;
+    tatcell_limit_spec_t spec = TATCELL_LIMIT_SPEC_INIT;
+    tatcell_stats_t stats = TATCELL_STATS_INIT;
+    uint64_t retry = 0;
+    EQ(tatcell_limit_spec_parse(&spec, "10/s burst 20", 13, SECOND, NULL), 0);
+    EQ(tatcell_host_table_open(&spec, 100000, TATCELL_FULL_INHERIT, &t), 0);
+    EXPECT(t.memory.bytes >= 100000 * 16 && t.memory.bytes < 100000 * 64);
+    EXPECT(memcmp(t.seed, empty.seed, sizeof t.seed) != 0);
+    EQ(tatcell_table_check(&t.table, &t.limit, SECOND, "192.0.2.1", 9, 20, &retry), 0);
+    EQ(tatcell_table_check(&t.table, &t.limit, SECOND, "192.0.2.1", 9, 1, &retry), TATCELL_NON_CONFORMING);
+    EQ(retry, SECOND / 10);
+    EQ(tatcell_table_stats(&t.table, SECOND, &stats), 0);
+    EQ(stats.live, 1);
+    EQ(tatcell_host_table_close(&t), 0);
+    EQ(memcmp(&t, &empty, sizeof t), 0);
+    EQ(tatcell_host_table_close(&t), 0);
+    /* What cannot be opened leaves nothing behind. */
+    EQ(tatcell_host_table_open(&spec, 0, TATCELL_FULL_ADMIT, &t), TATCELL_ERR_TOO_SMALL);
+    EQ(tatcell_host_table_open(&spec, SIZE_MAX, TATCELL_FULL_ADMIT, &t), TATCELL_ERR_TOO_LARGE);
+    EQ(tatcell_host_table_open(&spec, 1000, 77, &t), TATCELL_ERR_OPTION);
+    spec.units = 0;
+    EQ(tatcell_host_table_open(&spec, 1000, TATCELL_FULL_ADMIT, &t), TATCELL_ERR_RATE);
+    EQ(memcmp(&t, &empty, sizeof t), 0);
+    t.size = 8;
+    EQ(tatcell_host_table_open(&spec, 1000, TATCELL_FULL_ADMIT, &t), TATCELL_ERR_SIZE);
+}
+
 int main(void) {
     RUN(clocks_go_forward);
     RUN(ticks_make_a_limit);
@@ -354,6 +382,7 @@ int main(void) {
     RUN(bad_arguments_change_nothing);
     RUN(names_that_no_memory_can_have_are_refused);
     RUN(permissions_are_those_asked_for);
+    RUN(a_table_opens_with_one_call_and_closes);
     RUN(what_is_said_to_be_zero_is_not_written_and_what_is_not_is_refused);
     return check_end();
 }

@@ -136,7 +136,16 @@ TEST(names_are_texts_of_structured_fields) {
     EQ(tatcell_http_value(&p, 1, 1, TATCELL_HTTP_RATELIMIT_POLICY, NULL, 0), TATCELL_ERR_TOO_LARGE);
     long_name[1024] = 0;
     EQ(tatcell_http_value(&p, 1, 1, TATCELL_HTTP_RATELIMIT_POLICY, NULL, 0), 1024 + 6);
-    p.name = "p", p.partition = long_name, p.partition_len = 1025;
+    p.name_len = 1025; /* a length stands for the NUL */
+    EQ(tatcell_http_value(&p, 1, 1, TATCELL_HTTP_RATELIMIT_POLICY, NULL, 0), TATCELL_ERR_TOO_LARGE);
+    p.name = "plain", p.name_len = 1, p.unit = "unit-a", p.unit_len = 4;
+    EQ(tatcell_http_value(&p, 1, 1, TATCELL_HTTP_RATELIMIT_POLICY, text, sizeof text), 17);
+    EXPECT(strcmp(text, "\"p\";q=1;qu=\"unit\"") == 0);
+    p.unit_len = 7; /* a NUL is no part of a text */
+    EQ(tatcell_http_value(&p, 1, 1, TATCELL_HTTP_RATELIMIT_POLICY, text, sizeof text), TATCELL_ERR_HTTP_NAME);
+    p.name = NULL, p.unit = NULL, p.unit_len = 0;
+    EQ(tatcell_http_value(&p, 1, 1, TATCELL_HTTP_RATELIMIT_POLICY, text, sizeof text), TATCELL_ERR_NULL);
+    p.name = "p", p.name_len = 0, p.partition = long_name, p.partition_len = 1025;
     EQ(tatcell_http_value(&p, 1, 1, TATCELL_HTTP_RATELIMIT_POLICY, NULL, 0), TATCELL_ERR_TOO_LARGE);
     p.partition_len = 1024; /* "p";q=1;pk=:: and four characters for three bytes */
     EQ(tatcell_http_value(&p, 1, 1, TATCELL_HTTP_RATELIMIT_POLICY, NULL, 0), 13 + (1024 + 2) / 3 * 4);
@@ -172,7 +181,7 @@ TEST(bad_arguments_write_nothing) {
     REFUSED(TATCELL_ERR_OPTION, &p);
     d.verdict = TATCELL_END;
     REFUSED(TATCELL_ERR_OPTION, &p);
-    d = pass, d.size = 0;
+    d = pass, d.size = 8;
     REFUSED(TATCELL_ERR_SIZE, &p);
     p = policy("p", &pass), p.limit = &none;
     REFUSED(TATCELL_ERR_LIMIT, &p);
@@ -226,6 +235,47 @@ TEST(policies_of_a_later_release_are_read_as_far_as_both_sides_know) {
     EQ(tatcell_http_value(&later[0].p, 2, 1000, TATCELL_HTTP_RATELIMIT, text, sizeof text), TATCELL_ERR_OPTION);
 }
 
+/* A status page is no refusal; a check of cost 0 is one. */
+TEST(a_peek_of_cost_0_in_debt_has_no_retry_after) {
+    tatcell_limit_spec_t s = kit_spec(2, 1000, 10);
+    tatcell_cell_t cell = TATCELL_CELL_INIT;
+    tatcell_decision_t d = TATCELL_DECISION_INIT;
+    char text[40];
+    s.max_debt = 6;
+    EQ(tatcell_limit_init_spec(&limit, &s), 0);
+    EQ(tatcell_cell_charge(&cell, &limit, 0, 14, NULL), 0);
+    tatcell_http_policy_t p = policy("p", &d);
+    EQ(tatcell_cell_peek(&cell, &limit, 0, 0, &d), TATCELL_NON_CONFORMING);
+    EXPECT(d.in_debt == 1 && d.retry_after == 2000);
+    EQ(tatcell_http_lines(&p, 1, 1000, TATCELL_HTTP_RATELIMIT | TATCELL_HTTP_RETRY_AFTER, text, sizeof text), 24);
+    EXPECT(strcmp(text, "RateLimit: \"p\";r=0;t=7\r\n") == 0);
+    EQ(tatcell_cell_check_ex(&cell, &limit, 0, 0, 0, &d, NULL), TATCELL_NON_CONFORMING);
+    EQ(tatcell_http_value(&p, 1, 1000, TATCELL_HTTP_RETRY_AFTER, text, sizeof text), 1);
+    EQ(tatcell_cell_peek(&cell, &limit, 0, 1, &d), TATCELL_NON_CONFORMING);
+    EQ(tatcell_http_value(&p, 1, 1000, TATCELL_HTTP_RETRY_AFTER, text, sizeof text), 1);
+    EQ(d.in_debt, 0);
+}
+
+/* A chain takes decisions that were zeroed, and so do the fields; one that no call has filled is refused. */
+TEST(zeroed_decisions_of_a_chain_are_taken) {
+    tatcell_cell_t cell = TATCELL_CELL_INIT;
+    tatcell_link_t link = TATCELL_LINK_INIT;
+    tatcell_chain_t chain = TATCELL_CHAIN_INIT;
+    tatcell_decision_t each[2];
+    char text[40];
+    memset(each, 0, sizeof each);
+    EQ(tatcell_limit_init(&limit, 2, 1000, 10), 0);
+    link.cell = &cell, link.limit = &limit, link.cost = 7;
+    chain.links = &link, chain.link_size = sizeof link, chain.count = 1;
+    chain.decisions = each, chain.decision_size = sizeof *each;
+    EQ(tatcell_chain_check(&chain, 0, NULL), 0);
+    tatcell_http_policy_t p = policy("p", &each[0]);
+    EQ(tatcell_http_value(&p, 1, 1000, TATCELL_HTTP_RATELIMIT, text, sizeof text), 11);
+    EXPECT(strcmp(text, "\"p\";r=3;t=4") == 0);
+    p.decision = &each[1];
+    EQ(tatcell_http_value(&p, 1, 1000, TATCELL_HTTP_RATELIMIT, text, sizeof text), TATCELL_ERR_OPTION);
+}
+
 int main(void) {
     RUN(each_field_has_its_value_and_its_line);
     RUN(buffers_of_every_length_are_filled_ended_and_never_passed);
@@ -235,5 +285,7 @@ int main(void) {
     RUN(bad_arguments_write_nothing);
     RUN(a_decision_in_the_shadow_holds_the_client_to_nothing);
     RUN(policies_of_a_later_release_are_read_as_far_as_both_sides_know);
+    RUN(a_peek_of_cost_0_in_debt_has_no_retry_after);
+    RUN(zeroed_decisions_of_a_chain_are_taken);
     return check_end();
 }

@@ -54,6 +54,7 @@ TEST(the_least_sizes_are_frozen) {
     EQ(TATCELL_LIMIT_INFO_MIN, 80);
     EQ(TATCELL_LIMIT_NUMBERS_MIN, 104);
     EQ(TATCELL_TABLE_INFO_MIN, 112);
+    EQ(TATCELL_TABLE_FIT_MIN, 32);
     EQ(TATCELL_TABLE_NUMBERS_MIN, 80);
     EQ(TATCELL_MIGRATED_MIN, 48);
     EQ(TATCELL_METER_SPEC_MIN, 72);
@@ -67,6 +68,7 @@ TEST(the_least_sizes_are_frozen) {
     EQ(TATCELL_CHAIN_MIN, sizeof(void *) == 8 ? 56 : 40);
     EQ(TATCELL_LADDER_SPEC_MIN, sizeof(void *) == 8 ? 32 : 24);
     EQ(TATCELL_SHAPER_INFO_MIN, 40);
+    EQ(TATCELL_HOST_TABLE_MIN, sizeof(void *) == 8 ? 696 : 688);
     EQ(TATCELL_HOST_MEMORY_MIN, sizeof(void *) == 8 ? 32 : 24);
 }
 
@@ -137,7 +139,8 @@ TEST(numbers_are_those_of_abi_1) {
             {TATCELL_UNTRACKED, 1},
         {TATCELL_INHERITED, 2}, {TATCELL_FORGIVEN, 3}, {TATCELL_FLAG_SOFT, 1}, {TATCELL_FLAG_SHADOW, 2},
         {TATCELL_FLAG_ELASTIC, 4}, {TATCELL_FLAG_BANNED, 8}, {TATCELL_FLAG_EXEMPT, 16}, {TATCELL_LINK_OVERRIDES, 2},
-        {TATCELL_ERR_UNTIL, -42}, {TATCELL_ERR_FULL_SET, -43}, {TATCELL_ERR_CLASH, -44}, {TATCELL_OVERRIDE_NONE, 0},
+        {TATCELL_ERR_UNTIL, -42}, {TATCELL_ERR_FULL_SET, -43}, {TATCELL_ERR_CLASH, -44}, {TATCELL_ERR_PREFIX, -45},
+        {TATCELL_ERR_KEEP_WINDOW, -46}, {TATCELL_ERR_KEEP_COUNT, -47}, {TATCELL_OVERRIDE_NONE, 0},
         {TATCELL_OVERRIDE_BAN, 1}, {TATCELL_OVERRIDE_EXEMPT, 2}, {TATCELL_ALGORITHM_OVERRIDES, 5},
     };
     for (size_t i = 0; i < sizeof n / sizeof *n; i++) {
@@ -169,9 +172,11 @@ TEST(initialisers_set_the_size_and_nothing_else) {
     SIZE_THEN_ZERO(tatcell_link_t, TATCELL_LINK_INIT);
     SIZE_THEN_ZERO(tatcell_chain_t, TATCELL_CHAIN_INIT);
     SIZE_THEN_ZERO(tatcell_ladder_spec_t, TATCELL_LADDER_SPEC_INIT);
+    SIZE_THEN_ZERO(tatcell_prefix_lengths_t, TATCELL_PREFIX_LENGTHS_INIT);
     SIZE_THEN_ZERO(tatcell_shaper_info_t, TATCELL_SHAPER_INFO_INIT);
     SIZE_THEN_ZERO(tatcell_limit_info_t, TATCELL_LIMIT_INFO_INIT);
     SIZE_THEN_ZERO(tatcell_table_info_t, TATCELL_TABLE_INFO_INIT);
+    SIZE_THEN_ZERO(tatcell_table_fit_t, TATCELL_TABLE_FIT_INIT);
     SIZE_THEN_ZERO(tatcell_limit_numbers_t, TATCELL_LIMIT_NUMBERS_INIT);
     SIZE_THEN_ZERO(tatcell_table_numbers_t, TATCELL_TABLE_NUMBERS_INIT);
     SIZE_THEN_ZERO(tatcell_migrated_t, TATCELL_MIGRATED_INIT);
@@ -225,7 +230,7 @@ TEST(zeroed_storage_is_a_fresh_cell) {
     tatcell_limit_spec_t spec = kit_spec(1, SECOND, 3);
     tatcell_decision_t d = TATCELL_DECISION_INIT;
     EQ(tatcell_limit_init_spec(&limit, &spec), 0);
-    EQ(tatcell_limit32_init_spec(&limit32, &spec), 0);
+    EQ(tatcell_limit32_init(&limit32, 1, 1000, 3), 0);
     EQ(tatcell_cell_peek(&static_cell, &limit, 7, 3, &d), 0);
     EQ(d.remaining, 3);
     EQ(d.reset_after, 0);

@@ -93,10 +93,9 @@ TEST(a_fresh_meter_gives_the_colours_of_dpdks_table) {
 
 TEST(specifications_that_no_meter_has_are_refused_by_name) {
     const struct { int32_t code; tatcell_meter_spec_t s; } rows[] = {
-        {TATCELL_ERR_RATE, spec_of(TATCELL_METER_RFC2697, 0, 1, 0, 1)},
-        {TATCELL_ERR_RATE, spec_of(TATCELL_METER_RFC2698, 0, 1, 1, 1)},
-        {TATCELL_ERR_RATE, spec_of(TATCELL_METER_RFC2698, 1, 1, 0, 1)},
-        {TATCELL_ERR_RATE, spec_of(TATCELL_METER_RFC4115, 0, 1, 0, 1)},
+        {TATCELL_ERR_RATE, spec_of(TATCELL_METER_RFC4115, 0, 0, 0, 0)},
+        {TATCELL_ERR_PEAK, spec_of(TATCELL_METER_RFC2698, 1, 1, 0, 1)},
+        {TATCELL_ERR_BURST, spec_of(TATCELL_METER_RFC2698, 0, 1, 0, 0)},
         {TATCELL_ERR_BURST, spec_of(TATCELL_METER_RFC2697, 1, 0, 0, 0)},
         {TATCELL_ERR_BURST, spec_of(TATCELL_METER_RFC2698, 1, 0, 1, 1)},
         {TATCELL_ERR_BURST, spec_of(TATCELL_METER_RFC2698, 1, 1, 1, 0)},
@@ -134,6 +133,36 @@ TEST(specifications_that_no_meter_has_are_refused_by_name) {
     EQ(tatcell_meter_params_init(&w.fresh, &w.spec), 0);
     EXPECT(strcmp(tatcell_strerror_name(TATCELL_ERR_PEAK), "TATCELL_ERR_PEAK") == 0);
     EXPECT(strcmp(tatcell_strerror_name(TATCELL_ERR_SHORT_SPAN), "TATCELL_ERR_SHORT_SPAN") == 0);
+}
+
+/* Colours of four packets of 600 bytes at one instant, and of one a day later. */
+static uint32_t five(uint32_t kind, uint64_t cir, uint64_t cbs, uint64_t rate2, uint64_t burst2) {
+    uint32_t colours = 0;
+    tatcell_meter_t meter = TATCELL_METER_INIT;
+    w.spec = spec_of(kind, cir, cbs, rate2, burst2);
+    if (tatcell_meter_params_init(&w.fresh, &w.spec) != 0) return 99999;
+    for (int i = 0; i < 5; i++) {
+        const uint64_t now = i < 4 ? 7 : 86400 * SECOND;
+        uint32_t colour = 9;
+        if (tatcell_meter_check(&meter, &w.fresh, now, 600, TATCELL_GREEN, &colour) < 0) return 99999;
+        colours = colours * 10 + colour;
+    }
+    return colours;
+}
+
+/* Both buckets are full at time 0, and nothing fills one whose rate is 0: 0 green, 1 yellow, 2 red. */
+TEST(the_burst_of_a_rate_of_0_is_given_once) {
+    DO(setup());
+    EQ(five(TATCELL_METER_RFC2697, 0, 700, 0, 1300), 1122); /* 0 1 1 2 2 */
+    EQ(five(TATCELL_METER_RFC2698, 0, 700, 0, 1300), 1222);
+    EQ(five(TATCELL_METER_RFC2698, 0, 700, 1000, 1300), 1221);
+    EQ(five(TATCELL_METER_RFC2698, 0, 0, 1000, 1300), 11221);
+    EQ(five(TATCELL_METER_RFC4115, 0, 700, 1000, 700), 1221);
+    EQ(five(TATCELL_METER_RFC4115, 1000, 700, 0, 1300), 1120);
+    EQ(five(TATCELL_METER_RFC4115, 0, 700, 0, 1300), 1122);
+    tatcell_meter_info_t info = TATCELL_METER_INFO_INIT;
+    EQ(tatcell_meter_params_info(&w.fresh, &info), 0);
+    EXPECT(info.horizon == UINT64_MAX && info.span == UINT64_MAX && info.committed_m == 0 && info.burst2 == 1300);
 }
 
 TEST(functions_refuse_bad_arguments_and_change_nothing) {
@@ -211,6 +240,7 @@ TEST(a_rested_meter_is_swept_and_a_reset_one_is_full) {
 int main(void) {
     RUN(a_fresh_meter_gives_the_colours_of_dpdks_table);
     RUN(specifications_that_no_meter_has_are_refused_by_name);
+    RUN(the_burst_of_a_rate_of_0_is_given_once);
     RUN(functions_refuse_bad_arguments_and_change_nothing);
     RUN(parameters_are_known_by_their_mark);
     RUN(a_rested_meter_is_swept_and_a_reset_one_is_full);

@@ -65,6 +65,142 @@ TEST(overrides_end_at_their_tick) {
     EQ(info.policy, TATCELL_FULL_DENY);
 }
 
+static const uint8_t v4[4] = {192, 0, 2, 1}, mapped[16] = {[10] = 0xff, 0xff, 192, 0, 2, 1},
+                     nat64[16] = {0, 0x64, 0xff, 0x9b, [12] = 192, 0, 2, 1},
+                     sixto4[16] = {0x20, 0x02, 192, 0, 2, 1, [15] = 9}, native[16] = {0x20, 1, 0xd, 0xb8, [15] = 1};
+
+/* How an address is overridden, and by how many bits: kind * 1000 + bits. */
+static uint32_t by(const void *address, size_t len, const tatcell_prefix_lengths_t *lengths) {
+    uint32_t kind = 77, bits = 77;
+    uint64_t left = 77;
+    const int32_t rc = tatcell_table_overridden_address(&table, 1000, address, len, lengths, &kind, &left, &bits);
+    if (rc != 0 || (left != 0) != (kind != TATCELL_OVERRIDE_NONE)) return 99999;
+    return kind * 1000 + bits;
+}
+
+TEST(addresses_are_banned_however_they_are_written) {
+    static const uint8_t *const same[3] = {mapped, nat64, sixto4};
+    for (int i = 0; i < 4; i++) {
+        DO(setup());
+        EQ(tatcell_table_ban_address(&table, 1000, i < 3 ? same[i] : v4, i < 3 ? 16 : 4, 32, 64, 9000), 0);
+        EQ(by(v4, 4, NULL), 1032);
+        for (int k = 0; k < 3; k++) EQ(by(same[k], 16, NULL), 1032);
+        EQ(by(native, 16, NULL), 0);
+        EQ(tatcell_table_exempt_address(&table, 1000, v4, 4, 32, 64, 9000), 0);
+        EQ(by(mapped, 16, NULL), 2032);
+        EQ(tatcell_table_lift_address(&table, 1000, mapped, 16, 32, 64), 0);
+        EQ(tatcell_table_lift_address(&table, 1000, v4, 4, 32, 64), TATCELL_END);
+        EQ(by(v4, 4, NULL), 0);
+    }
+}
+
+TEST(the_longest_prefix_that_is_asked_decides) {
+    DO(setup());
+    static const uint8_t four[] = {0, 24, 16, 32}, six[] = {64, 0, 128, 48};
+    tatcell_prefix_lengths_t all = TATCELL_PREFIX_LENGTHS_INIT, some = TATCELL_PREFIX_LENGTHS_INIT;
+    all.v4 = four, all.v4_count = 4, all.v6 = six, all.v6_count = 4;
+    EQ(tatcell_table_ban_address(&table, 1000, mapped, 16, 16, 64, 9000), 0); /* 192.0.0.0/16 */
+    EQ(tatcell_table_exempt_address(&table, 1000, v4, 4, 24, 64, 9000), 0);
+    EQ(tatcell_table_ban_address(&table, 1000, native, 16, 24, 48, 9000), 0);
+    EQ(by(mapped, 16, &all), 2024);
+    EQ(by(native, 16, &all), 1048);
+    EQ(by(v4, 4, NULL), 0);
+    some.v4 = four, some.v4_count = 1; /* /0, and /128 by default */
+    EQ(by(v4, 4, &some), 0);
+    EQ(by(native, 16, &some), 0);
+    /* All of IPv6, and no IPv4 address. */
+    static const uint8_t any[16];
+    EQ(tatcell_table_ban_address(&table, 1000, any, 16, 0, 0, 9000), 0);
+    EQ(by(v4, 4, &some), 0);
+    EQ(by(mapped, 16, &some), 0);
+    EQ(by(any, 16, &all), 1000);
+    /* The hash is that of a link. */
+    uint64_t hash, left;
+    uint32_t kind;
+    EQ(tatcell_address_prefix_hash(&table, native, 16, 24, 48, &hash), 0);
+    EQ(tatcell_table_overridden_hash(&table, 1000, hash, &kind, &left), 0);
+    EQ(kind, TATCELL_OVERRIDE_BAN);
+}
+
+TEST(bad_addresses_are_refused) {
+    DO(setup());
+    static unsigned char before[sizeof memory];
+    memcpy(before, memory, sizeof memory);
+    static const struct {
+        const uint8_t *address;
+        size_t len;
+        uint32_t v4, v6;
+        int32_t rc;
+    } t[] = {{v4, 5, 32, 64, TATCELL_ERR_ADDRESS},   {v4, 4, 33, 64, TATCELL_ERR_PREFIX},
+             {v4, 4, 257, 64, TATCELL_ERR_PREFIX},   {native, 16, 32, 129, TATCELL_ERR_PREFIX},
+             {mapped, 16, 96, 96, TATCELL_ERR_PREFIX}, {native, 16, 32, 1u << 31, TATCELL_ERR_PREFIX},
+             {NULL, 4, 32, 64, TATCELL_ERR_NULL}};
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        EQ(tatcell_table_ban_address(&table, 5, t[i].address, t[i].len, t[i].v4, t[i].v6, 9), t[i].rc);
+        EQ(tatcell_table_exempt_address(&table, 5, t[i].address, t[i].len, t[i].v4, t[i].v6, 9), t[i].rc);
+        EQ(tatcell_table_lift_address(&table, 5, t[i].address, t[i].len, t[i].v4, t[i].v6), t[i].rc);
+    }
+    EQ(tatcell_table_ban_address(&table, 5, v4, 4, 32, 64, 5), TATCELL_ERR_UNTIL);
+    uint32_t kind = 77, bits = 77;
+    uint64_t left = 77, hash = 77;
+    uint8_t key[TATCELL_PREFIX_KEY_MAX];
+    size_t key_len = 77;
+    static const uint8_t long4[] = {33}, many[130];
+    tatcell_prefix_lengths_t l = TATCELL_PREFIX_LENGTHS_INIT;
+#define ASKED tatcell_table_overridden_address(&table, 5, native, 16, &l, &kind, &left, &bits)
+    l.v4 = long4, l.v4_count = 1;
+    EQ(ASKED, TATCELL_ERR_PREFIX);
+    l.v4 = many, l.v4_count = 130;
+    EQ(ASKED, TATCELL_ERR_PREFIX);
+    l.v4 = NULL, l.v4_count = 1;
+    EQ(ASKED, TATCELL_ERR_NULL);
+    l.v4_count = 0, l.flags = 1;
+    EQ(ASKED, TATCELL_ERR_OPTION);
+    l.flags = 0, l.size = 4;
+    EQ(ASKED, TATCELL_ERR_SIZE);
+    EQ(tatcell_table_overridden_address(&table, 5, v4, 3, NULL, &kind, &left, &bits), TATCELL_ERR_ADDRESS);
+    EQ(tatcell_table_overridden_address(&table, 5, v4, 4, NULL, NULL, &left, &bits), TATCELL_ERR_NULL);
+    EQ(tatcell_address_prefix_key(v4, 4, 33, 64, key, &key_len), TATCELL_ERR_PREFIX);
+    EQ(tatcell_address_prefix_key(native, 16, 32, 129, key, &key_len), TATCELL_ERR_PREFIX);
+    EQ(tatcell_address_prefix_key(v4, 3, 32, 64, key, &key_len), TATCELL_ERR_ADDRESS);
+    EQ(tatcell_address_prefix_key(v4, 4, 32, 64, NULL, &key_len), TATCELL_ERR_NULL);
+    EQ(tatcell_address_prefix_hash(&table, v4, 4, 256, 64, &hash), TATCELL_ERR_PREFIX);
+    EXPECT(kind == 77 && left == 77 && bits == 77 && hash == 77 && key_len == 77);
+    EQ(memcmp(before, memory, sizeof memory), 0);
+    EQ(tatcell_address_prefix_key(mapped, 16, 24, 64, key, &key_len), 0);
+    EXPECT(key_len == 5 && memcmp(key, "\4\30\300\0\2\0\0\0\0\0\0\0\0\0\0\0\0", 18) == 0);
+}
+
+/* Of a list: address/bits. */
+TEST(networks_are_read_as_they_are_written) {
+    static const struct {
+        const uint8_t *address;
+        size_t len;
+        uint32_t bits, canonical; /* 0xff: refused */
+    } t[] = {{v4, 4, 24, 24},       {v4, 4, 33, 0xff},     {mapped, 16, 120, 24}, {mapped, 16, 128, 32},
+             {mapped, 16, 97, 1},   {mapped, 16, 96, 0xff}, {mapped, 16, 64, 0xff}, {nat64, 16, 112, 16},
+             {nat64, 16, 96, 0xff}, {sixto4, 16, 40, 24},  {sixto4, 16, 64, 32},  {sixto4, 16, 16, 0xff},
+             {sixto4, 16, 0, 0xff}, {native, 16, 0, 0},    {native, 16, 128, 128}, {native, 16, 257, 0xff}};
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        uint8_t canonical[16];
+        size_t len = 77;
+        uint32_t bits = 77;
+        NOTE("network %d", (int)i);
+        const int refused = t[i].canonical == 0xff, is_v4 = t[i].address != native;
+        EQ(tatcell_address_network(t[i].address, t[i].len, t[i].bits, canonical, &len, &bits),
+           refused ? TATCELL_ERR_PREFIX : 0);
+        EQ(bits, refused ? 77 : t[i].canonical);
+        EQ(len, refused ? 77 : is_v4 ? 4 : 16);
+        if (!refused) EQ(memcmp(canonical, is_v4 ? v4 : native, len), 0);
+    }
+    uint8_t canonical[16];
+    size_t len;
+    uint32_t bits;
+    EQ(tatcell_address_network(v4, 5, 24, canonical, &len, &bits), TATCELL_ERR_ADDRESS);
+    EQ(tatcell_address_network(NULL, 4, 24, canonical, &len, &bits), TATCELL_ERR_NULL);
+    EQ(tatcell_address_network(v4, 4, 24, canonical, &len, NULL), TATCELL_ERR_NULL);
+}
+
 TEST(chains_ask_overrides_before_their_limits) {
     DO(setup());
     tatcell_cell_t cell = TATCELL_CELL_INIT;
@@ -179,6 +315,10 @@ TEST(processes_share_overrides) {
 
 int main(void) {
     RUN(overrides_end_at_their_tick);
+    RUN(addresses_are_banned_however_they_are_written);
+    RUN(the_longest_prefix_that_is_asked_decides);
+    RUN(bad_addresses_are_refused);
+    RUN(networks_are_read_as_they_are_written);
     RUN(chains_ask_overrides_before_their_limits);
     RUN(bad_arguments_are_refused_and_change_nothing);
     RUN(processes_share_overrides);

@@ -8,18 +8,28 @@ TEST(one_line_an_interval_is_written_and_tells_of_the_others) {
         NOTE("second %d", (int)second);
         /* Rounding makes an interval a little longer, never shorter. */
         uint64_t now = second * (SECOND + SECOND / 256);
-        EQ(tatcell_log_check(&gate, SECOND, now, &more), TATCELL_PASS);
+        EQ(tatcell_log_line(&gate, now, SECOND, &more), TATCELL_PASS);
         EQ(more, second ? 999 : 0);
         for (int i = 0; i < 999; i++)
-            EQ(tatcell_log_check(&gate, SECOND, now + (uint64_t)i * (SECOND / 999), &more), TATCELL_NON_CONFORMING);
+            EQ(tatcell_log_line(&gate, now + (uint64_t)i * (SECOND / 999), SECOND, &more), TATCELL_NON_CONFORMING);
         EQ(more, 0);
     }
     EQ(tatcell_log_take(&gate, &more), 0);
     EQ(more, 999);
     EQ(tatcell_log_take(&gate, &more), 0);
     EQ(more, 0);
-    EQ(tatcell_log_check(&gate, SECOND, 20 * SECOND, NULL), TATCELL_PASS);
-    EQ(tatcell_log_check(&gate, SECOND, 20 * SECOND, NULL), TATCELL_NON_CONFORMING);
+    EQ(tatcell_log_line(&gate, 20 * SECOND, SECOND, NULL), TATCELL_PASS);
+    EQ(tatcell_log_line(&gate, 20 * SECOND, SECOND, NULL), TATCELL_NON_CONFORMING);
+}
+
+/* The first release took the interval before the clock. */
+TEST(the_old_order_of_the_arguments_is_still_taken) {
+    tatcell_log_t gate = TATCELL_LOG_INIT, old = TATCELL_LOG_INIT;
+    uint32_t more = 0, before = 0;
+    for (uint64_t now = 7; now < 60; now += 3) {
+        EQ(tatcell_log_check(&old, 10, now, &before), tatcell_log_line(&gate, now, 10, &more));
+        EXPECT(before == more && old.word == gate.word);
+    }
 }
 
 TEST(every_nth_refusal_is_flagged) {
@@ -43,9 +53,10 @@ TEST(bad_arguments_change_nothing) {
     tatcell_slip_t *odd_slip = (tatcell_slip_t *)(void *)((char *)slip + 4);
     uint32_t more = 77;
     uint32_t *odd = (uint32_t *)(void *)((char *)gate + 2);
+    EQ(tatcell_log_line(NULL, 0, 1, &more), TATCELL_ERR_NULL);
+    EQ(tatcell_log_line(odd_gate, 0, 1, &more), TATCELL_ERR_ALIGN);
+    EQ(tatcell_log_line(gate, 0, 1, odd), TATCELL_ERR_ALIGN);
     EQ(tatcell_log_check(NULL, 1, 0, &more), TATCELL_ERR_NULL);
-    EQ(tatcell_log_check(odd_gate, 1, 0, &more), TATCELL_ERR_ALIGN);
-    EQ(tatcell_log_check(gate, 1, 0, odd), TATCELL_ERR_ALIGN);
     EQ(tatcell_log_take(NULL, &more), TATCELL_ERR_NULL);
     EQ(tatcell_log_take(odd_gate, &more), TATCELL_ERR_ALIGN);
     EQ(tatcell_log_take(gate, NULL), TATCELL_ERR_NULL);
@@ -59,6 +70,7 @@ TEST(bad_arguments_change_nothing) {
 
 int main(void) {
     RUN(one_line_an_interval_is_written_and_tells_of_the_others);
+    RUN(the_old_order_of_the_arguments_is_still_taken);
     RUN(every_nth_refusal_is_flagged);
     RUN(bad_arguments_change_nothing);
     return check_end();

@@ -164,6 +164,28 @@ TEST(change_keeps_time_or_tokens_or_nothing) {
     }
 }
 
+/* A 32-bit counter of milliseconds wraps after 49.7 days. */
+TEST(a_cell_of_32_bits_passes_one_burst_where_the_counter_of_the_ticks_wraps) {
+    static const struct {
+        uint64_t units, period, burst;
+        int32_t rc;
+    } t[] = {{10, 1000, 20, 0}, {1, 86400000, 3, 0}, {1, 86400000, 6, 0}, {1, 86400000, 12, 0}, /* a day */
+             {1, 86400000, 13, TATCELL_ERR_HORIZON}, {1, 2592000000u, 1, TATCELL_ERR_HORIZON}};
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        tatcell_cell32_t c = TATCELL_CELL32_INIT;
+        EQ(tatcell_limit32_init(&limit, t[i].units, t[i].period, t[i].burst), t[i].rc);
+        if (t[i].rc < 0) continue;
+        uint32_t tick = UINT32_MAX - 999;
+        EQ(tatcell_cell32_check(&c, &limit, tick, (uint32_t)t[i].burst, NULL), 0);
+        tick += 1500;
+        EQ(tatcell_cell32_check(&c, &limit, tick, (uint32_t)(1 + 1500 * t[i].units / t[i].period), NULL), 1);
+    }
+    /* Where it is asked for by name the q-unit may have several ticks, and the counter must not wrap. */
+    tatcell_limit_spec_t s = kit_spec(1, 2592000000u, 1);
+    s.flags = TATCELL_LIMIT_RESOLUTION, s.resolution = -3;
+    EQ(tatcell_limit32_init_spec(&limit, &s), 0);
+}
+
 TEST(reset_makes_a_cell_fresh) {
     fresh();
     EQ(tatcell_limit_init(&limit, 1, T, 5), 0);
@@ -331,9 +353,9 @@ TEST(counters_count_each_answer) {
     s.flags = TATCELL_LIMIT_SHADOW;
     EQ(tatcell_limit_init_table(&shadow, &k.table, &s), 0);
     uint64_t h = kit_hash(&k, "a");
-    for (int i = 0; i < 6; i++) tatcell_table_check_ex_hash(&k.table, &k.limit, 0, h, 1, 0, &d, &c);
-    tatcell_table_check_ex_hash(&k.table, &k.limit, 0, h, 5, 0, &d, &c);
-    tatcell_table_check_ex_hash(&k.table, &shadow, 0, h, 1, 0, &d, &c);
+    for (int i = 0; i < 6; i++) EQ(tatcell_table_check_ex_hash(&k.table, &k.limit, 0, h, 1, 0, &d, &c), i >= 4);
+    EQ(tatcell_table_check_ex_hash(&k.table, &k.limit, 0, h, 5, 0, &d, &c), TATCELL_NEVER);
+    EQ(tatcell_table_check_ex_hash(&k.table, &shadow, 0, h, 1, 0, &d, &c), TATCELL_PASS);
     want.conforming = 4;
     want.soft = 2;
     want.non_conforming = 2;
@@ -501,6 +523,73 @@ TEST(a_migrated_table_owes_what_the_old_one_owed) {
     kit_free(&k);
 }
 
+/* 60 an hour are used up, and the limit is raised tenfold. Ticks are milliseconds. */
+TEST(a_raised_limit_leaves_what_a_counter_would) {
+    const tatcell_limit_spec_t few = kit_spec(60, 3600000, 60), many = kit_spec(600, 3600000, 600);
+    tatcell_migrated_t told = TATCELL_MIGRATED_INIT;
+    tatcell_table_info_t info = TATCELL_TABLE_INFO_INIT;
+    tatcell_decision_t d = TATCELL_DECISION_INIT;
+    tatcell_limit_t old, new;
+    tatcell_table_options_t o = kit_options(&many);
+    o.slowest = &few;
+    for (int way = 0; way < 4; way++) {
+        kit_table n = {.bytes = tatcell_table_bytes(16)};
+        NOTE("way %d", way);
+        n.memory = kit_memory(n.bytes);
+        o.old_limit = o.new_limit = NULL;
+        EQ(kit_make(&k, many, 16, &o), 0);
+        EQ(tatcell_limit_init_table(&old, &k.table, &few), 0);
+        EQ(tatcell_table_check_ex(&k.table, &old, 0, "x", 1, 60, 0, &d, NULL), 0);
+        tatcell_permit_t permit = d.permit;
+        uint64_t left = 540;
+        switch (way) {
+        case 0: /* as a time */
+            EQ(tatcell_table_migrate(&n.table, n.memory, n.bytes, &o, &k.table, 0, &told), 0);
+            left = 0;
+            break;
+        case 1:
+            o.old_limit = &few;
+            EQ(tatcell_table_migrate(&n.table, n.memory, n.bytes, &o, &k.table, 0, &told), TATCELL_ERR_OPTION);
+            o.new_limit = &many;
+            EQ(tatcell_table_init(&n.table, n.memory, n.bytes, &o), TATCELL_ERR_OPTION);
+            EQ(tatcell_table_migrate(&n.table, n.memory, n.bytes, &o, &k.table, 0, &told), 0);
+            break;
+        case 2:
+            o.old_limit = &few, o.new_limit = &many;
+            EQ(tatcell_table_info(&k.table, &info), 0);
+            EQ(tatcell_table_migrate_in_place(&k.table, k.memory, k.bytes, info.generation, &o, 0, &told), 0);
+            EQ(tatcell_table_migrate_in_place(&k.table, k.memory, k.bytes, info.generation, &o, 0, &told),
+                TATCELL_ERR_MODE);
+            o.flags = TATCELL_TABLE_EXCLUSIVE;
+            EQ(tatcell_table_migrate_in_place(&k.table, k.memory, k.bytes, info.generation + 1, &o, 0, &told),
+                TATCELL_ERR_MODE);
+            o.flags = 0;
+            n.table = k.table;
+            break;
+        default: /* by its name; its permits are those of another epoch, or of the new limit */
+            EQ(tatcell_limit_init_table(&new, &k.table, &many), 0);
+            EQ(tatcell_table_change(&k.table, &old, &new, 0, "x", 1, TATCELL_CHANGE_KEEP_UNITS), 0);
+            EQ(tatcell_table_change(&k.table, &old, &new, 0, "absent", 6, TATCELL_CHANGE_KEEP_UNITS), 0);
+            EQ(tatcell_table_change(&k.table, &old, &new, 0, "x", 1, 3), TATCELL_ERR_OPTION);
+            n.table = k.table;
+        }
+        EQ(told.dropped + told.clamped + told.opened, 0);
+        EQ(tatcell_limit_init_table(&new, &n.table, &many), 0);
+        uint64_t credited = 1;
+        if (way < 3) {
+            EQ(tatcell_table_refund(&n.table, &new, 0, "x", 1, &permit, &credited), 0);
+            EQ(credited, 0);
+        }
+        EQ(tatcell_table_peek(&n.table, &new, 0, "x", 1, 1, &d), left ? 0 : TATCELL_NON_CONFORMING);
+        EQ(d.remaining, left);
+        EQ(tatcell_table_change_hash(&n.table, &new, &new, 0, kit_hash(&k, "x"), TATCELL_CHANGE_RESET), 0);
+        EQ(tatcell_table_peek(&n.table, &new, 0, "x", 1, 1, &d), 0);
+        EQ(d.remaining, 600);
+        free(n.memory);
+        kit_free(&k);
+    }
+}
+
 TEST(sizing_meets_its_target) {
     /* 16 servers at 4 erlangs: 3.9e-6; at 8 erlangs: 4.5e-3 (Erlang B tables). */
     EXPECT(tatcell_table_full_ppb(250000) > 3000 && tatcell_table_full_ppb(250000) < 5000);
@@ -518,6 +607,7 @@ int main(void) {
     RUN(heal_turns_an_impossible_word_into_one_burst_of_debt);
     RUN(refund_of_another_epoch_credits_nothing);
     RUN(change_keeps_time_or_tokens_or_nothing);
+    RUN(a_cell_of_32_bits_passes_one_burst_where_the_counter_of_the_ticks_wraps);
     RUN(reset_makes_a_cell_fresh);
     RUN(exempt_keys_take_no_slot);
     RUN(hash_and_key_calls_are_the_same);
@@ -534,6 +624,7 @@ int main(void) {
     RUN(an_image_can_be_attached_where_it_was_copied);
     RUN(zeroed_memory_is_a_table_once_its_header_is_there);
     RUN(a_migrated_table_owes_what_the_old_one_owed);
+    RUN(a_raised_limit_leaves_what_a_counter_would);
     RUN(sizing_meets_its_target);
     return check_end();
 }

@@ -43,6 +43,15 @@ enum {
     TATCELL_HASH_SIPHASH13 = 0,
     TATCELL_HASH_CALLER = 1,
     TATCELL_HASH_AES = 2,
+    TATCELL_FIT_BURST = 1,
+    TATCELL_FIT_ROOM = 2,
+    TATCELL_FIT_DELAY = 3,
+    TATCELL_FIT_DEBT = 4,
+    TATCELL_FIT_PENALTY = 5,
+    TATCELL_FIT_SKEW = 6,
+    TATCELL_FIT_WINDOW = 7,
+    TATCELL_FIT_COUNT = 8,
+    TATCELL_TABLE_FIT_MIN = 32,
     TATCELL_PERMIT_SIZE = 64,
     TATCELL_TRACKED = 0,
     TATCELL_UNTRACKED = 1,
@@ -65,6 +74,7 @@ enum {
     TATCELL_LINK_OVERRIDES = 2,
     TATCELL_LADDER_SIZE = 2304,
     TATCELL_LADDER_ALIGN = 8,
+    TATCELL_PREFIX_KEY_MAX = 18,
     TATCELL_OVERRIDE_NONE = 0,
     TATCELL_OVERRIDE_BAN = 1,
     TATCELL_OVERRIDE_EXEMPT = 2,
@@ -156,11 +166,15 @@ enum {
     TATCELL_ERR_UNTIL = -42,
     TATCELL_ERR_FULL_SET = -43,
     TATCELL_ERR_CLASH = -44,
+    TATCELL_ERR_PREFIX = -45,
+    TATCELL_ERR_KEEP_WINDOW = -46,
+    TATCELL_ERR_KEEP_COUNT = -47,
     TATCELL_ERR_PEAK = -50,
     TATCELL_ERR_SHORT_SPAN = -51,
     TATCELL_ERR_HTTP_NAME = -55,
     TATCELL_ERR_FREQUENCY = -56,
     TATCELL_ERR_POLICIES = -57,
+    TATCELL_ERR_SYNTAX = -58,
     TATCELL_ERR_LINKS = -60,
     TATCELL_ERR_TWO_LIMITS = -61,
     TATCELL_ERR_COST = -62,
@@ -235,7 +249,18 @@ typedef struct tatcell_table_options_t {
     uint64_t tick_hz;
     uint64_t guard;
     uint64_t overrides;
+    const tatcell_limit_spec_t *old_limit;
+    const tatcell_limit_spec_t *new_limit;
 } tatcell_table_options_t;
+
+typedef struct tatcell_table_fit_t {
+    uint32_t size;
+    uint32_t tag_bits;
+    int32_t resolution;
+    uint32_t culprit;
+    uint64_t needed;
+    uint64_t available;
+} tatcell_table_fit_t;
 
 typedef struct tatcell_permit_t {
     uint64_t tat;
@@ -262,6 +287,9 @@ typedef struct tatcell_decision_t {
     uint64_t reset_after;
     uint64_t departure;
     tatcell_permit_t permit;
+    uint64_t units;
+    uint32_t in_debt;
+    uint32_t reserved2;
 } tatcell_decision_t;
 
 typedef struct tatcell_counters_t {
@@ -345,6 +373,15 @@ typedef struct tatcell_ladder_spec_t {
     const tatcell_rung_t *v6;
 } tatcell_ladder_spec_t;
 
+typedef struct tatcell_prefix_lengths_t {
+    uint32_t size;
+    uint32_t flags;
+    uint32_t v4_count;
+    uint32_t v6_count;
+    const uint8_t *v4;
+    const uint8_t *v6;
+} tatcell_prefix_lengths_t;
+
 typedef struct tatcell_log_t {
     uint64_t word;
 } tatcell_log_t;
@@ -364,6 +401,8 @@ typedef struct tatcell_http_policy_t {
     const tatcell_decision_t *decision;
     uint64_t quota;
     uint64_t window;
+    size_t name_len;
+    size_t unit_len;
 } tatcell_http_policy_t;
 
 typedef struct tatcell_attach_options_t {
@@ -409,6 +448,7 @@ typedef struct tatcell_limit_info_t {
     uint64_t rate_error_ppb;
     uint32_t algorithm;
     uint32_t count_bits;
+    uint64_t border_error;
 } tatcell_limit_info_t;
 
 typedef struct tatcell_table_info_t {
@@ -432,6 +472,7 @@ typedef struct tatcell_table_info_t {
     uint32_t algorithm;
     uint32_t count_bits;
     uint64_t guard;
+    uint64_t border_error;
 } tatcell_table_info_t;
 
 typedef struct tatcell_limit_numbers_t {
@@ -582,6 +623,15 @@ typedef struct tatcell_host_memory_t {
     int32_t reserved;
 } tatcell_host_memory_t;
 
+typedef struct tatcell_host_table_t {
+    uint32_t size;
+    uint32_t reserved;
+    uint8_t seed[16];
+    tatcell_table_t table;
+    tatcell_limit_t limit;
+    tatcell_host_memory_t memory;
+} tatcell_host_table_t;
+
 int32_t tatcell_limit_init(tatcell_limit_t *limit, uint64_t units, uint64_t period, uint64_t burst);
 int32_t tatcell_limit_init_rate(tatcell_limit_t *limit, uint64_t units_per_second, uint64_t ticks_per_second,
     uint64_t burst);
@@ -603,6 +653,9 @@ int32_t tatcell_hash_available(uint32_t hash);
 size_t tatcell_table_bytes(uint64_t slots);
 size_t tatcell_table_size_for(uint64_t slots_busy, uint64_t target_ppb);
 uint64_t tatcell_table_full_ppb(uint64_t load_ppm);
+int32_t tatcell_table_options_fit(const tatcell_table_options_t *options, tatcell_table_fit_t *fit);
+int32_t tatcell_limit_spec_parse(tatcell_limit_spec_t *spec, const void *text, size_t length,
+    uint64_t ticks_per_second, size_t *position);
 int32_t tatcell_limit_init_unlimited(tatcell_limit_t *limit);
 int32_t tatcell_limit_init_unlimited_table(tatcell_limit_t *limit, const tatcell_table_t *table);
 int32_t tatcell_limit_init_token_bucket(tatcell_limit_t *limit, uint64_t tokens, uint64_t period, uint64_t capacity);
@@ -622,6 +675,8 @@ int32_t tatcell_cell_reserve(tatcell_cell_t *cell, const tatcell_limit_t *limit,
     tatcell_decision_t *out);
 int32_t tatcell_cell_refund(tatcell_cell_t *cell, const tatcell_limit_t *limit, uint64_t now,
     const tatcell_permit_t *permit, uint64_t *credited);
+int32_t tatcell_cell_refund_ex(tatcell_cell_t *cell, const tatcell_limit_t *limit, uint64_t now,
+    const tatcell_permit_t *permit, tatcell_decision_t *out);
 int32_t tatcell_cell_change(tatcell_cell_t *cell, const tatcell_limit_t *old_limit, const tatcell_limit_t *new_limit,
     uint64_t now, uint32_t how);
 int32_t tatcell_cell_reset(tatcell_cell_t *cell);
@@ -654,8 +709,16 @@ int32_t tatcell_table_refund(const tatcell_table_t *table, const tatcell_limit_t
     const void *key, size_t key_len, const tatcell_permit_t *permit, uint64_t *credited);
 int32_t tatcell_table_refund_hash(const tatcell_table_t *table, const tatcell_limit_t *limit, uint64_t now,
     uint64_t hash, const tatcell_permit_t *permit, uint64_t *credited);
+int32_t tatcell_table_refund_ex(const tatcell_table_t *table, const tatcell_limit_t *limit, uint64_t now,
+    const void *key, size_t key_len, const tatcell_permit_t *permit, tatcell_decision_t *out);
+int32_t tatcell_table_refund_ex_hash(const tatcell_table_t *table, const tatcell_limit_t *limit, uint64_t now,
+    uint64_t hash, const tatcell_permit_t *permit, tatcell_decision_t *out);
 int32_t tatcell_table_reset(const tatcell_table_t *table, uint64_t now, const void *key, size_t key_len);
 int32_t tatcell_table_reset_hash(const tatcell_table_t *table, uint64_t now, uint64_t hash);
+int32_t tatcell_table_change(const tatcell_table_t *table, const tatcell_limit_t *old_limit,
+    const tatcell_limit_t *new_limit, uint64_t now, const void *key, size_t key_len, uint32_t how);
+int32_t tatcell_table_change_hash(const tatcell_table_t *table, const tatcell_limit_t *old_limit,
+    const tatcell_limit_t *new_limit, uint64_t now, uint64_t hash, uint32_t how);
 int32_t tatcell_table_check_burst(const tatcell_table_t *table, tatcell_burst_t *burst, tatcell_burst_t *next);
 int32_t tatcell_table_prefetch(const tatcell_table_t *table, const uint64_t *hashes, uint32_t count);
 int32_t tatcell_table_check_pairs(const tatcell_table_t *table, tatcell_burst_t *burst,
@@ -679,6 +742,12 @@ int32_t tatcell_ladder_refund(const tatcell_ladder_t *ladder, const tatcell_tabl
 int32_t tatcell_ladder_rung(const tatcell_ladder_t *ladder, const void *address, size_t address_len, uint32_t policy,
     tatcell_rung_t *rung);
 int32_t tatcell_address_canonical(const void *address, size_t address_len, uint8_t *canonical, size_t *canonical_len);
+int32_t tatcell_address_network(const void *address, size_t address_len, uint32_t bits, uint8_t *canonical,
+    size_t *canonical_len, uint32_t *canonical_bits);
+int32_t tatcell_address_prefix_key(const void *address, size_t address_len, uint32_t v4_bits, uint32_t v6_bits,
+    uint8_t *prefix, size_t *prefix_len);
+int32_t tatcell_address_prefix_hash(const tatcell_table_t *table, const void *address, size_t address_len,
+    uint32_t v4_bits, uint32_t v6_bits, uint64_t *hash);
 int32_t tatcell_table_ban(const tatcell_table_t *table, uint64_t now, const void *key, size_t key_len,
     uint64_t until);
 int32_t tatcell_table_ban_hash(const tatcell_table_t *table, uint64_t now, uint64_t hash, uint64_t until);
@@ -691,6 +760,15 @@ int32_t tatcell_table_overridden(const tatcell_table_t *table, uint64_t now, con
     uint32_t *kind, uint64_t *left);
 int32_t tatcell_table_overridden_hash(const tatcell_table_t *table, uint64_t now, uint64_t hash, uint32_t *kind,
     uint64_t *left);
+int32_t tatcell_table_ban_address(const tatcell_table_t *table, uint64_t now, const void *address,
+    size_t address_len, uint32_t v4_bits, uint32_t v6_bits, uint64_t until);
+int32_t tatcell_table_exempt_address(const tatcell_table_t *table, uint64_t now, const void *address,
+    size_t address_len, uint32_t v4_bits, uint32_t v6_bits, uint64_t until);
+int32_t tatcell_table_lift_address(const tatcell_table_t *table, uint64_t now, const void *address,
+    size_t address_len, uint32_t v4_bits, uint32_t v6_bits);
+int32_t tatcell_table_overridden_address(const tatcell_table_t *table, uint64_t now, const void *address,
+    size_t address_len, const tatcell_prefix_lengths_t *lengths, uint32_t *kind, uint64_t *left, uint32_t *bits);
+int32_t tatcell_log_line(tatcell_log_t *log, uint64_t now, uint64_t interval, uint32_t *left_out);
 int32_t tatcell_log_check(tatcell_log_t *log, uint64_t interval, uint64_t now, uint32_t *left_out);
 int32_t tatcell_log_take(tatcell_log_t *log, uint32_t *left_out);
 int32_t tatcell_slip_check(tatcell_slip_t *slip, uint32_t n);
@@ -778,6 +856,8 @@ int32_t tatcell_table_migrate(tatcell_table_t *table, void *memory, size_t bytes
     const tatcell_table_options_t *options, const tatcell_table_t *from, uint64_t now, tatcell_migrated_t *migrated);
 int32_t tatcell_table_migrate_foresee(const tatcell_table_t *from, size_t bytes,
     const tatcell_table_options_t *options, uint64_t now, tatcell_migrated_t *migrated);
+int32_t tatcell_table_migrate_in_place(tatcell_table_t *table, void *memory, size_t bytes, uint64_t generation,
+    const tatcell_table_options_t *options, uint64_t now, tatcell_migrated_t *migrated);
 int32_t tatcell_limit32_init(tatcell_limit_t *limit, uint64_t units, uint64_t period, uint64_t burst);
 int32_t tatcell_limit32_init_rate(tatcell_limit_t *limit, uint64_t units_per_second, uint64_t ticks_per_second,
     uint64_t burst);
@@ -795,6 +875,8 @@ int32_t tatcell_cell32_reserve(tatcell_cell32_t *cell, const tatcell_limit_t *li
     tatcell_decision_t *out);
 int32_t tatcell_cell32_refund(tatcell_cell32_t *cell, const tatcell_limit_t *limit, uint64_t now,
     const tatcell_permit_t *permit, uint64_t *credited);
+int32_t tatcell_cell32_refund_ex(tatcell_cell32_t *cell, const tatcell_limit_t *limit, uint64_t now,
+    const tatcell_permit_t *permit, tatcell_decision_t *out);
 int32_t tatcell_cell32_change(tatcell_cell32_t *cell, const tatcell_limit_t *old_limit,
     const tatcell_limit_t *new_limit, uint64_t now, uint32_t how);
 int32_t tatcell_cell32_reset(tatcell_cell32_t *cell);
@@ -834,3 +916,6 @@ int32_t tatcell_host_memory_attach(const char *name, size_t bytes, tatcell_host_
 int32_t tatcell_host_memory_unmap(tatcell_host_memory_t *memory);
 int32_t tatcell_host_memory_unlink(const char *name, int32_t *system_error);
 int32_t tatcell_host_memory_huge_bytes(const tatcell_host_memory_t *memory, uint64_t *bytes, int32_t *system_error);
+int32_t tatcell_host_table_open(const tatcell_limit_spec_t *spec, size_t keys, uint32_t policy,
+    tatcell_host_table_t *out);
+int32_t tatcell_host_table_close(tatcell_host_table_t *table);

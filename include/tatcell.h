@@ -6,6 +6,7 @@
  * that the caller owns, and keeps one atomic 8-byte word per key. Its answer is exactly that of a token bucket, on
  * every interleaving of threads and processes. C++17: tatcell.hpp. Clocks and memory: tatcell_host.h. Firmware:
  * tatcell_small.h. XDP and tc: tatcell_bpf.h. Inlined checks: tatcell_inline.h. LuaJIT and cffi: tatcell.ffi.h.
+ * What goes wrong most often, and why: docs/PITFALLS.md.
  *
  * I WANT TO ...                                        -> CALL                                         SECTION
  *   limit one thing: a port, a tenant, a socket        -> tatcell_cell_check                           3 Cells
@@ -14,12 +15,14 @@
  *   see the remaining units and the retry time         -> tatcell_cell_check_ex, _table_check_ex       5 Full answers
  *   charge bytes that are known afterwards             -> tatcell_cell_charge, tatcell_table_charge    5 Full answers
  *   give back what a failed request took               -> tatcell_cell_refund, tatcell_table_refund    5 Full answers
- *   reload with another rate                           -> tatcell_cell_change, tatcell_limit_init_table  5, 4
+ *   reload with another rate                           -> tatcell_cell_change, tatcell_table_migrate   5, 19
+ *   give one customer another plan                     -> tatcell_table_change                         5 Full answers
  *   decide a burst of packets (recvmmsg, DPDK)         -> tatcell_table_check_burst                    6 Bursts
  *   meet several limits at once: address and user      -> tatcell_chain_check                          7 Chains
  *   limit a subnet together with its addresses         -> tatcell_ladder_check                         8 Prefixes
- *   ban a key, or keep an allow-list                   -> tatcell_table_ban, tatcell_table_exempt      9 Overrides
- *   log refusals without flooding the log              -> tatcell_log_check                            10 Refusals
+ *   ban an address or a network, however written       -> tatcell_table_ban_address                    9 Overrides
+ *   ban another key, or keep an allow-list             -> tatcell_table_ban, tatcell_table_exempt      9 Overrides
+ *   log refusals without flooding the log              -> tatcell_log_line                             10 Refusals
  *   answer 429 with Retry-After and RateLimit          -> tatcell_http_lines                           11 HTTP
  *   share a table: fork, workers, shared memory        -> tatcell_table_attach, tatcell_host.h         12 Processes
  *   keep the state over a restart                      -> tatcell_table_save, tatcell_table_restore    12 Processes
@@ -31,6 +34,7 @@
  *   delay requests, pace packets                       -> tatcell_shaper_submit, tatcell_cell_reserve  17 Shapers, 5
  *   mark packets green, yellow, red                    -> tatcell_meter_check, tatcell_table_mark      18 Meters
  *   move a table to another size                       -> tatcell_table_migrate                        19 Migration
+ *   read "10/s burst 20" from a configuration          -> tatcell_limit_spec_parse                     4 Tables
  *   look up an error                                   -> tatcell_strerror                             21 Codes
  *
  * A program. Section 4 has one with a table.
@@ -62,20 +66,23 @@
  *          (TATCELL_ALGORITHM_*) use the same word and the same calls; each constructor says when a request conforms.
  *
  * TIME     Every call takes `now`, a uint64_t of your own ticks: nanoseconds, cycles, milliseconds. The library never
- *          reads a clock. Use a monotonic clock. Readings may be old: a thread stops between clock and call, or a
- *          clock is coarse. A reading that is older than another by at most the skew makes answers stricter. A reading
- *          that is older by more than the skew finds the key expired, and up to a burst passes once more. The span is
- *          the time after which an untouched word wraps. The default skew is max(H, min(span/64, 2^30 ticks)), about a
- *          second of nanoseconds. In 64-bit cells whose span exceeds a year, it is an eighth of the span.
+ *          reads a clock. Use a monotonic clock that does not wrap; only 32-bit cells take a 32-bit counter. Readings
+ *          may be old: a thread stops between clock and call, or a clock is coarse. A reading that is older than
+ *          another by at most the skew makes answers stricter. A reading that is older by more than the skew finds the
+ *          key expired, and up to a burst passes once more. A reading from the future locks its key until the clock
+ *          gets there, for at most H and the skew. The span is the time after which an untouched word wraps. The
+ *          default skew is max(H, min(span/64, 2^30 ticks)), about a second of nanoseconds. In 64-bit cells whose span
+ *          exceeds a year, it is an eighth of the span. So a default counts ticks, not time: 2^30 ticks are 12 days of
+ *          milliseconds. State the skew for wall clocks and coarse ticks.
  *
  * STORAGE  You own all memory, and there is nothing to free. Sizes are literals (TATCELL_*_SIZE). Zeroed cells,
  *          slots, leases, meters, log gates, slips and counters are valid. Limits, meter parameters, sliding logs,
  *          ladders and handles need an init call; a call on an uninitialised one returns an error. The objects of one
  *          call must not overlap, unless the function says what happens then.
  *
- * THREADS  Any number of threads, interrupts and processes may call any function on the same cell or table, unless
- *          its line "Thread" says otherwise. No call holds a lock, so a killed thread blocks no other thread. A
- *          handle survives fork.
+ * THREADS  Any number of threads, interrupts and processes may call any function on the same cell or table, unless its
+ *          line "Thread" says otherwise. No call holds a lock, so a killed thread blocks no other thread. After fork,
+ *          a child uses the copy of a handle; both have one table if its memory is shared.
  *
  * GROWTH   Structures that start with `size` grow from release to release. Start from the _INIT macro, or zero the
  *          structure and set its size. The library accepts any multiple of 8 from the first release's size
@@ -113,21 +120,22 @@
 #define TATCELL_API
 #endif
 
-/** Precedes functions whose verdict must not be ignored. Define it yourself to replace it. */
+/** Marks functions whose verdict a program must use: the compiler warns if it does not. Define it empty before you
+ * include this header to turn the warnings off. */
 #ifndef TATCELL_NODISCARD
-#if defined(__cplusplus)
-#if __cplusplus >= 201703L
+#if defined(__cplusplus) && __cplusplus >= 201703L
 #define TATCELL_NODISCARD [[nodiscard]]
-#endif
-#elif defined(__STDC_VERSION__)
-#if __STDC_VERSION__ >= 202311L
+#elif !defined(__cplusplus) && defined(__STDC_VERSION__) && __STDC_VERSION__ >= 202311L
 #define TATCELL_NODISCARD [[nodiscard]]
-#endif
-#endif
-#ifndef TATCELL_NODISCARD
+#elif defined(__GNUC__)
+#define TATCELL_NODISCARD __attribute__((warn_unused_result))
+#else
 #define TATCELL_NODISCARD
 #endif
 #endif
+
+/** Makes a call and ignores its result on purpose. `(void)` alone does not silence gcc. */
+#define TATCELL_IGNORE(call) ((void)!(call))
 
 #ifdef __cplusplus
 extern "C" {
@@ -283,8 +291,9 @@ typedef struct tatcell_limit_spec_t {
      */
     uint64_t penalty;
     /**
-     * Ticks by which one reading of the clock may be older than another. 0 = default (see TIME), TATCELL_SKEW_NONE
-     * = none. For a limit of a table, the skew of the table applies instead.
+     * Ticks by which one reading of the clock may be older than another. 0 = default (see TIME; state it for wall
+     * clocks and coarse ticks), TATCELL_SKEW_NONE = none. For a limit of a table, the skew of the table applies
+     * instead.
      */
     uint64_t skew;
     /**
@@ -540,13 +549,16 @@ typedef struct tatcell_table_options_t {
     const uint8_t *seed;
     /** Must be NULL. */
     const void *reserved;
-    /** Ticks by which callers' readings may differ or step back; 0 = max(horizon, min(span / 64, 2^30)). */
+    /**
+     * Ticks by which callers' readings may differ or step back; 0 = max(horizon, min(span / 64, 2^30)). That is 12
+     * days of milliseconds: state it for wall clocks and coarse ticks (see TIME).
+     */
     uint64_t skew;
     /** Ticks for which a thread that stopped inside an insert keeps a slot, at least two q-units; 0 = one tick. */
     uint64_t claim_lifetime;
     /**
-     * Ticks per second of the callers' clock, for processes that attach; 0 = not stated. The library only stores
-     * it.
+     * Ticks per second of the callers' clock; 0 = not stated. Processes that attach can ask for it. A table of
+     * windows takes a unit of time with which its words last a year of this clock.
      */
     uint64_t tick_hz;
     /**
@@ -561,12 +573,23 @@ typedef struct tatcell_table_options_t {
      * ticks (131 us) for a year of nanoseconds.
      */
     uint64_t overrides;
+    /**
+     * Both NULL: in a migration a debt keeps its time, so under a higher rate it is worth more units. Both set: it
+     * keeps its units. Every key of the old table has the limit old_limit, and every key of the new table has
+     * new_limit: a key that has used 60 units has used 60 units afterwards, or all of them if new_limit has fewer.
+     * Each word is scaled once, rounded up. A word does not say its limit, so this is for tables of one limit. Limits
+     * of one rate with different bursts are one limit here; then new_limit is the one with the largest burst and
+     * allowances. If keys have several limits, call tatcell_table_change for each key. Since 0.4.
+     */
+    const tatcell_limit_spec_t *old_limit;
+    /** See old_limit. tatcell_table_init refuses both with TATCELL_ERR_OPTION. Since 0.4. */
+    const tatcell_limit_spec_t *new_limit;
 } tatcell_table_options_t;
 
 /** Bytes of a tatcell_table_options_t in its first release: the least size that a library accepts. */
 #define TATCELL_TABLE_OPTIONS_MIN (48 + 4 * sizeof(void *))
 /** Default options; set fastest and seed. */
-#define TATCELL_TABLE_OPTIONS_INIT {sizeof(tatcell_table_options_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define TATCELL_TABLE_OPTIONS_INIT {sizeof(tatcell_table_options_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /**
  * Formats memory as a fresh table, in which all keys are absent.
@@ -584,7 +607,8 @@ typedef struct tatcell_table_options_t {
  * @retval TATCELL_ERR_OPTION a value is unknown or out of range; a table of overrides has a limit; or the claim
  *         lifetime is above half of the shortest emission interval, or, if words hold a count, above one unit of
  *         time.
- * @retval TATCELL_ERR_SPAN fastest and slowest limit do not fit one word: use fewer tag bits or a smaller burst.
+ * @retval TATCELL_ERR_SPAN fastest and slowest limit do not fit one word: tatcell_table_options_fit says what
+ *         does.
  * @retval TATCELL_ERR_ALGORITHM fastest and slowest have different algorithms.
  * @retval TATCELL_ERR_INHERIT a new key cannot inherit a count, and an override cannot be dropped: use
  *         TATCELL_FULL_DENY, which also fails closed.
@@ -665,7 +689,8 @@ int32_t tatcell_table_check_hash(const tatcell_table_t *table,
 
 /**
  * Hashes a key with the table's secret seed, for the _hash calls and for bursts. For a table made with
- * TATCELL_HASH_CALLER, pass your own keyed hash there instead.
+ * TATCELL_HASH_CALLER, pass your own keyed hash there instead. Tables with the same seed and the same hash give a key
+ * the same hash: one call serves the tables of limits and of overrides.
  *
  * @param table   handle; not NULL.
  * @param key     bytes of the key; not NULL, even when empty. Pass only identifying bytes: padding makes new keys.
@@ -729,6 +754,103 @@ size_t tatcell_table_size_for(uint64_t slots_busy,
  */
 TATCELL_API
 uint64_t tatcell_table_full_ppb(uint64_t load_ppm);
+
+/** culprit: the burst of a limit. */
+#define TATCELL_FIT_BURST 1
+/** culprit: its max_room. */
+#define TATCELL_FIT_ROOM 2
+/** culprit: its max_delay. */
+#define TATCELL_FIT_DELAY 3
+/** culprit: its max_debt. */
+#define TATCELL_FIT_DEBT 4
+/** culprit: its penalty. */
+#define TATCELL_FIT_PENALTY 5
+/** culprit: the skew of the options. */
+#define TATCELL_FIT_SKEW 6
+/** culprit: the window or half-life of a limit that counts. */
+#define TATCELL_FIT_WINDOW 7
+/** culprit: the largest count of such a limit. */
+#define TATCELL_FIT_COUNT 8
+
+/** What fits one table. Start from TATCELL_TABLE_FIT_INIT. */
+typedef struct tatcell_table_fit_t {
+    /** sizeof(tatcell_table_fit_t); never written. */
+    uint32_t size;
+    /**
+     * The most tag bits with which the limits fit, 12..24. 0 if they do not fit with 12: use one table for each limit,
+     * and ask both in a chain (tatcell_chain_check).
+     */
+    uint32_t tag_bits;
+    /** The resolution of a table with that many tag bits: one q-unit is 2^-resolution ticks. */
+    int32_t resolution;
+    /**
+     * A TATCELL_FIT_ constant: the part that takes most of what is needed, if the limits do not fit with the options'
+     * tag bits. Make this one smaller. 0 if they fit.
+     */
+    uint32_t culprit;
+    /**
+     * The longest debt of the limits and the skew, in ticks. Unless the options set the skew, it is at least as long
+     * as the debt.
+     */
+    uint64_t needed;
+    /** The longest debt and skew together, in ticks, that a word with the options' tag bits holds. */
+    uint64_t available;
+} tatcell_table_fit_t;
+
+/** Bytes of a tatcell_table_fit_t in its first release. */
+#define TATCELL_TABLE_FIT_MIN 32
+/** A report before it is filled in. */
+#define TATCELL_TABLE_FIT_INIT {sizeof(tatcell_table_fit_t), 0, 0, 0, 0, 0}
+
+/**
+ * Reports whether the limits of these options fit one table, with how many tag bits, and which part is in the way if
+ * not. Ask it after TATCELL_ERR_SPAN or TATCELL_ERR_UNITS.
+ *
+ * @param options started from TATCELL_TABLE_OPTIONS_INIT; not NULL. The seed may be NULL.
+ * @param fit     started from TATCELL_TABLE_FIT_INIT; not NULL.
+ * @retval 0 done: fit->culprit is 0 if the limits fit.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_SIZE bad pointer or size field.
+ * @retval others as tatcell_table_init, for what more room in the word would not cure.
+ * Thread: any. Cost: tries each number of tag bits, some thousand divisions. Since 0.4.
+ */
+TATCELL_API
+int32_t tatcell_table_options_fit(const tatcell_table_options_t *options,
+                                  tatcell_table_fit_t *fit);
+
+/**
+ * Reads rate and burst of a specification from text, such as "10/s burst 20", "100r/m", "1.5MB/s burst 64kB" or
+ * "5/15min".
+ *
+ * The text is an amount of units, a slash and a time, and after that possibly "burst" and an amount. An amount may
+ * have a prefix: k, M, G, T for powers of 1000, Ki, Mi, Gi, Ti for powers of 1024. A "B" or "r" after it is ignored.
+ * A time is ns, us, ms, s, m (minute), h, d or w, or the name of one, with a number before it or not. The burst counts
+ * the first unit, so it is one more than nginx's number. Without "burst" it is the amount of the rate, rounded up to
+ * whole units: all units of a period may come at once. The rate is exact.
+ *
+ * On success the fields units, period and burst are set; the others stay as they are. On error nothing is changed.
+ *
+ * @param spec             started from TATCELL_LIMIT_SPEC_INIT; not NULL.
+ * @param text             the limit; it need not end with a NUL. Not NULL.
+ * @param length           its bytes.
+ * @param ticks_per_second frequency of the clock that now is read from; not 0.
+ * @param position         on TATCELL_ERR_SYNTAX and TATCELL_ERR_TOO_LARGE, the first byte that cannot be read, or
+ *                         length if something is missing at the end; NULL = not wanted.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * @retval TATCELL_ERR_SIZE spec->size is not set.
+ * @retval TATCELL_ERR_OPTION spec is of a newer header and sets a field that this library does not know.
+ * @retval TATCELL_ERR_KEY_LENGTH length exceeds half of the address space.
+ * @retval TATCELL_ERR_FREQUENCY ticks_per_second is 0.
+ * @retval TATCELL_ERR_SYNTAX the text is no limit.
+ * @retval TATCELL_ERR_TOO_LARGE a number of the text, or of the result, needs more than 64 bits.
+ * Thread: one writer of spec. Cost: a few 128-bit divisions; O(length). Since 0.4.
+ */
+TATCELL_API
+int32_t tatcell_limit_spec_parse(tatcell_limit_spec_t *spec,
+                                 const void *text,
+                                 size_t length,
+                                 uint64_t ticks_per_second,
+                                 size_t *position);
 
 /**
  * Makes an unlimited limit for 64-bit cells: every request conforms to it.
@@ -1013,12 +1135,25 @@ typedef struct tatcell_decision_t {
     uint64_t departure;
     /** The proof of what was charged, for a refund. */
     tatcell_permit_t permit;
+    /**
+     * Whole units that the call charged, or that a refund gave back, rounded down; 0 if none. A charge may take less
+     * than cost. The penalty of a refused request does not count. Since 0.4.
+     */
+    uint64_t units;
+    /**
+     * 1 if a peek of cost 0 found a debt above the burst. It asked for nothing, so it refuses nobody, and the HTTP
+     * fields have no Retry-After: right for a status page. Otherwise 0. Since 0.4.
+     */
+    uint32_t in_debt;
+    /** Always 0. Since 0.4. */
+    uint32_t reserved2;
 } tatcell_decision_t;
 
 /** Bytes of a tatcell_decision_t in its first release: the least size that a library accepts. */
 #define TATCELL_DECISION_MIN 144
 /** A decision to be filled in. */
-#define TATCELL_DECISION_INIT {sizeof(tatcell_decision_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0, 0, 0, 0, 0, 0, {0}}}
+#define TATCELL_DECISION_INIT \
+    {sizeof(tatcell_decision_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0, 0, 0, 0, 0, 0, {0}}, 0, 0, 0}
 
 /** Bytes of a tatcell_counters_t. This size never changes. */
 #define TATCELL_COUNTERS_SIZE 128
@@ -1125,7 +1260,7 @@ int32_t tatcell_cell_peek(const tatcell_cell_t *cell,
  * @param limit 64-bit limit; not NULL.
  * @param now   the caller's clock, ticks.
  * @param cost  units; may be above the burst.
- * @param out   started from TATCELL_DECISION_INIT; out->permit.stored is the amount that was charged. NULL = not
+ * @param out   started from TATCELL_DECISION_INIT; out->units is the number of units that it took. NULL = not
  *              wanted.
  * @retval 0 charged, perhaps less than cost.
  * @retval TATCELL_CONTENDED nothing is charged; ask again.
@@ -1190,15 +1325,41 @@ int32_t tatcell_cell_refund(tatcell_cell_t *cell,
                             const tatcell_permit_t *permit,
                             uint64_t *credited);
 
-/** how: a cell keeps its debt in time when its limit changes. */
+/**
+ * As tatcell_cell_refund, with the full answer: the state of the cell afterwards, and the number of units given
+ * back.
+ *
+ * @param cell   the cell that was charged; not NULL.
+ * @param limit  the limit that it was charged under; not NULL.
+ * @param now    the caller's clock, ticks.
+ * @param permit from a decision; not NULL.
+ * @param out    started from TATCELL_DECISION_INIT; not NULL. out->units is the number of units given back.
+ * @retval 0 done (perhaps nothing was left to give back).
+ * @retval TATCELL_ERR_SIZE out->size is not set.
+ * @retval others as tatcell_cell_refund.
+ * Thread: any number on one cell. Cost: one compare-and-swap, three divisions. Since 0.4.
+ */
+TATCELL_API
+int32_t tatcell_cell_refund_ex(tatcell_cell_t *cell,
+                               const tatcell_limit_t *limit,
+                               uint64_t now,
+                               const tatcell_permit_t *permit,
+                               tatcell_decision_t *out);
+
+/** how: a key keeps its debt in time when its limit changes. */
 #define TATCELL_CHANGE_KEEP_TIME 0
-/** how: a cell keeps its debt in units when its limit changes. */
+/** how: a key keeps its debt in units when its limit changes. */
 #define TATCELL_CHANGE_KEEP_UNITS 1
-/** how: a cell starts with its full burst when its limit changes. */
+/** how: a key starts with its full burst when its limit changes. */
 #define TATCELL_CHANGE_RESET 2
 
 /**
  * Moves a cell from one limit to another, from now on. The key neither gains nor loses anything for the past.
+ *
+ * Limits that count keep their count: a window its units and its end, a sliding counter both counts, a used-up quota
+ * how many units it is short of full. A level stays the same and decays by the new half-life from now on;
+ * TATCELL_CHANGE_KEEP_TIME keeps the time after which it is forgotten instead. Give the new limit another epoch, or
+ * refunds of permits from before the change give back too much.
  *
  * @param cell      not NULL.
  * @param old_limit the limit so far; not NULL.
@@ -1208,11 +1369,12 @@ int32_t tatcell_cell_refund(tatcell_cell_t *cell,
  * @retval 0 done.
  * @retval TATCELL_CONTENDED nothing is changed; ask again.
  * @retval TATCELL_ERR_OPTION how is unknown.
- * @retval TATCELL_ERR_ALGORITHM the old state has no meaning under the new limit. Only TATCELL_CHANGE_RESET is
- *         possible, unless both limits count units with the same algorithm, period and bits.
+ * @retval TATCELL_ERR_ALGORITHM the limits have different algorithms: only TATCELL_CHANGE_RESET is possible.
+ * @retval TATCELL_ERR_KEEP_WINDOW their windows differ in length: only TATCELL_CHANGE_RESET is possible.
+ * @retval TATCELL_ERR_KEEP_COUNT the key has counted more than the word of the new limit holds.
  * @retval others as tatcell_cell_check.
  * Thread: any number on one cell. If other threads still check with the old limit, both limits must have the same
- * resolution. Cost: one compare-and-swap, one 128-bit division. Since 0.1.
+ * resolution and count_bits. Cost: one compare-and-swap, one 128-bit division. Since 0.1.
  */
 TATCELL_API
 int32_t tatcell_cell_change(tatcell_cell_t *cell,
@@ -1318,7 +1480,7 @@ int32_t tatcell_table_peek_hash(const tatcell_table_t *table,
  * @param key     bytes of the key; not NULL, even when empty.
  * @param key_len bytes.
  * @param cost    units; may be above the burst.
- * @param out     started from TATCELL_DECISION_INIT; out->permit.stored is the amount that was charged. NULL = not
+ * @param out     started from TATCELL_DECISION_INIT; out->units is the number of units that it took. NULL = not
  *                wanted.
  * @retval 0 charged, perhaps less than cost.
  * @retval TATCELL_CONTENDED nothing is charged; ask again.
@@ -1352,7 +1514,7 @@ int32_t tatcell_table_charge_hash(const tatcell_table_t *table,
  * @param key      bytes of the key; not NULL, even when empty.
  * @param key_len  bytes.
  * @param cost     units; may be above the burst.
- * @param out      started from TATCELL_DECISION_INIT; out->permit.stored is the amount that was charged. NULL =
+ * @param out      started from TATCELL_DECISION_INIT; out->units is the number of units that it took. NULL =
  *                 not wanted.
  * @param counters this thread's counters; NULL = off.
  * @retval as tatcell_table_charge.
@@ -1474,7 +1636,7 @@ int32_t tatcell_table_reserve_ex_hash(const tatcell_table_t *table,
  * @param key      bytes of the key that was charged; not NULL.
  * @param key_len  bytes.
  * @param permit   from a decision; not NULL.
- * @param credited gets the ticks of debt removed, rounded down; NULL = not wanted.
+ * @param credited ticks of debt removed, rounded down (units if the limit counts units); NULL = not wanted.
  * @retval 0 done (perhaps nothing was left to give back).
  * @retval TATCELL_CONTENDED nothing is changed; ask again.
  * @retval others as tatcell_table_check.
@@ -1497,6 +1659,41 @@ int32_t tatcell_table_refund_hash(const tatcell_table_t *table,
                                   uint64_t hash,
                                   const tatcell_permit_t *permit,
                                   uint64_t *credited);
+
+/**
+ * As tatcell_table_refund, with the full answer: the state of the key afterwards, and the number of units given
+ * back.
+ *
+ * @param table   handle; not NULL.
+ * @param limit   the limit that the key was charged under; not NULL.
+ * @param now     the caller's clock, ticks.
+ * @param key     bytes of the key that was charged; not NULL.
+ * @param key_len bytes.
+ * @param permit  from a decision; not NULL.
+ * @param out     started from TATCELL_DECISION_INIT; not NULL. out->units is the number of units given back.
+ * @retval 0 done (perhaps nothing was left to give back).
+ * @retval TATCELL_ERR_SIZE out->size is not set.
+ * @retval others as tatcell_table_refund.
+ * Thread: any number, unless the table is exclusive. Cost: as tatcell_table_refund and tatcell_table_peek.
+ * Since 0.4.
+ */
+TATCELL_API
+int32_t tatcell_table_refund_ex(const tatcell_table_t *table,
+                                const tatcell_limit_t *limit,
+                                uint64_t now,
+                                const void *key,
+                                size_t key_len,
+                                const tatcell_permit_t *permit,
+                                tatcell_decision_t *out);
+
+/** As tatcell_table_refund_ex, for a hash made by tatcell_table_hash. Since 0.4. */
+TATCELL_API
+int32_t tatcell_table_refund_ex_hash(const tatcell_table_t *table,
+                                     const tatcell_limit_t *limit,
+                                     uint64_t now,
+                                     uint64_t hash,
+                                     const tatcell_permit_t *permit,
+                                     tatcell_decision_t *out);
 
 /**
  * Makes the full burst of one key available at once. An absent key has it already.
@@ -1524,6 +1721,52 @@ int32_t tatcell_table_reset(const tatcell_table_t *table,
 /** As tatcell_table_reset, for a hash made by tatcell_table_hash. Since 0.2. */
 TATCELL_API
 int32_t tatcell_table_reset_hash(const tatcell_table_t *table, uint64_t now, uint64_t hash);
+
+/**
+ * Moves one key from one limit of its table to another, from now on, like tatcell_cell_change. An absent key stays
+ * absent.
+ *
+ * A word of a table does not say its limit. So if the keys of a table have several limits, change each key with a call
+ * of its own, for example when one customer gets another plan. Call it once for each change: a second call scales the
+ * debt again. Give the new limit another epoch, or refunds of permits from before the change give back too much. A key
+ * that still owes something owes at least the claim lifetime and 18 q-units afterwards.
+ *
+ * @param table     handle; not NULL.
+ * @param old_limit the key's limit so far; not NULL.
+ * @param new_limit the key's limit from now on; not NULL.
+ * @param now       the caller's clock, ticks.
+ * @param key       bytes of the key; not NULL, even when empty.
+ * @param key_len   bytes.
+ * @param how       a TATCELL_CHANGE_ constant.
+ * @retval 0 done.
+ * @retval TATCELL_CONTENDED nothing is changed; ask again.
+ * @retval TATCELL_ERR_OPTION how is unknown.
+ * @retval TATCELL_ERR_ALGORITHM a limit is unlimited, in a table that counts: only TATCELL_CHANGE_RESET is possible.
+ * @retval TATCELL_ERR_KEEP_WINDOW, TATCELL_ERR_KEEP_COUNT as tatcell_cell_change.
+ * @retval TATCELL_ERR_LIMIT, TATCELL_ERR_FOREIGN a limit is not one of this table.
+ * @retval TATCELL_ERR_HASH the caller hashes for this table.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE, TATCELL_ERR_KEY_LENGTH bad argument.
+ * Thread: any number, unless the table is exclusive. Under TATCELL_FULL_INHERIT and TATCELL_FULL_SAMPLED stop the
+ * callers first: a thread that stalls inside an insert of the key could give it two slots. Cost: as
+ * tatcell_table_check, and one 128-bit division. Since 0.4.
+ */
+TATCELL_API
+int32_t tatcell_table_change(const tatcell_table_t *table,
+                             const tatcell_limit_t *old_limit,
+                             const tatcell_limit_t *new_limit,
+                             uint64_t now,
+                             const void *key,
+                             size_t key_len,
+                             uint32_t how);
+
+/** As tatcell_table_change, for a hash made by tatcell_table_hash. Since 0.4. */
+TATCELL_API
+int32_t tatcell_table_change_hash(const tatcell_table_t *table,
+                                  const tatcell_limit_t *old_limit,
+                                  const tatcell_limit_t *new_limit,
+                                  uint64_t now,
+                                  uint64_t hash,
+                                  uint32_t how);
 
 /* ==== 6 Bursts: up to 64 keys at one instant, and the next burst prefetched ====================================== */
 
@@ -1791,10 +2034,13 @@ typedef struct tatcell_chain_t {
     tatcell_permit_t *permits;
     /**
      * Gets the decision of each single link, decision_size bytes apart. Their size fields are neither read nor
-     * written. NULL = not wanted.
+     * written, so zeroed decisions will do. NULL = not wanted.
      */
     tatcell_decision_t *decisions;
-    /** This thread's counters. They count one decision for a chain, and each key that it inserts. NULL = off. */
+    /**
+     * This thread's counters. They count one decision for a chain, and each key that it inserts. A chain that passes
+     * counts as soft or shadow if any link has that flag. NULL = off.
+     */
     tatcell_counters_t *counters;
 } tatcell_chain_t;
 
@@ -1811,13 +2057,18 @@ typedef struct tatcell_chain_t {
  * more than it allows, even if other threads charge meanwhile. Those threads may be refused while a charge waits
  * for its refund.
  *
- * out->policy is the index of a link. If the request passes, it is the tightest link: the one whose remaining
- * units are worth the fewest requests like this one (with equal costs, the smallest remaining). If it does not
- * pass, it is the first link that can never pass, else the first one that refuses. cost, burst, remaining,
- * next_unit and reset_after are those of that link. retry_after is the longest of all links: at now + retry_after
- * every link passes if nothing else comes, and not a tick before. (If only a race or a full set refused, it is the
- * retry time of the link that refused.) The permit is zero, because each link has its own in chain->permits. The
- * permits of a refused chain are zero, unless a refund was contended until its last attempt.
+ * out->policy is the index of the link that decided. If the request passes, it is the tightest link: the one whose
+ * remaining units are worth the fewest requests like this one (with equal costs, the smallest remaining). If it
+ * does not pass, it is the first link that can never pass, else the first one that refuses. All fields are those of
+ * that link, flags included, with these exceptions. The flags and amounts of other links are in chain->decisions.
+ *
+ * - retry_after is the longest of all links: at now + retry_after every link passes if nothing else comes, and not a
+ *   tick before. (If only a race or a full set refused, it is the retry time of the link that refused. If the chain
+ *   passes, it is 0, or what a limit in shadow mode would have reported.)
+ * - departure is the latest of all links, and tracking the first one that is not TATCELL_TRACKED.
+ * - TATCELL_FLAG_EXEMPT is set if any link exempts the request.
+ * - The permit is zero, because each link has its own in chain->permits. The permits of a refused chain are zero,
+ *   unless a refund was contended until its last attempt.
  *
  * A refused chain leaves nothing charged, with three exceptions: the penalty of a link that refused after the
  * peek; the charge that TATCELL_FULL_SAMPLED stored; and, for a key that was inserted and refunded, a claim
@@ -1849,8 +2100,8 @@ int32_t tatcell_chain_check(const tatcell_chain_t *chain,
                             tatcell_decision_t *out);
 
 /**
- * Reports how tatcell_chain_check would decide, without charging anything. It does not write permits, decisions or
- * counters.
+ * Reports how tatcell_chain_check would decide, without charging anything. It writes chain->decisions (since 0.4),
+ * but neither permits nor counters. A decision is in_debt only if the cost of every link is 0.
  *
  * @param chain started from TATCELL_CHAIN_INIT; not NULL.
  * @param now   the caller's clock, ticks.
@@ -2131,6 +2382,91 @@ int32_t tatcell_address_canonical(const void *address,
                                   uint8_t *canonical,
                                   size_t *canonical_len);
 
+/**
+ * Reads a network as people write it, address/bits: the canonical address, and how many bits of that count.
+ *
+ * An IPv4 network inside IPv6 is that IPv4 network: ::ffff:192.0.2.0/120, 64:ff9b::192.0.2.0/120 and
+ * 2002:c000:200::/40 are 192.0.2.0/24. A prefix longer than 2002:aabb:ccdd::/48 is that router. A network that
+ * contains a whole range of such addresses and more, like ::/0, holds for IPv6 only: it contains no IPv4 address,
+ * however that is written.
+ *
+ * Give the result to tatcell_table_ban_address, with bits as v4_bits and as v6_bits.
+ *
+ * @param address       in network order; not NULL.
+ * @param address_len   bytes: 4 or 16.
+ * @param bits          length of the prefix, in bits of the address as it is written.
+ * @param canonical     gets 16 bytes as from tatcell_address_canonical. May be address itself. Not NULL.
+ * @param canonical_len gets 4 or 16; not NULL.
+ * @param canonical_bits gets 0 to 32, or 0 to 128; not NULL.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_ADDRESS address_len is neither 4 nor 16.
+ * @retval TATCELL_ERR_PREFIX bits is more than the address has. Or the address is an IPv4 address inside IPv6, and
+ *         the network is not inside that range: ::ffff:0:0/96, 64:ff9b::/96, 2002::/16, and shorter prefixes.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * Thread: any. Cost: none. Since 0.4.
+ */
+TATCELL_API
+int32_t tatcell_address_network(const void *address,
+                                size_t address_len,
+                                uint32_t bits,
+                                uint8_t *canonical,
+                                size_t *canonical_len,
+                                uint32_t *canonical_bits);
+
+/** Most bytes of the key of a prefix. */
+#define TATCELL_PREFIX_KEY_MAX 18
+
+/**
+ * Makes the key of an address's network, so that all its addresses have one debt: with 24 and 56 the /24 of an IPv4
+ * address and the /56 of an IPv6 one. An IPv4 address that is written as an IPv6 one is IPv4
+ * (tatcell_address_canonical).
+ *
+ * The key has the family, the length and the prefix, so that no two networks have the same key. The ladder calls use
+ * the same keys.
+ *
+ * @param address     in network order; not NULL.
+ * @param address_len bytes: 4 or 16.
+ * @param v4_bits     length of the prefix of an IPv4 address: 0 (all addresses) to 32.
+ * @param v6_bits     length of the prefix of an IPv6 address: 0 to 128.
+ * @param prefix      gets TATCELL_PREFIX_KEY_MAX bytes: the first prefix_len are the key, the rest are 0. Not NULL.
+ * @param prefix_len  gets the bytes of the key; not NULL.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_ADDRESS address_len is neither 4 nor 16.
+ * @retval TATCELL_ERR_PREFIX v4_bits is above 32 and the address is IPv4, or v6_bits is above 128 and it is IPv6.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * Thread: any. Cost: none. Since 0.4.
+ */
+TATCELL_API
+int32_t tatcell_address_prefix_key(const void *address,
+                                   size_t address_len,
+                                   uint32_t v4_bits,
+                                   uint32_t v6_bits,
+                                   uint8_t *prefix,
+                                   size_t *prefix_len);
+
+/**
+ * Hashes the key of an address's network (tatcell_address_prefix_key) for a table, for the calls that take a hash.
+ *
+ * @param table       handle; not NULL.
+ * @param address     in network order; not NULL.
+ * @param address_len bytes: 4 or 16.
+ * @param v4_bits     length of the prefix of an IPv4 address: 0 (all addresses) to 32.
+ * @param v6_bits     length of the prefix of an IPv6 address: 0 to 128.
+ * @param hash        gets the hash; not NULL.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_HANDLE table is not initialised.
+ * @retval TATCELL_ERR_HASH the caller hashes for this table.
+ * @retval others as tatcell_address_prefix_key.
+ * Thread: any. Cost: one hash of 3 to 18 bytes. Since 0.4.
+ */
+TATCELL_API
+int32_t tatcell_address_prefix_hash(const tatcell_table_t *table,
+                                    const void *address,
+                                    size_t address_len,
+                                    uint32_t v4_bits,
+                                    uint32_t v6_bits,
+                                    uint64_t *hash);
+
 /* ==== 9 Overrides: keys that are banned or exempt until a time =================================================== */
 
 /** kind: no override; the limits decide. */
@@ -2146,6 +2482,9 @@ int32_t tatcell_address_canonical(const void *address,
  *
  * Overrides live in a table of their own, made with options.overrides. Your program checks it before the limits,
  * with tatcell_table_overridden or with a link of a chain (TATCELL_LINK_OVERRIDES). Overrides end by themselves.
+ * Addresses have calls of their own: a key is bytes, and the bytes of 192.0.2.1 are not those of ::ffff:192.0.2.1
+ * (tatcell_table_ban_address).
+ *
  * Sweep such a table at least once in its sweep interval (tatcell_table_info): an exemption that is never swept would
  * exempt again after a whole span.
  * Sweeping, statistics, saving and sharing work as for every table. A key takes two slots. The table takes another
@@ -2268,6 +2607,140 @@ int32_t tatcell_table_overridden_hash(const tatcell_table_t *table,
                                       uint32_t *kind,
                                       uint64_t *left);
 
+/**
+ * Bans an address, or all addresses of its network, until a time: as tatcell_table_ban for a key.
+ *
+ * The key is made here, so one ban holds for every way to write an address: 192.0.2.1 and ::ffff:192.0.2.1 are the
+ * same (tatcell_address_canonical). With v4_bits 32 and v6_bits 64, an IPv4 address is banned alone, however it is
+ * written, and an IPv6 address with its /64. For a network that people write, such as 192.0.2.0/24 in a list, take
+ * what tatcell_address_network returns. An IPv6 network bans no IPv4 address, not even ::/0.
+ *
+ * Ask with tatcell_table_overridden_address. A link of a chain takes the hash of one prefix
+ * (tatcell_address_prefix_hash).
+ *
+ * @param table       handle of a table of overrides; not NULL.
+ * @param now         the caller's clock, ticks.
+ * @param address     in network order, as in in_addr and in6_addr; not NULL.
+ * @param address_len bytes: 4 or 16.
+ * @param v4_bits     length of the prefix of an IPv4 address: 0 (all addresses) to 32 (itself).
+ * @param v6_bits     length of the prefix of an IPv6 address: 0 to 128.
+ * @param until       a reading of the clock after now, at most options.overrides ahead.
+ * @retval TATCELL_ERR_ADDRESS address_len is neither 4 nor 16.
+ * @retval TATCELL_ERR_PREFIX v4_bits is above 32 and the address is IPv4, or v6_bits is above 128 and it is IPv6.
+ * @retval others as tatcell_table_ban.
+ * Thread: as tatcell_table_ban. Cost: the same. Since 0.4.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_table_ban_address(const tatcell_table_t *table,
+                                  uint64_t now,
+                                  const void *address,
+                                  size_t address_len,
+                                  uint32_t v4_bits,
+                                  uint32_t v6_bits,
+                                  uint64_t until);
+
+/**
+ * Exempts an address, or all addresses of its network, until a time: as tatcell_table_exempt for a key.
+ *
+ * @param table       handle of a table of overrides; not NULL.
+ * @param now         the caller's clock, ticks.
+ * @param address     in network order; not NULL.
+ * @param address_len bytes: 4 or 16.
+ * @param v4_bits     length of the prefix of an IPv4 address; see tatcell_table_ban_address.
+ * @param v6_bits     length of the prefix of an IPv6 address.
+ * @param until       a reading of the clock after now, at most options.overrides ahead.
+ * @retval TATCELL_ERR_ADDRESS, TATCELL_ERR_PREFIX as tatcell_table_ban_address.
+ * @retval others as tatcell_table_exempt.
+ * Thread: as tatcell_table_ban. Cost: the same. Since 0.4.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_table_exempt_address(const tatcell_table_t *table,
+                                     uint64_t now,
+                                     const void *address,
+                                     size_t address_len,
+                                     uint32_t v4_bits,
+                                     uint32_t v6_bits,
+                                     uint64_t until);
+
+/**
+ * Ends the override of an address or of a network at once: as tatcell_table_lift for a key. Overrides of longer and
+ * shorter prefixes stay.
+ *
+ * @param table       handle of a table of overrides; not NULL.
+ * @param now         the caller's clock, ticks.
+ * @param address     in network order; not NULL.
+ * @param address_len bytes: 4 or 16.
+ * @param v4_bits     length of the prefix of an IPv4 address; see tatcell_table_ban_address.
+ * @param v6_bits     length of the prefix of an IPv6 address.
+ * @retval TATCELL_ERR_ADDRESS, TATCELL_ERR_PREFIX as tatcell_table_ban_address.
+ * @retval others as tatcell_table_lift.
+ * Thread: as tatcell_table_ban. Cost: as tatcell_table_lift. Since 0.4.
+ */
+TATCELL_API
+int32_t tatcell_table_lift_address(const tatcell_table_t *table,
+                                   uint64_t now,
+                                   const void *address,
+                                   size_t address_len,
+                                   uint32_t v4_bits,
+                                   uint32_t v6_bits);
+
+/**
+ * The lengths of the prefixes that are asked for an address, in any order: one probe each. Start from
+ * TATCELL_PREFIX_LENGTHS_INIT.
+ */
+typedef struct tatcell_prefix_lengths_t {
+    /** sizeof(tatcell_prefix_lengths_t). */
+    uint32_t size;
+    /** Must be 0. */
+    uint32_t flags;
+    /** Number of lengths for IPv4, at most 129; 0 = the address itself, 32. */
+    uint32_t v4_count;
+    /** Number of lengths for IPv6, at most 129; 0 = the address itself, 128. */
+    uint32_t v6_count;
+    /** The lengths for IPv4, 0 (all addresses) to 32; NULL if v4_count is 0. */
+    const uint8_t *v4;
+    /** The lengths for IPv6, 0 to 128; NULL if v6_count is 0. */
+    const uint8_t *v6;
+} tatcell_prefix_lengths_t;
+
+/** Bytes of a tatcell_prefix_lengths_t in its first release: the least size that a library accepts. */
+#define TATCELL_PREFIX_LENGTHS_MIN (16 + 2 * sizeof(void *))
+/** The address itself, and no shorter prefix. */
+#define TATCELL_PREFIX_LENGTHS_INIT {sizeof(tatcell_prefix_lengths_t), 0, 0, 0, 0, 0}
+
+/**
+ * Reports whether an address is banned or exempt, for how long, and by which prefix. It only reads.
+ *
+ * It probes once for each length that is asked. The longest prefix with an override decides: an exempt /32 inside a
+ * banned /24 is exempt. A prefix whose length is not asked does not count.
+ *
+ * @param table       handle of a table of overrides; not NULL.
+ * @param now         the caller's clock, ticks.
+ * @param address     in network order; not NULL. An IPv4 address may be written as an IPv6 one.
+ * @param address_len bytes: 4 or 16.
+ * @param lengths     started from TATCELL_PREFIX_LENGTHS_INIT; NULL = the address itself only.
+ * @param kind        gets TATCELL_OVERRIDE_NONE, TATCELL_OVERRIDE_BAN or TATCELL_OVERRIDE_EXEMPT; not NULL.
+ * @param left        gets the ticks until the override ends, for a ban the retry time; 0 if there is none. NULL = not
+ *                    wanted.
+ * @param bits        gets the length of the prefix that decided, at most 32 for IPv4; 0 if there is none. NULL = not
+ *                    wanted.
+ * @retval 0 kind, left and bits are written; on any other result none is.
+ * @retval TATCELL_ERR_ADDRESS address_len is neither 4 nor 16.
+ * @retval TATCELL_ERR_PREFIX a length is above 32 or 128, or a family has more than 129 lengths.
+ * @retval TATCELL_ERR_SIZE, TATCELL_ERR_OPTION lengths->size is not set; its flags are not 0.
+ * @retval others as tatcell_table_overridden.
+ * Thread: as tatcell_table_ban. Cost: for each length as tatcell_table_overridden. Since 0.4.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_table_overridden_address(const tatcell_table_t *table,
+                                         uint64_t now,
+                                         const void *address,
+                                         size_t address_len,
+                                         const tatcell_prefix_lengths_t *lengths,
+                                         uint32_t *kind,
+                                         uint64_t *left,
+                                         uint32_t *bits);
+
 /* ==== 10 Refusals: counted log lines, cheap answers ============================================================== */
 
 /** Bytes of a tatcell_log_t. */
@@ -2298,7 +2771,7 @@ typedef struct TATCELL_ALIGNED(8) tatcell_log_t {
  *
  *     static tatcell_log_t gates[256];
  *     uint32_t more;
- *     if (tatcell_log_check(&gates[hash & 255], 1000000000, now, &more) == TATCELL_PASS) {
+ *     if (tatcell_log_line(&gates[hash & 255], now, 1000000000, &more) == TATCELL_PASS) {
  *         if (more) fprintf(stderr, "%s refused, and %u more were not logged\n", address, more);
  *         else fprintf(stderr, "%s refused\n", address);
  *     }
@@ -2309,8 +2782,8 @@ typedef struct TATCELL_ALIGNED(8) tatcell_log_t {
  * unused for 2^21 intervals or more may, with a probability of 2^-20, leave out lines for two more intervals.
  *
  * @param log      not NULL.
- * @param interval ticks from one written line to the next; 0 writes every line. The same in all calls.
  * @param now      the caller's clock, ticks.
+ * @param interval ticks from one written line to the next; 0 writes every line. The same in all calls.
  * @param left_out gets the number of lines left out since the last written one; 0 if this line is left out, too.
  *                 TATCELL_LOG_MOST means this many or more. NULL = not wanted; the count of a written line is then
  *                 lost.
@@ -2318,7 +2791,24 @@ typedef struct TATCELL_ALIGNED(8) tatcell_log_t {
  * @retval TATCELL_NON_CONFORMING do not write it: it is counted.
  * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
  * Thread: any number on one gate. Cost: a load and an atomic addition if the line is left out, one
- * compare-and-swap if it is written. Since 0.3.
+ * compare-and-swap if it is written. Since 0.4.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_log_line(tatcell_log_t *log,
+                         uint64_t now,
+                         uint64_t interval,
+                         uint32_t *left_out);
+
+/**
+ * As tatcell_log_line, but the interval comes before the clock. Deprecated: every other call takes the clock first,
+ * and no compiler notices two numbers that are swapped.
+ *
+ * @param log      not NULL.
+ * @param interval as for tatcell_log_line.
+ * @param now      the caller's clock, ticks.
+ * @param left_out as for tatcell_log_line.
+ * @retval as tatcell_log_line.
+ * Thread: as tatcell_log_line. Cost: as tatcell_log_line. Since 0.3.
  */
 TATCELL_NODISCARD TATCELL_API
 int32_t tatcell_log_check(tatcell_log_t *log,
@@ -2420,7 +2910,7 @@ typedef struct tatcell_http_policy_t {
     uint32_t flags;
     /**
      * Distinguishes this policy from others. It is text of the bytes 0x20 to 0x7e, as in a structured-field
-     * string, and ends with a NUL. The call escapes quotes and backslashes. Not NULL.
+     * string, and ends with a NUL if name_len is 0. The call escapes quotes and backslashes. Not NULL.
      */
     const char *name;
     /**
@@ -2441,18 +2931,25 @@ typedef struct tatcell_http_policy_t {
      * and window apply.
      */
     const tatcell_limit_t *limit;
-    /** The decision, from a call that returned no error. NULL = the policy appears only in RateLimit-Policy. */
+    /**
+     * The decision, from a call that returned no error. Its size may be 0, as in a decision that was zeroed for a
+     * chain. NULL = the policy appears only in RateLimit-Policy.
+     */
     const tatcell_decision_t *decision;
     /** Without limit: units in a window. 0 = not stated; the policy then does not appear in RateLimit-Policy. */
     uint64_t quota;
     /** Without limit: ticks. 0 = not stated. */
     uint64_t window;
+    /** Bytes of name; 0 = name ends with a NUL. Since 0.4. */
+    size_t name_len;
+    /** Bytes of unit; 0 = unit ends with a NUL. Since 0.4. */
+    size_t unit_len;
 } tatcell_http_policy_t;
 
 /** Bytes of a tatcell_http_policy_t in its first release: the least size that a library accepts. */
 #define TATCELL_HTTP_POLICY_MIN (24 + 6 * sizeof(void *))
 /** A policy with only defaults; set name. */
-#define TATCELL_HTTP_POLICY_INIT {sizeof(tatcell_http_policy_t), 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define TATCELL_HTTP_POLICY_INIT {sizeof(tatcell_http_policy_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /**
  * Writes the value of one header field, which informs the client about the limits that applied to its request.
@@ -2460,8 +2957,9 @@ typedef struct tatcell_http_policy_t {
  * Seconds are rounded up and units down. RateLimit is `"name";r=3;t=4` with a member for each policy. Retry-After
  * is the longest wait of all refusals. The X-RateLimit fields describe the policy that refused for longest, or has
  * least left. A field has no value in these cases, and the call returns 0: Retry-After of a request that passes,
- * or can never pass; all fields except Retry-After (1) of a contended decision; all fields except RateLimit-Policy
- * of a decision with TATCELL_FLAG_SHADOW; all fields of an unlimited limit.
+ * or can never pass, and of a peek with cost 0, so that a status page (200) has none; all fields except Retry-After
+ * (1) of a contended decision; all fields except RateLimit-Policy of a decision with TATCELL_FLAG_SHADOW; all
+ * fields of an unlimited limit.
  *
  * Source: draft-ietf-httpapi-ratelimit-headers-11, RFC 9651 (structured fields), RFC 9110 section 10.2.3.
  *
@@ -2635,8 +3133,9 @@ int32_t tatcell_table_restore(tatcell_table_t *table,
 /* ==== 13 Upkeep: sweep, count, list ============================================================================== */
 
 /**
- * Empties expired slots, a few at a time. A table needs one sweep of all slots per sweep_interval of
- * tatcell_table_info_t at most. A sweep changes no decision.
+ * Empties expired slots, a few at a time. A table that runs for longer than the sweep_interval of tatcell_table_info_t
+ * needs one sweep of all slots in each such interval: hours for nanoseconds and 20 tag bits, but 4.2 s for a limit of
+ * 10 Gbit/s in bytes. A sweep changes no decision.
  *
  * @param table handle; not NULL.
  * @param now   the caller's clock, ticks.
@@ -2816,10 +3315,15 @@ typedef struct tatcell_limit_info_t {
     uint32_t algorithm;
     /** Bits of the word that count units, next to the time; 0 for GCRA and decay. */
     uint32_t count_bits;
+    /**
+     * The most ticks by which a window ends later than specified; it never ends earlier. 0 if every border is exact,
+     * and for GCRA. Since 0.4.
+     */
+    uint64_t border_error;
 } tatcell_limit_info_t;
 
 /** Information to be filled in. */
-#define TATCELL_LIMIT_INFO_INIT {sizeof(tatcell_limit_info_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define TATCELL_LIMIT_INFO_INIT {sizeof(tatcell_limit_info_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /**
  * Reports the numbers of a limit, its span, and how far its rate is from the specified one.
@@ -2886,10 +3390,16 @@ typedef struct tatcell_table_info_t {
     uint32_t count_bits;
     /** For aligned windows: ticks by which callers' clocks may differ; otherwise 0. */
     uint64_t guard;
+    /**
+     * The most ticks by which a window of the table ends later than specified; it never ends earlier. 0 if every
+     * border is exact, and for GCRA. Since 0.4.
+     */
+    uint64_t border_error;
 } tatcell_table_info_t;
 
 /** Information to be filled in. */
-#define TATCELL_TABLE_INFO_INIT {sizeof(tatcell_table_info_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define TATCELL_TABLE_INFO_INIT \
+    {sizeof(tatcell_table_info_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /**
  * Reports the numbers of a table: its size, span, skew, sweep interval and others.
@@ -3826,7 +4336,9 @@ typedef struct tatcell_meter_spec_t {
 /**
  * Makes the parameters of a meter. On error they are not changed.
  *
- * No rate is ever exceeded. Rounding may lower a rate; tatcell_meter_params_info reports by how much.
+ * No rate is ever exceeded. Rounding may lower a rate; tatcell_meter_params_info reports by how much. A rate may be 0
+ * (a library of 0.3 returns TATCELL_ERR_RATE, or takes the burst of a rate of 0 for 0). The burst of that rate is then
+ * given once: nothing fills it again, except tatcell_meter_reset.
  *
  * @param params to initialise; not NULL.
  * @param spec   started from TATCELL_METER_SPEC_INIT; not NULL.
@@ -3836,10 +4348,9 @@ typedef struct tatcell_meter_spec_t {
  * @retval TATCELL_ERR_OPTION unknown kind or flag; a second rate for RFC 2697; TATCELL_METER_COUPLED for another
  *         kind than RFC 4115; or the structure is of a newer header and sets a field that this library does not
  *         know.
- * @retval TATCELL_ERR_RATE a rate that the RFC needs is 0: cir for RFC 2697, one of both for RFC 2698, both for
- *         RFC 4115.
- * @retval TATCELL_ERR_BURST a burst that the RFC needs is 0: both for RFC 2697, one of both for RFC 2698, that of
- *         a rate for RFC 4115.
+ * @retval TATCELL_ERR_RATE both rates and both bursts of RFC 4115 are 0.
+ * @retval TATCELL_ERR_BURST a burst that the RFC needs is 0: both for RFC 2697, that of a rate above 0 for RFC 2698
+ *         and RFC 4115, the peak burst for RFC 2698.
  * @retval TATCELL_ERR_PERIOD tick_hz is 0.
  * @retval TATCELL_ERR_PEAK the peak rate is below the committed rate.
  * @retval TATCELL_ERR_REPRESENT a rate is too fast for the clock, a value is too large, or the rates are too far
@@ -3984,19 +4495,21 @@ typedef struct tatcell_meter_info_t {
     uint32_t reserved;
     /** As specified. */
     uint64_t cir;
-    /** As specified; 0 if no rate fills it. */
+    /** As specified. */
     uint64_t cbs;
     /** As specified. */
     uint64_t rate2;
-    /** As specified; 0 if no rate fills it. */
+    /** As specified. */
     uint64_t burst2;
     /** Ticks per second, as specified. */
     uint64_t tick_hz;
-    /** See committed_k. */
+    /** See committed_k. 0 for a rate of 0. */
     uint64_t committed_m;
-    /** See second_k. */
+    /** See second_k. 0 for a rate of 0. */
     uint64_t second_m;
-    /** H, the longest debt that a store can make. */
+    /**
+     * H, the longest debt that a store can make. Without any rate no debt drains: UINT64_MAX, like skew and span.
+     */
     uint64_t horizon;
     /** S. A reading that is older than another by more than this finds the meter full. */
     uint64_t skew;
@@ -4160,7 +4673,7 @@ int32_t tatcell_table_mark_burst(const tatcell_table_t *table,
                                  uint64_t *counts,
                                  tatcell_burst_t *next);
 
-/* ==== 19 Migration: a table of another size ====================================================================== */
+/* ==== 19 Migration: a table of another size, or for another limit ================================================ */
 
 /** Bytes of a tatcell_migrated_t in its first release: the least size that a library accepts. */
 #define TATCELL_MIGRATED_MIN 48
@@ -4184,7 +4697,10 @@ typedef struct tatcell_migrated_t {
      * TATCELL_FULL_SAMPLED.
      */
     uint64_t dropped;
-    /** Copies whose debt was above the new table's horizon, and was cut to it. */
+    /**
+     * Copies whose debt was above the new table's horizon (above that of new_limit, if units are kept), or that had
+     * counted more than the new words hold, and were cut to that.
+     */
     uint64_t clamped;
     /** Sets of the new table whose absent keys may have had a debt in the old table, and have none now. */
     uint64_t opened;
@@ -4201,6 +4717,9 @@ typedef struct tatcell_migrated_t {
  * opened. A new table with a whole multiple of the slots drops nothing. Permits of the old table credit nothing in
  * the new one. Make its limits anew.
  *
+ * A debt keeps its time, so raising a limit does not help a key that has used up its burst. old_limit and new_limit of
+ * the options keep units instead. Windows and quotas keep their counts, and the ends of their windows.
+ *
  * @param table    handle to initialise, outside the memory; not NULL.
  * @param memory   aligned to 64 bytes, outside the old table's; not NULL. Its content is lost.
  * @param bytes    of memory.
@@ -4212,6 +4731,9 @@ typedef struct tatcell_migrated_t {
  * @retval TATCELL_ERR_HASH, TATCELL_ERR_WRONG_SEED the tables do not hash alike.
  * @retval TATCELL_ERR_OPTION as tatcell_table_init, or more tag bits than the old table has.
  * @retval TATCELL_ERR_MODE both tables state a frequency of the clock, and the two differ.
+ * @retval TATCELL_ERR_ALGORITHM the tables have different algorithms, or hold overrides.
+ * @retval TATCELL_ERR_KEEP_WINDOW the windows of old_limit and new_limit differ in length; or without these limits a
+ *         table of sliding counters would get another unit of time.
  * @retval TATCELL_ERR_OVERLAP the memory overlaps the old table's memory or a handle.
  * @retval others as tatcell_table_init. Nothing is changed on error.
  * Thread: one, before any other uses the memory. Charges that other threads make to the old table meanwhile may be
@@ -4245,21 +4767,63 @@ int32_t tatcell_table_migrate_foresee(const tatcell_table_t *from,
                                       uint64_t now,
                                       tatcell_migrated_t *migrated);
 
+/**
+ * Migrates a table in its own memory while nobody calls it. It does what tatcell_table_migrate does into as many
+ * slots, for programs that have no second memory or must keep the place of the table.
+ *
+ * The call withdraws the image before it changes the first word. It publishes the image after the last word, with a
+ * generation that is one higher. So if the caller is killed meanwhile, tatcell_table_attach and this function return
+ * TATCELL_ERR_NOT_READY from then on: format the memory again, or restore a saved image. A second call after success
+ * names the old generation and is refused, so no debt is scaled twice. Older permits credit nothing. Attach every
+ * other handle again, and make all limits anew.
+ *
+ * @param table      handle to initialise; not NULL. It may be the present handle of the table. Unchanged on error.
+ * @param memory     that of the table; not NULL.
+ * @param bytes      of memory.
+ * @param generation the present one of the table, from tatcell_table_info.
+ * @param options    of the table from now on, started from TATCELL_TABLE_OPTIONS_INIT; not NULL. Its
+ *                   TATCELL_TABLE_EXCLUSIVE must be that of the table.
+ * @param now        the caller's clock, ticks.
+ * @param migrated   started from TATCELL_MIGRATED_INIT; not NULL.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_MODE the table has another generation, because the migration is done; or the options contradict
+ *         the table's mode or its clock.
+ * @retval TATCELL_ERR_NOT_READY the memory holds no table, or another caller migrates it or was killed in a migration.
+ * @retval others as tatcell_table_migrate and tatcell_table_attach. Nothing is changed on error.
+ * Thread: one, and nobody else uses the table. Cost: reads and writes the table once. Since 0.4.
+ */
+TATCELL_API
+int32_t tatcell_table_migrate_in_place(tatcell_table_t *table,
+                                       void *memory,
+                                       size_t bytes,
+                                       uint64_t generation,
+                                       const tatcell_table_options_t *options,
+                                       uint64_t now,
+                                       tatcell_migrated_t *migrated);
+
 /* ==== 20 32-bit cells: half the memory, or targets with 32-bit atomics only ====================================== */
+
+/*
+ * A tick counter of 32 bits may wrap here: only differences of `now` count, because a q-unit is a tick or less. A
+ * limit that does not fit that way is refused (TATCELL_ERR_HORIZON). If you ask for a negative resolution, a q-unit
+ * has several ticks. Then the clock must not wrap, or a whole burst passes once more. A permit from before the wrap
+ * of a counter gives back nothing. Drop permits that are a whole turn of the counter old.
+ */
 
 /**
  * Makes a limit for 32-bit cells: `units` per `period` ticks, and at most `burst` units at one instant after idle.
  *
  * A request conforms by the rule of tatcell_limit_init. The rate is never exceeded. Rounding lowers it by at most
- * 0.1 %. It is exact if the emission interval is a whole number of q-units; tatcell_limit_info reports it. Prefer
- * milliseconds to nanoseconds: horizon and skew must fit 32 bits.
+ * 0.1 %. It is exact if the emission interval is a whole number of ticks; tatcell_limit_info reports it. Prefer
+ * milliseconds to nanoseconds: a q-unit is a tick or less, and horizon and skew must be below 2^31 q-units.
  *
  * @param limit  to initialise; not NULL.
  * @param units  units per period; not 0.
  * @param period ticks of the caller's clock; not 0.
  * @param burst  units, at least 1.
  * @retval 0 done.
- * @retval TATCELL_ERR_HORIZON horizon and skew are not below an eighth of 2^32 q-units.
+ * @retval TATCELL_ERR_HORIZON horizon and skew are not below 2^31 q-units. Take a slower clock, a smaller burst, or
+ *         tatcell_limit32_init_spec with a shorter skew.
  * @retval others as tatcell_limit_init.
  * Thread: one writer, no reader. Cost: as tatcell_limit_init. Since 0.2.
  */
@@ -4289,11 +4853,13 @@ int32_t tatcell_limit32_init_rate(tatcell_limit_t *limit,
 /**
  * Makes a limit for 32-bit cells from a specification with options.
  *
+ * With TATCELL_LIMIT_RESOLUTION and a negative resolution, a q-unit is longer than a tick. The clock must not wrap
+ * then.
+ *
  * @param limit to initialise; not NULL.
  * @param spec  started from TATCELL_LIMIT_SPEC_INIT; not NULL.
  * @retval 0 done.
- * @retval TATCELL_ERR_HORIZON horizon and skew are not below an eighth of 2^32 q-units; with
- *         TATCELL_LIMIT_RESOLUTION, not below half of 2^32.
+ * @retval TATCELL_ERR_HORIZON horizon and skew are not below 2^31 q-units.
  * @retval others as tatcell_limit_init_spec.
  * Thread: one writer, no reader. Cost: as tatcell_limit_init. Since 0.2.
  */
@@ -4387,7 +4953,7 @@ int32_t tatcell_cell32_peek(const tatcell_cell32_t *cell,
  * @param limit 32-bit limit; not NULL.
  * @param now   the caller's clock, ticks.
  * @param cost  units; may be above the burst.
- * @param out   started from TATCELL_DECISION_INIT; out->permit.stored is the amount that was charged. NULL = not
+ * @param out   started from TATCELL_DECISION_INIT; out->units is the number of units that it took. NULL = not
  *              wanted.
  * @retval 0 charged, perhaps less than cost.
  * @retval TATCELL_CONTENDED nothing is charged; ask again.
@@ -4450,6 +5016,27 @@ int32_t tatcell_cell32_refund(tatcell_cell32_t *cell,
                               uint64_t now,
                               const tatcell_permit_t *permit,
                               uint64_t *credited);
+
+/**
+ * As tatcell_cell32_refund, with the full answer: the state of the cell afterwards, and the number of units given
+ * back.
+ *
+ * @param cell   the cell that was charged; not NULL.
+ * @param limit  the limit that it was charged under; not NULL.
+ * @param now    the caller's clock, ticks.
+ * @param permit from a decision; not NULL.
+ * @param out    started from TATCELL_DECISION_INIT; not NULL. out->units is the number of units given back.
+ * @retval 0 done (perhaps nothing was left to give back).
+ * @retval TATCELL_ERR_SIZE out->size is not set.
+ * @retval others as tatcell_cell32_refund.
+ * Thread: any number on one cell. Cost: one compare-and-swap, three divisions. Since 0.4.
+ */
+TATCELL_API
+int32_t tatcell_cell32_refund_ex(tatcell_cell32_t *cell,
+                                 const tatcell_limit_t *limit,
+                                 uint64_t now,
+                                 const tatcell_permit_t *permit,
+                                 tatcell_decision_t *out);
 
 /**
  * Moves a cell from one limit to another, from now on. The key neither gains nor loses anything for the past.
@@ -4604,6 +5191,18 @@ const char *tatcell_strerror_name(int32_t code);
 #define TATCELL_ERR_FULL_SET -43
 /** The override of another key occupies the place of this one, by chance. Neither is changed. */
 #define TATCELL_ERR_CLASH -44
+/**
+ * A prefix is longer than the address, or a network is no IPv4 network although its address is IPv4
+ * (tatcell_address_network).
+ */
+#define TATCELL_ERR_PREFIX -45
+/** A change would lose the window: the windows of the two limits differ in length. Nothing is changed. */
+#define TATCELL_ERR_KEEP_WINDOW -46
+/**
+ * A change would lose units: the key has counted more than the new limit's word holds. Nothing is changed. Make the
+ * new limit with a larger max_debt: its word must hold those units too.
+ */
+#define TATCELL_ERR_KEEP_COUNT -47
 /** The peak rate of a meter or a mark is below its committed rate. */
 #define TATCELL_ERR_PEAK -50
 /** The word of a meter cannot have the span of the specification: ask for a shorter span, or use smaller bursts. */
@@ -4614,6 +5213,8 @@ const char *tatcell_strerror_name(int32_t code);
 #define TATCELL_ERR_FREQUENCY -56
 /** A response has more than 8 policies. */
 #define TATCELL_ERR_POLICIES -57
+/** A text is not a limit such as "10/s burst 20". */
+#define TATCELL_ERR_SYNTAX -58
 /** A chain has no link, or more than 8. */
 #define TATCELL_ERR_LINKS -60
 /** One cell or key has two limits in a chain, which would share one debt. */
@@ -4878,6 +5479,7 @@ TATCELL_ASSERT_(sizeof(tatcell_mark_t) >= TATCELL_MARK_MIN, "mark size");
 TATCELL_ASSERT_(sizeof(tatcell_link_t) >= TATCELL_LINK_MIN, "link size");
 TATCELL_ASSERT_(sizeof(tatcell_chain_t) >= TATCELL_CHAIN_MIN, "chain size");
 TATCELL_ASSERT_(sizeof(tatcell_ladder_spec_t) >= TATCELL_LADDER_SPEC_MIN, "ladder specification size");
+TATCELL_ASSERT_(sizeof(tatcell_prefix_lengths_t) >= TATCELL_PREFIX_LENGTHS_MIN, "prefix lengths size");
 TATCELL_ASSERT_(sizeof(tatcell_ladder_t) == TATCELL_LADDER_SIZE, "ladder size");
 TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_ladder_t) == TATCELL_LADDER_ALIGN, "ladder alignment");
 TATCELL_ASSERT_(sizeof(tatcell_shaper_t) == TATCELL_SHAPER_SIZE, "shaper size");

@@ -1,7 +1,7 @@
 // tatcell.hpp - tatcell.h and tatcell_host.h for C++17: rate limiting without heap, lock, clock or exceptions.
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //
-// CONTENTS   A program   More keys than one   Model   Time   Storage   Errors   Threads
+// CONTENTS   A program   Many keys   Model   Time   Storage   Temporaries   Errors   Threads
 //            then  1 Codes  2 Time  3 Answers  4 Limits  5 Cells  6 Leases  7 Keys and memory  8 Table options
 //            9 Bursts  10 Tables  11 Meters  12 Host  13 Refusals  14 HTTP  15 Chains  16 Prefixes  17 Shapers
 //
@@ -16,7 +16,7 @@
 //       using namespace std::chrono_literals;
 //       tatcell::limit limit;                                  // 1 a second, 5 at once
 //       if (auto rc = limit.init(1, 1s, 5); !rc) return std::puts(rc.text()), 1;
-//       const auto now = std::chrono::steady_clock::now();     // or any clock of yours
+//       const auto now = std::chrono::steady_clock::now();     // or another clock of std::chrono
 //       for (int i = 1; i <= 6; i++) {
 //           const auto answer = cell.check(limit, now);
 //           std::printf("request %d: %s, retry after %lld ns\n", i, answer.text(),
@@ -25,7 +25,7 @@
 //       return 0;                                              // five pass, the sixth waits 1000000000 ns
 //   }
 //
-// ---- More keys than one ----
+// ---- Many keys ----
 //
 //   #include <cstdio>
 //   #include <tatcell.hpp>
@@ -34,7 +34,7 @@
 //
 //   int main() {
 //       using namespace std::chrono_literals;
-//       const auto seed = tatcell::host::random_seed();        // or 16 secret bytes of yours
+//       const auto seed = tatcell::host::random_seed();        // or 16 secret bytes of your own
 //       const auto spec = tatcell::limit_spec(10, 1s, 2).max_delay(500ms);
 //       tatcell::table table;
 //       tatcell::table_limit limit;
@@ -51,22 +51,29 @@
 //       rc = table.check_burst(now, burst.limit(limit).keys(addresses));
 //       std::printf("burst: %s, %d%d%d%d\n", rc.text(), burst[0], burst[1], burst[2], burst[3]);
 //
-//       const auto decision = table.reserve(limit, now, 7u);   // wait instead of being refused
+//       const auto decision = table.reserve(limit, now, 7u);   // waits instead of being refused
 //       std::printf("leaves after %lld ns\n", static_cast<long long>((decision.departs_at() - now).ns().count()));
 //       return 0;                                              // burst 1110; leaves after 100000000 ns
 //   }
 //
-// MODEL     That of tatcell.h, which is the reference for every call: each here is one inline call of the C function
-//           that its comment names, with that function's costs, threads and errors.
-// TIME      A `now` is an instant: any std::chrono time point becomes one, in nanoseconds; a reading of another clock
-//           is spelled out, instant(n). Spans of time are `ticks`: std::chrono durations become such in nanoseconds;
-//           other counts are spelled out, ticks(n), or come from a frequency. A bare number is neither.
-// STORAGE   Yours. Nothing here owns, allocates or frees, and no destructor does anything. A cell is its 8 (or 4)
-//           bytes. References (cell_ref, key, memory_ref, image_ref) are as good as what they refer to; a burst refers
-//           to what it was given; options and specifications hold copies.
-// ERRORS    Values: no exception, no RTTI. A result is true iff the request passes or the call is done; failed() tells
-//           a caller error from a verdict. A limit or table that had no init is a caller error, not undefined.
-// THREADS   As the C functions: cells, limits and shared tables may be used by any number of threads at once.
+// MODEL     tatcell.h is the reference. Each member here is one inline call of the C function that its comment names,
+//           with the costs, threads and errors of that function.
+// TIME      An `instant` is a reading of a clock. Every std::chrono time point converts to one, in nanoseconds. You
+//           write out a reading of another clock: instant(n). A `ticks` is a span of time. Every std::chrono duration
+//           converts to one, in nanoseconds. You write out other counts, ticks(n), or take them from a `frequency`. A
+//           bare number converts to neither, and the processor's counter has a type of its own (host::cycles), so a
+//           limit in seconds does not compile with a counter of cycles.
+// STORAGE   You own all storage. Nothing here allocates, and only host::memory frees what it holds. A cell is its 8 (or
+//           4) bytes. Options and specifications hold copies. These types point to what you give them, which must live
+//           as long as they do: cell_ref, meter_ref, key, address, memory_ref, image_ref, burst, link, chain, mark,
+//           http_policy, slot_range, and tables, sliding logs, shapers and leaky queues, which point to their memory.
+// TEMPORARIES  A link, chain, mark, burst or policy does not compile with a temporary limit, key, table, text or
+//           decision, which would be gone when it is used: give the temporary a name. clang also warns if a key or an
+//           address outlives a temporary.
+// ERRORS    Nothing throws, and RTTI is not needed. A result is true if the request passes or the call is done.
+//           result::refusal() and result::error() have different types, so a refused request cannot be mistaken for
+//           a failed call. A limit or table that was not initialised is an error, not undefined behaviour.
+// THREADS   As for the C functions: any number of threads may use a cell, a limit or a shared table at once.
 #ifndef TATCELL_HPP
 #define TATCELL_HPP
 
@@ -78,8 +85,10 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <iterator>
 #include <limits>
+#include <optional>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -92,11 +101,18 @@
 #include "tatcell_host.h"
 #endif
 
+// Marks what a result or an object points into, so that clang warns if a temporary dies before it.
+#if __has_cpp_attribute(clang::lifetimebound)
+#define TATCELL_LIFETIMEBOUND [[clang::lifetimebound]]
+#else
+#define TATCELL_LIFETIMEBOUND
+#endif
+
 namespace tatcell {
 
 // ==== 1 Codes =======================================================================================================
 
-/// What a call can return. tatcell.h says what each means, and each function there which it returns.
+/// What a call can return. tatcell.h describes each code, and lists for each function the codes that it returns.
 enum class code : std::int32_t {
     // Verdicts, and the end of an iteration.
     pass = TATCELL_PASS,
@@ -104,7 +120,7 @@ enum class code : std::int32_t {
     never = TATCELL_NEVER,
     contended = TATCELL_CONTENDED,
     end = TATCELL_END,
-    // Caller errors: nothing was changed.
+    // Errors: the call changed nothing.
     err_null = TATCELL_ERR_NULL,
     err_align = TATCELL_ERR_ALIGN,
     err_size = TATCELL_ERR_SIZE,
@@ -148,9 +164,13 @@ enum class code : std::int32_t {
     err_until = TATCELL_ERR_UNTIL,
     err_full_set = TATCELL_ERR_FULL_SET,
     err_clash = TATCELL_ERR_CLASH,
+    err_prefix = TATCELL_ERR_PREFIX,
+    err_keep_window = TATCELL_ERR_KEEP_WINDOW,
+    err_keep_count = TATCELL_ERR_KEEP_COUNT,
     err_http_name = TATCELL_ERR_HTTP_NAME,
     err_frequency = TATCELL_ERR_FREQUENCY,
     err_policies = TATCELL_ERR_POLICIES,
+    err_syntax = TATCELL_ERR_SYNTAX,
     err_peak = TATCELL_ERR_PEAK,
     err_short_span = TATCELL_ERR_SHORT_SPAN,
     err_links = TATCELL_ERR_LINKS,
@@ -164,25 +184,64 @@ enum class code : std::int32_t {
     err_too_far = TATCELL_ERR_TOO_FAR,
 };
 
-/// Describes a code: static text, never null (tatcell_strerror).
+/// Describes a code. The text is static and never null (tatcell_strerror).
 inline const char *text(code c) noexcept { return tatcell_strerror(static_cast<std::int32_t>(c)); }
-/// Names a code as tatcell.h does, "TATCELL_ERR_NULL" for instance (tatcell_strerror_name).
+/// Gives the name of a code in tatcell.h, for instance "TATCELL_ERR_NULL" (tatcell_strerror_name).
 inline const char *name(code c) noexcept { return tatcell_strerror_name(static_cast<std::int32_t>(c)); }
 
-/// What a call returned: true iff the request passes, or what was asked for is done. Four bytes, as in C.
+/// Why a request does not pass. The call itself worked.
+enum class refusal : std::int32_t {
+    non_conforming = TATCELL_NON_CONFORMING,  ///< not now: retry after the reported time
+    never = TATCELL_NEVER,                    ///< the cost is above the burst: no wait helps
+    contended = TATCELL_CONTENDED,            ///< other threads won every attempt: no verdict; ask again
+};
+
+/// Why a call failed: an error of the caller or of the system. The call changed nothing.
+class error {
+public:
+    constexpr explicit error(code c) noexcept : code_(c) {}
+    constexpr code value() const noexcept { return code_; }
+    /// Describes the error. The text is static and never null.
+    const char *text() const noexcept { return tatcell::text(code_); }
+    /// Gives the name of the error in tatcell.h.
+    const char *name() const noexcept { return tatcell::name(code_); }
+
+    friend constexpr bool operator==(error a, code b) noexcept { return a.code_ == b; }
+    friend constexpr bool operator!=(error a, code b) noexcept { return a.code_ != b; }
+
+private:
+    code code_;
+};
+
+/// What a call returned: true if the request passes, or if the call did what it was asked. It has four bytes, as in C.
+///
+///     const auto answer = cell.check(limit, now);
+///     if (const auto e = answer.error()) return std::puts(e->text()), 1;   // a tatcell::error: repair the program
+///     if (const auto why = answer.refusal()) drop(*why);                   // a tatcell::refusal: the limiter at work
 class [[nodiscard]] result {
 public:
     constexpr result(code c) noexcept : code_(c) {}
-    /// Of the number that a C function returned.
+    /// Takes the number that a C function returned.
     constexpr explicit result(std::int32_t c) noexcept : code_(static_cast<code>(c)) {}
 
     constexpr explicit operator bool() const noexcept { return code_ == code::pass; }
-    /// A caller error, no verdict: nothing was changed.
+    /// Says whether the call failed.
     constexpr bool failed() const noexcept { return static_cast<std::int32_t>(code_) < 0; }
+    /// Says whether the request was refused: the call worked, and the request does not pass.
+    constexpr bool refused() const noexcept { return code_ > code::pass && code_ < code::end; }
+    /// The error of a call that failed, else nothing.
+    constexpr std::optional<tatcell::error> error() const noexcept {
+        return failed() ? std::optional<tatcell::error>(code_) : std::nullopt;
+    }
+    /// The reason of a refused request, else nothing.
+    constexpr std::optional<tatcell::refusal> refusal() const noexcept {
+        if (!refused()) return std::nullopt;
+        return static_cast<tatcell::refusal>(code_);
+    }
     constexpr code value() const noexcept { return code_; }
-    /// Static text, never null.
+    /// Describes the code. The text is static and never null.
     const char *text() const noexcept { return tatcell::text(code_); }
-    /// Its name in tatcell.h.
+    /// Gives the name of the code in tatcell.h.
     const char *name() const noexcept { return tatcell::name(code_); }
 
     friend constexpr bool operator==(result a, code b) noexcept { return a.code_ == b; }
@@ -192,22 +251,24 @@ private:
     code code_;
 };
 
-/// A result, and what the call gave. Where the result is false this is a default: zeros, or the empty structure.
+/// A result, and the value that the call gave. If the result is false, the value is the default: zeros, or the empty
+/// structure.
 template <class T>
 class [[nodiscard]] outcome : public result {
 public:
     constexpr outcome(std::int32_t c, const T &value) noexcept : result(c), value_(value) {}
-    constexpr const T &operator*() const & noexcept { return value_; }
+    constexpr const T &operator*() const & noexcept TATCELL_LIFETIMEBOUND { return value_; }
     constexpr T operator*() && noexcept { return value_; }
-    constexpr const T *operator->() const noexcept { return &value_; }
+    constexpr const T *operator->() const noexcept TATCELL_LIFETIMEBOUND { return &value_; }
 
 private:
     T value_;
 };
 
-/// Version of the linked library: major * 10000 + minor * 100 + patch. TATCELL_VERSION is that of the header.
+/// Version of the linked library: major * 10000 + minor * 100 + patch. The header's version is TATCELL_VERSION.
 inline std::uint32_t version() noexcept { return tatcell_version(); }
-/// Whether header and linked library have the same ABI and sizes; ask where the library is loaded at run time.
+/// Says whether the header and the linked library have the same ABI and sizes. Call it if the library is loaded at run
+/// time.
 inline bool abi_fits() noexcept {
     return tatcell_abi_version() == TATCELL_ABI_VERSION && tatcell_cell_size() == sizeof(tatcell_cell_t) &&
            tatcell_cell32_size() == sizeof(tatcell_cell32_t) && tatcell_lease_size() == sizeof(tatcell_lease_t) &&
@@ -227,12 +288,12 @@ inline bool abi_fits() noexcept {
 
 namespace detail {
 
-/// a * b / c, rounded up; UINT64_MAX where that does not fit.
+/// Computes a * b / c, rounded up; UINT64_MAX if that does not fit.
 constexpr std::uint64_t scale_up(std::uint64_t a, std::uint64_t b, std::uint64_t c) noexcept {
     constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
     if (c == 0 || (a / c != 0 && b > most / (a / c))) return most;
     const std::uint64_t rest = a % c;
-    std::uint64_t quotient = 0, left = 0;  // of rest * b / c, bit by bit: rest < c, so the quotient is below b
+    std::uint64_t quotient = 0, left = 0;  // rest * b / c, bit by bit; it is below b because rest < c
     for (int bit = 63; bit >= 0; bit--) {
         const bool doubled = left >= c - left;
         left = doubled ? left - (c - left) : left + left;
@@ -247,7 +308,7 @@ constexpr std::uint64_t scale_up(std::uint64_t a, std::uint64_t b, std::uint64_t
     return quotient > most - whole ? most : whole + quotient;
 }
 
-/// Nanoseconds of a duration: whole ones rounded up, floating ones to the nearest; 0 to UINT64_MAX.
+/// Converts a duration to nanoseconds, 0 to UINT64_MAX. Integers round up, floating-point numbers to the nearest.
 template <class Rep, class Period>
 constexpr std::uint64_t nanoseconds(std::chrono::duration<Rep, Period> d) noexcept {
     if (!(d > d.zero())) return 0;
@@ -261,7 +322,7 @@ constexpr std::uint64_t nanoseconds(std::chrono::duration<Rep, Period> d) noexce
     }
 }
 
-/// The six comparisons of a class with count(), for both sides that convert to it.
+/// Gives a class with count() the six comparisons. Either side may be a type that converts to the class.
 template <class D>
 struct ordered {
     friend constexpr bool operator==(D a, D b) noexcept { return a.count() == b.count(); }
@@ -274,8 +335,8 @@ struct ordered {
 
 }  // namespace detail
 
-/// A span of time in ticks of the caller's clock. std::chrono durations are counted in nanoseconds, rounded up,
-/// negative ones as none; the ticks of another clock are spelled out, ticks(n), or come from its frequency.
+/// A span of time in ticks of the caller's clock. A std::chrono duration converts to nanoseconds, rounded up; a
+/// negative one converts to 0. For another clock write ticks(n), or take the ticks from its frequency.
 class ticks : detail::ordered<ticks> {
 public:
     constexpr ticks() noexcept = default;
@@ -283,8 +344,8 @@ public:
     template <class Rep, class Period>
     constexpr ticks(std::chrono::duration<Rep, Period> d) noexcept : count_(detail::nanoseconds(d)) {}
     constexpr std::uint64_t count() const noexcept { return count_; }
-    /// As a std::chrono duration, where a tick is a nanosecond; 292 years stand for all that is longer. With another
-    /// clock ask its frequency.
+    /// Converts to a std::chrono duration if a tick is a nanosecond; at most 292 years. For another clock use
+    /// frequency::to_ns.
     constexpr std::chrono::nanoseconds ns() const noexcept {
         constexpr auto most = std::chrono::nanoseconds::max();
         return count_ > static_cast<std::uint64_t>(most.count())
@@ -296,11 +357,11 @@ private:
     std::uint64_t count_ = 0;
 };
 
-/// The retry time of what can never pass.
+/// The retry time of a request that can never pass.
 inline constexpr ticks never{std::numeric_limits<std::uint64_t>::max()};
 
-/// A reading of the caller's clock. Time points convert by themselves, in nanoseconds since their epoch; readings of
-/// another clock are spelled out, instant(n).
+/// A reading of the caller's clock. A std::chrono time point converts to the nanoseconds since its epoch. For a reading
+/// of another clock write instant(n).
 class instant : detail::ordered<instant> {
 public:
     constexpr explicit instant(std::uint64_t count) noexcept : count_(count) {}
@@ -314,29 +375,28 @@ private:
     std::uint64_t count_;
 };
 
-/// Later by so much, but never past the end of the count. Either side may be std::chrono's.
+/// The instant that much later, but never past the end of the count. Either side may be of std::chrono.
 constexpr instant operator+(instant t, ticks d) noexcept {
     const std::uint64_t room = std::numeric_limits<std::uint64_t>::max() - t.count();
     return instant(t.count() + (d.count() < room ? d.count() : room));
 }
-/// From b to a; none if b is the later one.
+/// The span from b to a; 0 if b is later.
 constexpr ticks operator-(instant a, instant b) noexcept {
     return ticks(a.count() > b.count() ? a.count() - b.count() : 0);
 }
 
-/// How many ticks of the caller's clock a second has, where they are not nanoseconds: brings durations to ticks and
-/// back.
+/// The ticks per second of a clock that does not count nanoseconds. It converts durations to ticks and back.
 class frequency {
 public:
     constexpr explicit frequency(std::uint64_t ticks_per_second) noexcept : hz_(ticks_per_second) {}
     constexpr std::uint64_t hz() const noexcept { return hz_; }
-    /// Rounded up, as tatcell_host_ticks_from_ns does.
+    /// Converts a duration to ticks, rounded up, as tatcell_host_ticks_from_ns does.
     template <class Rep, class Period>
     constexpr ticks to_ticks(std::chrono::duration<Rep, Period> d) const noexcept {
         return ticks(detail::scale_up(ticks(d).count(), hz_, 1000000000));
     }
-    /// Rounded up, as tatcell_host_ticks_to_ns does; 292 years stand for all that is longer, and for every span of a
-    /// frequency of 0.
+    /// Converts ticks to nanoseconds, rounded up, as tatcell_host_ticks_to_ns does. The result is at most 292 years,
+    /// and always that if the frequency is 0.
     constexpr std::chrono::nanoseconds to_ns(ticks d) const noexcept {
         return ticks(detail::scale_up(d.count(), 1000000000, hz_)).ns();
     }
@@ -349,23 +409,23 @@ private:
 
 /// The short answer: the verdict, and when to come back.
 struct [[nodiscard]] answer : result {
-    /// Ticks until the same cost passes: 0 when it does, or is contended; `never` when it never does.
+    /// Ticks until the same cost passes: 0 if it passes or is contended, `never` if it never passes.
     ticks retry_after;
     constexpr answer(std::int32_t c, std::uint64_t retry) noexcept : result(c), retry_after(retry) {}
 };
 
 /// How a table accounted for a request.
 enum class tracking : std::uint32_t {
-    tracked = TATCELL_TRACKED,      ///< the key has a slot of its own; the answer is exact
-    untracked = TATCELL_UNTRACKED,  ///< its set was full and the policy decided; nothing was stored
-    inherited = TATCELL_INHERITED,  ///< it took over, or was measured against, the smallest debt of a full set
-    forgiven = TATCELL_FORGIVEN,    ///< it took over a slot of a full set, whose debt was forgiven
+    tracked = TATCELL_TRACKED,      ///< the key has its own slot; the answer is exact
+    untracked = TATCELL_UNTRACKED,  ///< its set was full and the policy decided; nothing is stored
+    inherited = TATCELL_INHERITED,  ///< its set was full: it took over the smallest debt, or was measured against it
+    forgiven = TATCELL_FORGIVEN,    ///< its set was full: it took over a slot, and that debt was forgiven
 };
 
-/// What a charge stored, to be given back by a refund. All zero where nothing was charged.
+/// Proof of what was charged, for a refund. It is all zero if nothing was charged.
 using permit = tatcell_permit_t;
 
-/// The full answer: the fields of tatcell_decision_t, and typed ways to read them.
+/// The full answer: the fields of tatcell_decision_t, and typed functions to read them.
 struct [[nodiscard]] decision : tatcell_decision_t {
     constexpr decision() noexcept : tatcell_decision_t(TATCELL_DECISION_INIT) {}
 
@@ -373,44 +433,47 @@ struct [[nodiscard]] decision : tatcell_decision_t {
     constexpr result status() const noexcept { return result(verdict); }
     constexpr operator result() const noexcept { return status(); }
     constexpr explicit operator bool() const noexcept { return verdict == TATCELL_PASS; }
-    constexpr bool failed() const noexcept { return verdict < 0; }
+    /// As result::failed, refused, error and refusal.
+    constexpr bool failed() const noexcept { return status().failed(); }
+    constexpr bool refused() const noexcept { return status().refused(); }
+    constexpr std::optional<tatcell::error> error() const noexcept { return status().error(); }
+    constexpr std::optional<tatcell::refusal> refusal() const noexcept { return status().refusal(); }
     const char *text() const noexcept { return status().text(); }
     friend constexpr bool operator==(const decision &a, code b) noexcept { return a.status() == b; }
     friend constexpr bool operator!=(const decision &a, code b) noexcept { return a.status() != b; }
 
-    /// Passes, above the soft threshold.
+    /// The request passes above the soft threshold.
     constexpr bool soft() const noexcept { return (flags & TATCELL_FLAG_SOFT) != 0; }
-    /// Passes only because the limit is in shadow mode; uncharged.
+    /// The request passes only because the limit is in shadow mode. It is not charged.
     constexpr bool shadow() const noexcept { return (flags & TATCELL_FLAG_SHADOW) != 0; }
-    /// Passes inside the elastic room of the call.
+    /// The request passes inside the elastic room of the call.
     constexpr bool elastic() const noexcept { return (flags & TATCELL_FLAG_ELASTIC) != 0; }
-    /// Refused because its key is banned, for retry_in(); of a chain with a link of overrides.
+    /// The request is refused because its key is banned for retry_in(). Only a chain with a link of overrides sets it.
     constexpr bool banned() const noexcept { return (flags & TATCELL_FLAG_BANNED) != 0; }
-    /// Passes because its key is exempt; uncharged. Likewise.
+    /// The request passes because its key is exempt. It is not charged. Only a chain with a link of overrides sets it.
     constexpr bool exempt() const noexcept { return (flags & TATCELL_FLAG_EXEMPT) != 0; }
     constexpr tatcell::tracking tracked_as() const noexcept { return static_cast<tatcell::tracking>(tracking); }
-    /// Until the same cost passes; 0 when it does, `never` when it never does.
+    /// Time until the same cost passes: 0 if it passes, `never` if it never does.
     constexpr ticks retry_in() const noexcept { return ticks(retry_after); }
-    /// Until one unit more would pass; 0 when the burst is full.
+    /// Time until one unit more remains; 0 if the burst is full.
     constexpr ticks next_unit_in() const noexcept { return ticks(next_unit); }
-    /// Until the whole burst is there again.
+    /// Time until the whole burst is available again.
     constexpr ticks reset_in() const noexcept { return ticks(reset_after); }
-    /// The tokens left, in the words of a token bucket: `remaining`.
+    /// The tokens that are left, if you think of a token bucket: `remaining`.
     constexpr std::uint64_t tokens() const noexcept { return remaining; }
-    /// What lies in the bucket, in the words of a leaky bucket as a meter, in whole units, rounded up: the burst less
-    /// what remains.
+    /// The units in the bucket, rounded up, if you think of a leaky bucket: the burst less the remaining units.
     constexpr std::uint64_t level() const noexcept { return remaining < burst ? burst - remaining : 0; }
-    /// When the request may leave: now, or later for a reservation; instant(0) when it does not pass.
+    /// When the request may leave: now, or later for a reservation; instant(0) if it does not pass.
     constexpr instant departs_at() const noexcept { return instant(departure); }
 };
 static_assert(sizeof(decision) == sizeof(tatcell_decision_t), "an array of one is an array of the other");
 
-/// Counts of decisions, one object a thread: the fields of tatcell_counters_t, starting at 0. Sum them with +=.
+/// Counts decisions: the fields of tatcell_counters_t, starting at 0. Each thread has its own; add them up with +=.
 struct counters : tatcell_counters_t {
     constexpr counters() noexcept : tatcell_counters_t(TATCELL_COUNTERS_INIT) {}
-    /// Adds the counts of another thread (tatcell_counters_add), while nobody counts in either.
+    /// Adds the counts of another thread (tatcell_counters_add). Nobody may count in either object during the call.
     counters &operator+=(const tatcell_counters_t &more) noexcept {
-        const tatcell_counters_t copy = more;  // it may be this one
+        const tatcell_counters_t copy = more;  // it may be this object
         static_cast<void>(tatcell_counters_add(this, &copy));
         return *this;
     }
@@ -420,21 +483,21 @@ static_assert(sizeof(counters) == TATCELL_COUNTERS_SIZE, "same layout");
 
 namespace detail {
 
-/// Calls a C function whose last argument is the retry time.
+/// Calls a C function whose last argument gets the retry time.
 template <class F, class... Args>
 answer ask(F f, Args... args) noexcept {
     std::uint64_t retry = 0;
     const std::int32_t c = f(args..., &retry);
     return {c, retry};
 }
-/// Calls a C function whose last argument is the decision.
+/// Calls a C function whose last argument gets the decision.
 template <class F, class... Args>
 decision decide(F f, Args... args) noexcept {
     decision d;
-    d.verdict = f(args..., &d);  // the same as it has, unless it is an error
+    d.verdict = f(args..., &d);  // an error is only in the returned code
     return d;
 }
-/// As decide, where counters follow the decision.
+/// Calls a C function whose last two arguments get the decision and the counts.
 template <class F, class... Args>
 decision count(tatcell_counters_t *counters, F f, Args... args) noexcept {
     decision d;
@@ -447,7 +510,7 @@ outcome<T> fill(T blank, F f, Args... args) noexcept {
     const std::int32_t c = f(args..., &blank);
     return {c, blank};
 }
-/// As fill, for ticks.
+/// Calls a C function whose last argument gets ticks.
 template <class F, class... Args>
 outcome<ticks> span_of(F f, Args... args) noexcept {
     std::uint64_t n = 0;
@@ -459,30 +522,40 @@ outcome<ticks> span_of(F f, Args... args) noexcept {
 
 // ==== 4 Limits ======================================================================================================
 
-/// A limit with all its options (tatcell_limit_spec_t), built by a chain of calls: limit_spec(10, 1s, 20).soft(15).
-/// What is not named is off, or the default.
+/// A limit with all its options (tatcell_limit_spec_t): limit_spec(10, 1s, 20).soft(15). An option that you do not name
+/// is off, or has its default.
 class limit_spec {
 public:
-    /// At most `burst` units at one instant after idle, and `units` in each `period`. None may be 0.
+    /// `units` in each `period`, and at most `burst` units at one instant after idle. None may be 0.
     constexpr limit_spec(std::uint64_t units, ticks period, std::uint64_t burst) noexcept
         : raw_(TATCELL_LIMIT_SPEC_INIT) {
         raw_.units = units;
         raw_.period = period.count();
         raw_.burst = burst;
     }
-    /// Units a second of a clock with this frequency.
+    /// Units per second of a clock with this frequency.
     constexpr limit_spec(std::uint64_t units_per_second, frequency clock, std::uint64_t burst) noexcept
         : limit_spec(units_per_second, ticks(clock.hz()), burst) {}
-    /// The C structure, started from TATCELL_LIMIT_SPEC_INIT.
+    /// Takes a C structure that was started from TATCELL_LIMIT_SPEC_INIT.
     constexpr explicit limit_spec(const tatcell_limit_spec_t &raw) noexcept : raw_(raw) {}
 
-    /// A token bucket: `tokens` flow in per `period`, and it holds `capacity`. The limit of the first constructor under
-    /// its other name; what is left is decision::remaining.
+    /// Reads a limit from text such as "10/s burst 20" (tatcell_limit_spec_parse); the clock has nanoseconds unless you
+    /// name another. On err_syntax and err_too_large, `position` gets the byte that cannot be read.
+    static outcome<limit_spec> parse(std::string_view text, std::size_t *position = nullptr,
+                                     std::uint64_t ticks_per_second = 1000000000) noexcept {
+        tatcell_limit_spec_t raw TATCELL_LIMIT_SPEC_INIT;
+        const char *const start = text.empty() ? "" : text.data();
+        const auto rc = tatcell_limit_spec_parse(&raw, start, text.size(), ticks_per_second, position);
+        return {rc, limit_spec(raw)};
+    }
+
+    /// A token bucket: `tokens` flow in per `period`, and the bucket holds `capacity`. It is the same limit as that of
+    /// the first constructor. decision::tokens() gives the tokens that are left.
     static constexpr limit_spec token_bucket(std::uint64_t tokens, ticks period, std::uint64_t capacity) noexcept {
         return limit_spec(tokens, period, capacity);
     }
-    /// A leaky bucket as a meter: `units` leak out per `period`, and it is `depth` deep. The same limit again; what
-    /// lies in it is decision::level().
+    /// A leaky bucket as a meter: `units` leak out per `period`, and the bucket is `depth` deep. It is the same limit
+    /// again. decision::level() gives the units in the bucket.
     static constexpr limit_spec leaky_bucket(std::uint64_t units, ticks period, std::uint64_t depth) noexcept {
         return limit_spec(units, period, depth);
     }
@@ -494,45 +567,46 @@ public:
     static constexpr limit_spec sliding_counter(std::uint64_t units, ticks window) noexcept {
         return limit_spec(units, window, units).algorithm(TATCELL_ALGORITHM_SLIDING_COUNTER);
     }
-    /// A `quota` in `window`, then its rate for who uses it up (tatcell_limit_init_quota_linear).
+    /// A `quota` at any speed in `window`, then a steady rate for a key that uses it up
+    /// (tatcell_limit_init_quota_linear).
     static constexpr limit_spec quota_linear(std::uint64_t quota, ticks window) noexcept {
         return limit_spec(quota, window, quota).algorithm(TATCELL_ALGORITHM_QUOTA_LINEAR);
     }
-    /// A level that halves in every `half_life`, at most `units` (tatcell_limit_init_decay).
+    /// At most `units` of a level that halves in every `half_life` (tatcell_limit_init_decay).
     static constexpr limit_spec decay(std::uint64_t units, ticks half_life) noexcept {
         return limit_spec(units, half_life, units).algorithm(TATCELL_ALGORITHM_DECAY);
     }
-    /// Fixed windows start at `phase` and whole windows later, for all keys alike. Below the window, else err_phase.
+    /// Fixed windows of all keys start at `phase` plus whole windows. A phase must be below the window, else err_phase.
     constexpr limit_spec &aligned(ticks phase) noexcept {
         return raw_.phase = phase.count(), flag(TATCELL_LIMIT_ALIGNED);
     }
 
-    /// Units: passes above this debt are flagged decision::soft(). At most the burst, else err_soft.
+    /// Units: a request that passes above this debt has decision::soft(). At most the burst, else err_soft.
     constexpr limit_spec &soft(std::uint64_t units) noexcept { return raw_.soft = units, *this; }
     /// Units: the most elastic room that a call may ask for.
     constexpr limit_spec &max_room(std::uint64_t units) noexcept { return raw_.max_room = units, *this; }
-    /// How far ahead `reserve` may let requests leave; what would leave later is refused.
+    /// The longest delay of a reservation. A request that would leave later is refused.
     constexpr limit_spec &max_delay(ticks d) noexcept { return raw_.max_delay = d.count(), *this; }
     /// Units: how far beyond the burst `charge` may go.
     constexpr limit_spec &max_debt(std::uint64_t units) noexcept { return raw_.max_debt = units, *this; }
-    /// Units: denied requests are charged too, until this far beyond the burst.
+    /// Units: refused requests are charged too, up to this debt beyond the burst.
     constexpr limit_spec &penalty(std::uint64_t units) noexcept { return raw_.penalty = units, *this; }
-    /// By how much a reading of the clock may be older than another; see TIME in tatcell.h. No effect in a table.
+    /// How much older one reading of the clock may be than another; see TIME in tatcell.h. It has no effect in a table.
     constexpr limit_spec &skew(ticks d) noexcept { return raw_.skew = d.count() == 0 ? none : d.count(), *this; }
-    /// One q-unit is 2^-r ticks, -63 to 63, instead of what fits best.
+    /// One q-unit is 2^-r ticks, with r from -63 to 63, instead of the best fit.
     constexpr limit_spec &resolution(std::int32_t r) noexcept {
         return raw_.resolution = r, flag(TATCELL_LIMIT_RESOLUTION);
     }
-    /// Permits of another epoch are worth nothing.
+    /// A permit of another epoch credits nothing.
     constexpr limit_spec &epoch(std::uint32_t e) noexcept { return raw_.epoch = e, *this; }
-    /// Passes what would have been denied, flagged and uncharged.
+    /// A request that would be refused passes with decision::shadow() and is not charged.
     constexpr limit_spec &shadow() noexcept { return flag(TATCELL_LIMIT_SHADOW); }
-    /// A word too far ahead of now counts as a debt of one burst; see TATCELL_LIMIT_HEAL.
+    /// A word that is too far ahead of now counts as a debt of one burst; see TATCELL_LIMIT_HEAL.
     constexpr limit_spec &heal() noexcept { return flag(TATCELL_LIMIT_HEAL); }
-    /// Several refunds of one key are safe in any order.
+    /// Several refunds of one key are right in any order.
     constexpr limit_spec &strict_refunds() noexcept { return flag(TATCELL_LIMIT_STRICT_REFUNDS); }
 
-    constexpr const tatcell_limit_spec_t *get() const noexcept { return &raw_; }
+    constexpr const tatcell_limit_spec_t *get() const noexcept TATCELL_LIFETIMEBOUND { return &raw_; }
 
 private:
     static constexpr std::uint64_t none = std::numeric_limits<std::uint64_t>::max();  // TATCELL_SKEW_NONE
@@ -541,18 +615,18 @@ private:
     tatcell_limit_spec_t raw_;
 };
 
-/// What limits of every kind have in common. They may be copied, and any number of threads may use one at once.
+/// What limits of every kind have in common. You may copy them, and any number of threads may use one at once.
 class any_limit {
 public:
-    /// What it came out as: its numbers, span, and how far its rate is from the one asked for (tatcell_limit_info).
+    /// The numbers of the limit, its span, and the error of its rate (tatcell_limit_info).
     outcome<tatcell_limit_info_t> info() const noexcept {
         return detail::fill(tatcell_limit_info_t TATCELL_LIMIT_INFO_INIT, tatcell_limit_info, &raw_);
     }
-    /// Its numbers in q-units, for a program that decides by itself (tatcell_limit_export).
+    /// The numbers in q-units, for a program that decides by itself (tatcell_limit_export).
     outcome<tatcell_limit_numbers_t> numbers() const noexcept {
         return detail::fill(tatcell_limit_numbers_t TATCELL_LIMIT_NUMBERS_INIT, tatcell_limit_export, &raw_);
     }
-    const tatcell_limit_t *get() const noexcept { return &raw_; }
+    const tatcell_limit_t *get() const noexcept TATCELL_LIFETIMEBOUND { return &raw_; }
 
 protected:
     constexpr any_limit() noexcept = default;
@@ -585,6 +659,7 @@ struct calls<tatcell_cell_t> {
     static constexpr auto charge = tatcell_cell_charge;
     static constexpr auto reserve = tatcell_cell_reserve;
     static constexpr auto refund = tatcell_cell_refund;
+    static constexpr auto refund_ex = tatcell_cell_refund_ex;
     static constexpr auto change = tatcell_cell_change;
     static constexpr auto reset = tatcell_cell_reset;
 };
@@ -602,30 +677,31 @@ struct calls<tatcell_cell32_t> {
     static constexpr auto charge = tatcell_cell32_charge;
     static constexpr auto reserve = tatcell_cell32_reserve;
     static constexpr auto refund = tatcell_cell32_refund;
+    static constexpr auto refund_ex = tatcell_cell32_refund_ex;
     static constexpr auto change = tatcell_cell32_change;
     static constexpr auto reset = tatcell_cell32_reset;
 };
 
 }  // namespace detail
 
-/// A limit for cells of one width, so that those of the other do not compile: limit, or limit32.
+/// A limit for cells of one width: limit or limit32. It does not compile with a cell of the other width.
 template <class Raw>
 class basic_limit : public any_limit {
 public:
-    /// `units` per `period`, at most `burst` at one instant after idle (tatcell_limit_init). The rate is never
-    /// exceeded, and at most 15.3 ppm lower; for 32-bit cells 0.1 %, and milliseconds are the better ticks there.
-    /// Errors: err_rate, err_period, err_burst where one is 0; err_represent, err_horizon where they do not fit.
+    /// `units` per `period`, and at most `burst` at one instant after idle (tatcell_limit_init). The real rate is never
+    /// higher, and at most 15.3 ppm lower. For 32-bit cells it is at most 0.1 % lower; use milliseconds as ticks there.
+    /// Errors: err_rate, err_period, err_burst if one is 0; err_represent, err_horizon if the numbers do not fit.
     result init(std::uint64_t units, ticks period, std::uint64_t burst) noexcept {
         return result(calls::init(&raw_, units, period.count(), burst));
     }
-    /// Units a second of a clock with this frequency (tatcell_limit_init_rate).
+    /// Units per second of a clock with this frequency (tatcell_limit_init_rate).
     result init(std::uint64_t units_per_second, frequency clock, std::uint64_t burst) noexcept {
         return result(calls::init_rate(&raw_, units_per_second, clock.hz(), burst));
     }
-    /// With options (tatcell_limit_init_spec). Further errors: err_soft, err_option.
+    /// A limit with options (tatcell_limit_init_spec). Further errors: err_soft, err_option.
     result init(const limit_spec &spec) noexcept { return result(calls::init_spec(&raw_, spec.get())); }
-    /// `tokens` flow in per `period`, and the bucket holds `capacity` (tatcell_limit_init_token_bucket). This and what
-    /// follows are for 64-bit cells.
+    /// `tokens` flow in per `period`, and the bucket holds `capacity` (tatcell_limit_init_token_bucket). Like the next
+    /// five functions it is for 64-bit cells only.
     result init_token_bucket(std::uint64_t tokens, ticks period, std::uint64_t capacity) noexcept {
         return result(calls::init_token_bucket(&raw_, tokens, period.count(), capacity));
     }
@@ -634,21 +710,21 @@ public:
         return result(calls::init_leaky_bucket(&raw_, units, period.count(), depth));
     }
     /// At most `units` in a window that starts with its first request (tatcell_limit_init_window). Errors: err_rate,
-    /// err_period where one is 0; err_units, err_horizon where they do not fit.
+    /// err_period if one is 0; err_units, err_horizon if the numbers do not fit.
     result init_window(std::uint64_t units, ticks window) noexcept {
         return result(calls::init_window(&raw_, units, window.count()));
     }
-    /// About `units` in any `window` (tatcell_limit_init_sliding). Errors as init_window.
+    /// About `units` in any `window` (tatcell_limit_init_sliding). It has the errors of init_window.
     result init_sliding(std::uint64_t units, ticks window) noexcept {
         return result(calls::init_sliding(&raw_, units, window.count()));
     }
-    /// A `quota` in `window`, then its rate for who uses it up (tatcell_limit_init_quota_linear). Errors as
-    /// init_window.
+    /// A `quota` at any speed in `window`, then a steady rate for a key that uses it up
+    /// (tatcell_limit_init_quota_linear). It has the errors of init_window.
     result init_quota_linear(std::uint64_t quota, ticks window) noexcept {
         return result(calls::init_quota_linear(&raw_, quota, window.count()));
     }
     /// At most `units` of a level that halves in every `half_life` (tatcell_limit_init_decay). Errors: err_rate,
-    /// err_period where one is 0; err_represent below 100 ticks a unit; err_units, err_horizon.
+    /// err_period if one is 0; err_represent below 100 ticks per unit; err_units, err_horizon.
     result init_decay(std::uint64_t units, ticks half_life) noexcept {
         return result(calls::init_decay(&raw_, units, half_life.count()));
     }
@@ -664,14 +740,14 @@ static_assert(sizeof(limit) == TATCELL_LIMIT_SIZE && sizeof(limit32) == TATCELL_
 
 class table;
 
-/// A limit for the keys of a table. It holds for every table with the same resolution, horizon, skew and claim
-/// lifetime; others refuse it with err_foreign.
+/// A limit for the keys of a table. It fits every table with the same resolution, horizon, skew and claim lifetime.
+/// Another table refuses it with err_foreign.
 class table_limit : public any_limit {
 public:
-    /// For use with this table (tatcell_limit_init_table). Errors: err_too_fast where the table's options did not
-    /// provide for it; err_handle; others as limit::init.
+    /// Makes a limit for this table (tatcell_limit_init_table). Errors: err_too_fast if the limit is faster than the
+    /// table's options allow; err_handle; and those of limit::init.
     inline result init(const table &t, const limit_spec &spec) noexcept;
-    /// A limit that everything conforms to, for exempt keys; takes no slot (tatcell_limit_init_unlimited_table).
+    /// A limit that everything conforms to; its keys take no slot (tatcell_limit_init_unlimited_table).
     inline result init_unlimited(const table &t) noexcept;
 };
 
@@ -679,30 +755,30 @@ public:
 
 /// What a cell keeps when its limit changes.
 enum class change_how : std::uint32_t {
-    keep_time = TATCELL_CHANGE_KEEP_TIME,    ///< its debt, in time
-    keep_units = TATCELL_CHANGE_KEEP_UNITS,  ///< its debt, in units
+    keep_time = TATCELL_CHANGE_KEEP_TIME,    ///< its debt as time
+    keep_units = TATCELL_CHANGE_KEEP_UNITS,  ///< its debt as units
     reset = TATCELL_CHANGE_RESET,            ///< nothing: it starts full
 };
 
-/// A cell that lies elsewhere: in a connection, an array, shared memory. Copied as a pointer is.
+/// Refers to a cell that lies elsewhere: in a connection, an array, shared memory. Copies refer to the same cell.
 ///
-/// Every call may return err_limit for a limit that had no init.
+/// Every call may return err_limit if the limit was not initialised.
 template <class Raw>
 class basic_cell_ref {
 public:
     using limit_type = basic_limit<Raw>;
-    /// 64 bits, or 32 for 32-bit cells.
+    /// Has 64 bits, or 32 for 32-bit cells.
     using cost_type = typename detail::calls<Raw>::cost;
 
     constexpr basic_cell_ref(Raw &raw) noexcept : raw_(&raw) {}
     constexpr Raw *get() const noexcept { return raw_; }
 
-    /// Decides one request and charges it if it conforms (tatcell_cell_check). Cost 0 looks and never writes.
+    /// Decides one request and charges it if it conforms (tatcell_cell_check). Cost 0 only peeks.
     answer check(const limit_type &l, instant now, cost_type cost = 1) const noexcept {
         return detail::ask(calls::check, raw_, l.get(), now.count(), cost);
     }
-    /// As check, for a 64-bit cell that nobody else uses meanwhile (tatcell_cell_check_exclusive): no atomic
-    /// instruction.
+    /// As check, without an atomic instruction, for a 64-bit cell that nobody else uses during the call
+    /// (tatcell_cell_check_exclusive).
     answer check_exclusive(const limit_type &l, instant now, cost_type cost = 1) const noexcept {
         static_assert(std::is_same_v<Raw, tatcell_cell_t>, "64-bit cells only");
         return detail::ask(calls::check_exclusive, raw_, l.get(), now.count(), cost);
@@ -712,27 +788,33 @@ public:
                       tatcell_counters_t *counters = nullptr) const noexcept {
         return detail::count(counters, calls::check_ex, raw_, l.get(), now.count(), cost, room);
     }
-    /// What check_ex would answer; charges nothing (tatcell_cell_peek).
+    /// Reports how check_ex would decide, and charges nothing (tatcell_cell_peek).
     decision peek(const limit_type &l, instant now, cost_type cost = 1) const noexcept {
         return detail::decide(calls::peek, raw_, l.get(), now.count(), cost);
     }
-    /// Charges after the fact: always, until max_debt beyond the burst (tatcell_cell_charge).
+    /// Charges what was already used, up to max_debt beyond the burst; it never refuses (tatcell_cell_charge). `units`
+    /// is the number of units that it took.
     decision charge(const limit_type &l, instant now, cost_type cost) const noexcept {
         return detail::decide(calls::charge, raw_, l.get(), now.count(), cost);
     }
-    /// Reserves for the earliest conforming instant, departs_at(); refused beyond max_delay (tatcell_cell_reserve).
+    /// Reserves the earliest conforming instant, departs_at(). Refused beyond max_delay (tatcell_cell_reserve).
     decision reserve(const limit_type &l, instant now, cost_type cost = 1) const noexcept {
         return detail::decide(calls::reserve, raw_, l.get(), now.count(), cost);
     }
-    /// Gives back what a permit proves and has not drained: how many ticks of debt (tatcell_cell_refund).
+    /// Gives back the part of a charge that has not drained, and gives the ticks of debt (tatcell_cell_refund). If the
+    /// limit counts units, the count is units: use refund_ex.
     outcome<ticks> refund(const limit_type &l, instant now, const permit &p) const noexcept {
         return detail::span_of(calls::refund, raw_, l.get(), now.count(), &p);
     }
-    /// Moves the cell from one limit to another, from now on (tatcell_cell_change).
+    /// As refund, with the full answer: `units` is the number of units given back (tatcell_cell_refund_ex).
+    decision refund_ex(const limit_type &l, instant now, const permit &p) const noexcept {
+        return detail::decide(calls::refund_ex, raw_, l.get(), now.count(), &p);
+    }
+    /// Moves the cell from one limit to another (tatcell_cell_change).
     result change(const limit_type &from, const limit_type &to, instant now, change_how how) const noexcept {
         return result(calls::change(raw_, from.get(), to.get(), now.count(), static_cast<std::uint32_t>(how)));
     }
-    /// Makes the cell fresh: its full burst is there (tatcell_cell_reset).
+    /// Makes the cell fresh: its full burst is available (tatcell_cell_reset).
     result reset() const noexcept { return result(calls::reset(raw_)); }
 
 private:
@@ -742,7 +824,7 @@ private:
 using cell_ref = basic_cell_ref<tatcell_cell_t>;
 using cell32_ref = basic_cell_ref<tatcell_cell32_t>;
 
-/// A cell with its own storage, no more bytes than its word. It cannot be copied: other threads may be writing it.
+/// A cell with its own storage of 8 bytes (cell32: 4). It cannot be copied, because other threads may be writing it.
 template <class Raw>
 class basic_cell {
 public:
@@ -753,9 +835,9 @@ public:
     basic_cell(const basic_cell &) = delete;
     basic_cell &operator=(const basic_cell &) = delete;
 
-    /// For all other operations: cell.ref().peek(...).
-    basic_cell_ref<Raw> ref() noexcept { return raw_; }
-    operator basic_cell_ref<Raw>() noexcept { return raw_; }
+    /// Has all other operations: cell.ref().peek(...).
+    basic_cell_ref<Raw> ref() noexcept TATCELL_LIFETIMEBOUND { return raw_; }
+    operator basic_cell_ref<Raw>() & noexcept TATCELL_LIFETIMEBOUND { return raw_; }
     /// Decides one request and charges it if it conforms.
     answer check(const limit_type &l, instant now, cost_type cost = 1) noexcept { return ref().check(l, now, cost); }
     /// As check, with the full answer.
@@ -774,29 +856,29 @@ static_assert(sizeof(cell32) == TATCELL_CELL32_SIZE && alignof(cell32) == TATCEL
 
 // ==== 6 Leases ======================================================================================================
 
-/// Units of a shared 64-bit cell, taken ahead by one core or thread and spent without touching the cell.
+/// Units of a shared 64-bit cell that one core or thread takes ahead and spends without touching the cell.
 ///
-/// One thread at a time uses a lease; it belongs to the cell that it is used with. Before that cell is reset, or
-/// replaced by another at its address, give back. alignas(64) gives it a cache line of its own. It cannot be copied:
-/// both copies would spend the same units.
+/// One thread at a time may use a lease. A lease belongs to the cell that it was used with. Give its units back before
+/// you reset that cell or put another one at its address. alignas(64) gives the lease its own cache line. It cannot be
+/// copied, because both copies would spend the same units.
 class lease {
 public:
-    /// `batch`: the most units to take ahead of a request; 0 = a sixteenth of the burst.
+    /// `batch`: the most units to take ahead; 0 = a sixteenth of the burst.
     constexpr explicit lease(std::uint32_t batch = 0) noexcept { raw_.batch = batch; }
     lease(const lease &) = delete;
     lease &operator=(const lease &) = delete;
 
-    /// Sets the batch, at any time.
+    /// Sets the batch. You may call it at any time.
     void batch(std::uint32_t units) noexcept { raw_.batch = units; }
-    /// Decides one request, from what the lease holds or, for what is missing, from the cell (tatcell_lease_check).
+    /// Decides one request. The lease pays what it holds, and the cell pays the rest (tatcell_lease_check).
     answer check(cell_ref c, const limit &l, instant now, std::uint64_t cost = 1) noexcept {
         return detail::ask(tatcell_lease_check, &raw_, c.get(), l.get(), now.count(), cost);
     }
-    /// Gives back to the cell what is left: how many ticks of debt (tatcell_lease_return).
+    /// Gives the units that are left back to the cell, as ticks of debt (tatcell_lease_return).
     outcome<ticks> give_back(cell_ref c, const limit &l, instant now) noexcept {
         return detail::span_of(tatcell_lease_return, &raw_, c.get(), l.get(), now.count());
     }
-    /// How many units could be spent without asking the cell (tatcell_lease_held).
+    /// The units that the lease can spend without the cell (tatcell_lease_held).
     outcome<std::uint64_t> held(cell_ref c, const limit &l, instant now) noexcept {
         return detail::fill(std::uint64_t{0}, tatcell_lease_held, &raw_, c.get(), l.get(), now.count());
     }
@@ -809,15 +891,15 @@ static_assert(sizeof(lease) == TATCELL_LEASE_SIZE && alignof(lease) == TATCELL_L
 
 // ---- Sliding logs ----
 
-/// At most so many units in every window, exactly, for requests of one unit: a stamp each in cells of the caller's,
-/// which it does not own. Copied as a pointer is; any number of threads may use one at once.
+/// Allows exactly `count` requests of one unit in every window. It keeps one time stamp per request in the caller's
+/// cells. Copies use the same cells, and any number of threads may use one at once.
 ///
-/// Every call may return err_handle for a log that had no init.
+/// Every call may return err_handle if the log was not initialised.
 class sliding_log {
 public:
-    /// Uses `count` cells that lie elsewhere, zeroed ones as an empty log (tatcell_sliding_log_init). Without a skew a
-    /// reading may be older than another by 2^61 ticks. Errors: err_rate without cells, err_units with 2^32 or more,
-    /// err_period where the window is 0, err_horizon, err_overlap.
+    /// Uses `count` cells of the caller; zeroed cells are an empty log (tatcell_sliding_log_init). Without `skew`, one
+    /// reading of the clock may be 2^61 ticks older than another. Errors: err_rate without cells, err_units for 2^32
+    /// cells or more, err_period if the window is 0, err_horizon, err_overlap.
     result init(tatcell_cell_t *stamps, std::size_t count, ticks window) noexcept {
         return result(tatcell_sliding_log_init(&raw_, stamps, count, window.count(), 0));
     }
@@ -827,7 +909,7 @@ public:
     }
     /// Decides one request and charges it if it conforms (tatcell_sliding_log_check).
     answer check(instant now) const noexcept { return detail::ask(tatcell_sliding_log_check, &raw_, now.count()); }
-    /// As check, of stamps that nobody else uses meanwhile (tatcell_sliding_log_check_exclusive).
+    /// As check, for stamps that nobody else uses during the call (tatcell_sliding_log_check_exclusive).
     answer check_exclusive(instant now) const noexcept {
         return detail::ask(tatcell_sliding_log_check_exclusive, &raw_, now.count());
     }
@@ -835,13 +917,13 @@ public:
     decision check_ex(instant now, tatcell_counters_t *counters = nullptr) const noexcept {
         return detail::count(counters, tatcell_sliding_log_check_ex, &raw_, now.count());
     }
-    /// What check_ex would answer; charges nothing (tatcell_sliding_log_peek).
+    /// Reports how check_ex would decide, and charges nothing (tatcell_sliding_log_peek).
     decision peek(instant now) const noexcept { return detail::decide(tatcell_sliding_log_peek, &raw_, now.count()); }
-    /// Takes the unit of a permit out: how many units, 1 or 0 (tatcell_sliding_log_refund).
+    /// Removes the unit of a permit, and gives the number of units removed, 1 or 0 (tatcell_sliding_log_refund).
     outcome<std::uint64_t> refund(instant now, const permit &p) const noexcept {
         return detail::fill(std::uint64_t{0}, tatcell_sliding_log_refund, &raw_, now.count(), &p);
     }
-    /// Empties it (tatcell_sliding_log_reset).
+    /// Empties the log (tatcell_sliding_log_reset).
     result reset() const noexcept { return result(tatcell_sliding_log_reset(&raw_)); }
     const tatcell_sliding_log_t *get() const noexcept { return &raw_; }
 
@@ -854,7 +936,7 @@ static_assert(sizeof(sliding_log) == TATCELL_SLIDING_LOG_SIZE, "same layout");
 
 namespace detail {
 
-/// Every bit of a T counts, and none is an address: equal values have equal bytes.
+/// Equal values of a T have equal bytes: it has no padding and is no pointer.
 template <class T>
 inline constexpr bool is_key = std::has_unique_object_representations_v<T> && std::is_trivially_copyable_v<T> &&
                                !std::is_pointer_v<T> && !std::is_member_pointer_v<T>;
@@ -865,15 +947,41 @@ template <class T>
 inline constexpr bool is_sequence<T, std::void_t<decltype(std::data(std::declval<const T &>())),
                                                  decltype(std::size(std::declval<const T &>()))>> = true;
 
+/// An array, std::array, std::span or std::vector of T.
+template <class T, class S>
+inline constexpr bool is_sequence_of = [] {
+    if constexpr (!is_sequence<S>) return false;
+    else return std::is_same_v<std::remove_cv_t<std::remove_reference_t<decltype(*std::data(std::declval<S &>()))>>, T>;
+}();
+
+/// A number of elements that C takes as 32 bits; one more than the most if it is larger than that.
+template <std::uint32_t Most>
+constexpr std::uint32_t count_of(std::size_t count) noexcept {
+    return count > Most ? Most + 1 : static_cast<std::uint32_t>(count);
+}
+
 }  // namespace detail
 
-/// The bytes that identify a client, wherever they lie: text (of an array of char, what precedes its NUL), the elements
-/// of an array or container, or an object without padding. What has padding, or is a pointer, does not compile: it
-/// would make new keys of equal ones.
+/// Whether copies of a T refer to the same bytes, so that a temporary T may be kept: pointers, std::string_view,
+/// std::span. Specialise it for a view type of your own.
+template <class T>
+inline constexpr bool is_view = std::is_pointer_v<T>;
+template <class C, class Traits>
+inline constexpr bool is_view<std::basic_string_view<C, Traits>> = true;
+#ifdef __cpp_lib_span
+template <class T, std::size_t N>
+inline constexpr bool is_view<std::span<T, N>> = true;
+#endif
+
+/// Refers to the bytes that identify a client: text (an array of char ends at its NUL), the elements of an array or
+/// container, or an object without padding. An object with padding or a pointer does not compile, because equal values
+/// would be different keys.
 class key {
 public:
     constexpr key(const void *data, std::size_t size) noexcept : data_(data ? data : ""), size_(size) {}
-    template <class T, class = std::enable_if_t<!std::is_same_v<T, key>>>
+    template <class T, std::enable_if_t<!is_view<T> && !std::is_base_of_v<key, T>, int> = 0>
+    constexpr key(const T &k TATCELL_LIFETIMEBOUND) noexcept : key(of(k)) {}
+    template <class T, std::enable_if_t<is_view<T>, int> = 0>
     constexpr key(const T &k) noexcept : key(of(k)) {}
     constexpr const void *data() const noexcept { return data_; }
     constexpr std::size_t size() const noexcept { return size_; }
@@ -882,7 +990,7 @@ private:
     template <class T>
     static constexpr key of(const T &k) noexcept {
         if constexpr (std::is_array_v<T> && std::is_same_v<std::remove_cv_t<std::remove_extent_t<T>>, char>) {
-            std::size_t length = 0;  // of the text in it, which need not be terminated
+            std::size_t length = 0;  // the text in the array need not end with a NUL
             while (length < std::size(k) && k[length] != '\0') length++;
             return {k, length};
         } else if constexpr (std::is_convertible_v<const T &, std::string_view>) {
@@ -902,41 +1010,89 @@ private:
     std::size_t size_;
 };
 
-/// The 64-bit hash of a key, from table::hash or the caller's own keyed hash; spelled out, as a number is a key.
+/// An argument that the called object keeps a pointer to. A temporary does not compile: it would be gone by then.
+template <class T>
+class kept {
+public:
+    constexpr kept(const T &lasting TATCELL_LIFETIMEBOUND) noexcept : lasting_(&lasting) {}
+    kept(const T &&) = delete;
+    constexpr const T *get() const noexcept { return lasting_; }
+
+private:
+    const T *lasting_;
+};
+
+/// A key that the called object keeps. As for `kept`, a temporary does not compile, unless it is a view.
+class kept_key : public key {
+public:
+    constexpr kept_key(key k TATCELL_LIFETIMEBOUND) noexcept : key(k) {}
+    template <class T, std::enable_if_t<!is_view<T> && !std::is_base_of_v<key, T>, int> = 0>
+    constexpr kept_key(const T &k TATCELL_LIFETIMEBOUND) noexcept : key(k) {}
+    template <class T, std::enable_if_t<!is_view<T> && !std::is_base_of_v<key, T>, int> = 0>
+    kept_key(const T &&) = delete;
+    template <class T, std::enable_if_t<is_view<T>, int> = 0>
+    constexpr kept_key(const T &k) noexcept : key(k) {}
+};
+
+/// A text that the called object keeps: a string with a NUL, or anything that converts to std::string_view. As for
+/// `kept`, a temporary does not compile, unless it is a view.
+class kept_text {
+    template <class T>
+    static constexpr bool is_text = std::is_convertible_v<const T &, std::string_view> &&
+                                    !std::is_convertible_v<const T &, const char *>;
+
+public:
+    constexpr kept_text(const char *text) noexcept : data_(text) {}
+    constexpr kept_text(std::string_view t) noexcept : data_(t.empty() ? "" : t.data()), size_(t.size()) {}
+    template <class T, std::enable_if_t<is_text<T> && !is_view<T>, int> = 0>
+    constexpr kept_text(const T &t TATCELL_LIFETIMEBOUND) noexcept : kept_text(std::string_view(t)) {}
+    template <class T, std::enable_if_t<is_text<T> && !is_view<T>, int> = 0>
+    kept_text(const T &&) = delete;
+    constexpr const char *data() const noexcept { return data_; }
+    /// Bytes; 0 = the text ends with a NUL.
+    constexpr std::size_t size() const noexcept { return size_; }
+
+private:
+    const char *data_;
+    std::size_t size_ = 0;
+};
+
+/// The 64-bit hash of a key, from table::hash or from the caller's own keyed hash. You write it out, key_hash(n),
+/// because a number is a key.
 class key_hash {
 public:
     constexpr explicit key_hash(std::uint64_t value) noexcept : value_(value) {}
     constexpr std::uint64_t value() const noexcept { return value_; }
-    /// Where table::check_pairs and table::mark keep the second debt of the key (tatcell_hash_second).
+    /// The hash under which table::check_pairs and table::mark keep the second debt of the key (tatcell_hash_second).
     key_hash second() const noexcept { return key_hash(tatcell_hash_second(value_)); }
 
 private:
     std::uint64_t value_;
 };
 
-/// Bytes of memory for a table of at least this many slots, 8 each (tatcell_table_bytes).
+/// Bytes of memory for a table of at least this many slots of 8 bytes (tatcell_table_bytes).
 constexpr std::size_t table_bytes(std::uint64_t slots) noexcept {
     constexpr std::size_t most = (std::numeric_limits<std::size_t>::max() - 128) / 128;
     const std::uint64_t sets = slots < 16 ? 1 : slots / 16 + (slots % 16 != 0 ? 1 : 0);
     return sets > most ? 0 : 128 + static_cast<std::size_t>(sets) * 128;
 }
-/// Bytes of memory for so many keys in debt at the same time, so that a new key finds its set full with at most this
-/// chance, in billionths (tatcell_table_size_for); 0 where no table is large enough.
+/// Bytes of memory for a table in which `slots_busy` keys are in debt at once and a new key finds its set full with a
+/// probability of at most target_ppb, in billionths (tatcell_table_size_for); 0 if no table is large enough.
 inline std::size_t table_bytes_for(std::uint64_t slots_busy, std::uint64_t target_ppb) noexcept {
     return tatcell_table_size_for(slots_busy, target_ppb);
 }
-/// The chance that a new key finds its set full, in billionths, at this load in millionths (tatcell_table_full_ppb).
+/// The probability in billionths that a new key finds its set full, at a load in millionths (tatcell_table_full_ppb).
 inline std::uint64_t table_full_ppb(std::uint64_t load_ppm) noexcept { return tatcell_table_full_ppb(load_ppm); }
 
-/// Memory for a table of at least `Slots` slots, where its size is known at compile time.
+/// Memory for a table of at least `Slots` slots, if you know the size at compile time.
 template <std::uint64_t Slots>
 struct alignas(TATCELL_TABLE_MEMORY_ALIGN) table_memory {
     static constexpr std::size_t bytes = table_bytes(Slots);
-    static_assert(bytes != 0, "more than memory can have");
+    static_assert(bytes != 0, "larger than any memory");
     unsigned char data[bytes]{};
 };
 
-/// Memory of the caller.
+/// Refers to memory of the caller.
 class memory_ref {
 public:
     constexpr memory_ref(void *data, std::size_t size) noexcept : data_(data), size_(size) {}
@@ -954,7 +1110,7 @@ private:
     std::size_t size_;
 };
 
-/// A saved image, which is only read.
+/// Refers to a saved image, which the library only reads.
 class image_ref {
 public:
     constexpr image_ref(const void *data, std::size_t size) noexcept : data_(data), size_(size) {}
@@ -972,8 +1128,8 @@ private:
     std::size_t size_;
 };
 
-/// The 16 secret bytes under which a table hashes, copied. Take them from the system's random source:
-/// host::random_seed(). A seed that was not made from bytes is none: a table refuses it with err_seed.
+/// A copy of the 16 secret bytes under which a table hashes. Take them from the system's random source with
+/// host::random_seed(). A table refuses a default-constructed seed with err_seed.
 class seed {
 public:
     constexpr seed() noexcept = default;
@@ -981,8 +1137,10 @@ public:
         for (std::size_t i = 0; i < 16; i++) bytes_[i] = bytes[i];
     }
     constexpr seed(const std::array<std::uint8_t, 16> &bytes) noexcept : bytes_(bytes), given_(true) {}
-    /// 16 bytes, or null.
-    constexpr const std::uint8_t *data() const noexcept { return given_ ? bytes_.data() : nullptr; }
+    /// The 16 bytes, or null.
+    constexpr const std::uint8_t *data() const noexcept TATCELL_LIFETIMEBOUND {
+        return given_ ? bytes_.data() : nullptr;
+    }
 
 private:
     std::array<std::uint8_t, 16> bytes_{};
@@ -991,85 +1149,101 @@ private:
 
 // ==== 8 Table options ===============================================================================================
 
-/// What becomes of a new key whose set of 16 slots is full.
+/// What happens to a new key if its set of 16 slots is full.
 enum class full_set : std::uint32_t {
-    admit = TATCELL_FULL_ADMIT,      ///< passes untracked
-    inherit = TATCELL_FULL_INHERIT,  ///< takes over the slot with the smallest lead, debt included
-    deny = TATCELL_FULL_DENY,        ///< is refused
-    sampled = TATCELL_FULL_SAMPLED,  ///< passes; one in 16 takes over the smallest lead and forgives its debt
+    admit = TATCELL_FULL_ADMIT,      ///< it passes untracked
+    inherit = TATCELL_FULL_INHERIT,  ///< it takes over the slot with the smallest debt, and that debt
+    deny = TATCELL_FULL_DENY,        ///< it is refused
+    sampled = TATCELL_FULL_SAMPLED,  ///< it passes; one in 16 takes over the smallest debt, which is forgiven
 };
 
 /// How a table hashes keys.
 enum class hash_kind : std::uint32_t {
     siphash13 = TATCELL_HASH_SIPHASH13,  ///< SipHash-1-3 under the seed
-    caller = TATCELL_HASH_CALLER,        ///< not at all: every call brings a key_hash
-    aes = TATCELL_HASH_AES,              ///< four rounds of AES under the seed; not on every processor
+    caller = TATCELL_HASH_CALLER,        ///< the table does not hash: every call brings a key_hash
+    aes = TATCELL_HASH_AES,              ///< four rounds of AES under the seed; not every processor can
 };
 
-/// Whether this processor can compute a hash (tatcell_hash_available); else err_hash_unavailable.
+/// Says whether this processor can compute a hash (tatcell_hash_available); else err_hash_unavailable.
 inline result hash_available(hash_kind h) noexcept {
     return result(tatcell_hash_available(static_cast<std::uint32_t>(h)));
 }
 
-/// Options of a new table (tatcell_table_options_t), built by a chain of calls. What is not named is the default:
-/// shared by threads, full_set::admit, SipHash-1-3. A seed is required, unless the caller hashes.
+/// Options of a new table (tatcell_table_options_t). An option that you do not name has its default: threads share the
+/// table, its policy is full_set::admit, and it hashes by SipHash-1-3. A seed is required, unless the callers hash.
 class table_options {
 public:
-    /// The fastest limit that will be used.
+    /// `fastest`: the fastest limit that the table will have.
     constexpr explicit table_options(const limit_spec &fastest) noexcept : fastest_(fastest), slowest_(fastest) {}
-    /// For a table of bans and exemptions that end at most so far ahead (table::ban), and of no limits.
+    /// Options of a table without limits, for bans and exemptions that last at most this long (table::ban).
     static constexpr table_options overrides(ticks longest) noexcept {
         table_options made(limit_spec(1, ticks(1), 1));
         made.raw_.overrides = longest.count();
         made.raw_.policy = TATCELL_FULL_DENY;
         return made;
     }
-    /// The limit with the longest horizon, if that is another.
+    /// The limit with the longest horizon, if that is not the fastest one.
     constexpr table_options &slowest(const limit_spec &s) noexcept { return slowest_ = s, *this; }
     constexpr table_options &seed(const tatcell::seed &s) noexcept { return seed_ = s, *this; }
     constexpr table_options &hash(hash_kind h) noexcept {
         return raw_.hash = static_cast<std::uint32_t>(h), *this;
     }
     constexpr table_options &policy(full_set p) noexcept { return raw_.policy = static_cast<std::uint32_t>(p), *this; }
-    /// 12 to 24. Each bit less doubles span and default skew, and the chance that two keys share a slot.
+    /// 12 to 24. One bit less doubles the span, the default skew, and the probability that two keys share a slot.
     constexpr table_options &tag_bits(std::uint32_t n) noexcept { return raw_.tag_bits = n, *this; }
-    /// By how much callers' readings may be apart or step back; see TIME in tatcell.h. At least one tick.
+    /// How far the callers' readings of the clock may differ or step back; see TIME in tatcell.h. At least one tick.
     constexpr table_options &skew(ticks d) noexcept { return raw_.skew = d.count(), *this; }
-    /// For how long a thread that was stopped inside an insert keeps a slot; at least two q-units.
+    /// How long a thread that was stopped inside an insert keeps a slot; at least two q-units.
     constexpr table_options &claim_lifetime(ticks d) noexcept { return raw_.claim_lifetime = d.count(), *this; }
-    /// Of the callers' clock, for those who attach.
-    /// Tables of aligned windows: by how much the clocks of callers may differ.
+    /// For tables of aligned windows: how far the clocks of the callers may differ.
     constexpr table_options &guard(ticks d) noexcept { return raw_.guard = d.count(), *this; }
+    /// The frequency of the callers' clock, for those who attach.
     constexpr table_options &clock(frequency f) noexcept { return raw_.tick_hz = f.hz(), *this; }
-    /// One q-unit is 2^-r ticks, instead of what fits best.
+    /// One q-unit is 2^-r ticks, instead of the best fit.
     constexpr table_options &resolution(std::int32_t r) noexcept {
         return raw_.resolution = r, raw_.flags |= TATCELL_TABLE_RESOLUTION, *this;
     }
-    /// The memory is all zero, as the system gives it: init writes the header alone.
+    /// The memory is all zero, as the system gives it, so init writes only the header.
     constexpr table_options &zeroed() noexcept { return raw_.flags |= TATCELL_TABLE_ZEROED, *this; }
-    /// One owner at a time: plain loads and stores.
+    /// For a migration of a table in which every key had the limit `from` and gets the limit `to`: each key keeps its
+    /// units. Without this it keeps its time, and a higher limit helps nobody who has used up his burst.
+    constexpr table_options &keep_units(const limit_spec &from, const limit_spec &to) noexcept {
+        return from_ = from, to_ = to, keeps_ = true, *this;
+    }
+    /// The table has one owner at a time, so it needs no atomic instruction.
     constexpr table_options &exclusive() noexcept { return raw_.flags |= TATCELL_TABLE_EXCLUSIVE, *this; }
 
-    /// For the C functions; as good as this object.
-    constexpr tatcell_table_options_t get() const noexcept {
+    /// Reports what fits one table with these options, and what is in the way (tatcell_table_options_fit).
+    outcome<tatcell_table_fit_t> fit() const noexcept {
+        tatcell_table_fit_t report TATCELL_TABLE_FIT_INIT;
+        const tatcell_table_options_t o = get();
+        const std::int32_t rc = tatcell_table_options_fit(&o, &report);
+        return {rc, report};
+    }
+
+    /// The options as C functions take them. They point into this object.
+    constexpr tatcell_table_options_t get() const noexcept TATCELL_LIFETIMEBOUND {
         tatcell_table_options_t o = raw_;
         o.fastest = o.overrides != 0 ? nullptr : fastest_.get();
         o.slowest = o.overrides != 0 ? nullptr : slowest_.get();
         o.seed = seed_.data();
+        o.old_limit = keeps_ ? from_.get() : nullptr;
+        o.new_limit = keeps_ ? to_.get() : nullptr;
         return o;
     }
 
 private:
-    limit_spec fastest_, slowest_;
+    limit_spec fastest_, slowest_, from_ = fastest_, to_ = fastest_;
+    bool keeps_ = false;
     tatcell::seed seed_;
     tatcell_table_options_t raw_ TATCELL_TABLE_OPTIONS_INIT;
 };
 
-/// What an attaching or restoring process brings and expects (tatcell_attach_options_t); where the image differs the
-/// call returns err_mode. Nothing in the image is overridden.
+/// What a process expects of a table that it attaches or restores (tatcell_attach_options_t). If the image differs, the
+/// call returns err_mode: the options never override the image.
 class attach_options {
 public:
-    /// For a table whose caller hashes.
+    /// For a table whose callers hash.
     constexpr attach_options() noexcept = default;
     /// The seed that the table was made with.
     constexpr explicit attach_options(const tatcell::seed &s) noexcept : seed_(s) {}
@@ -1082,8 +1256,8 @@ public:
     /// The table is exclusive.
     constexpr attach_options &exclusive() noexcept { return raw_.flags |= TATCELL_TABLE_EXCLUSIVE, *this; }
 
-    /// For the C functions; as good as this object.
-    constexpr tatcell_attach_options_t get() const noexcept {
+    /// The options as C functions take them. They point into this object.
+    constexpr tatcell_attach_options_t get() const noexcept TATCELL_LIFETIMEBOUND {
         tatcell_attach_options_t o = raw_;
         o.seed = seed_.data();
         return o;
@@ -1094,13 +1268,13 @@ private:
     tatcell_attach_options_t raw_ TATCELL_ATTACH_OPTIONS_INIT;
 };
 
-/// What the clock reads now, less what the clock that an image was saved under would read now.
+/// The difference between what the clock reads now and what the clock of a saved image would read now.
 class clock_offset {
 public:
     /// The same clock.
     constexpr clock_offset() noexcept = default;
     constexpr explicit clock_offset(std::int64_t ticks) noexcept : ticks_(ticks) {}
-    /// Two readings of one moment.
+    /// Takes readings of both clocks at one moment.
     constexpr clock_offset(instant now, instant now_of_the_old_clock) noexcept
         : ticks_(static_cast<std::int64_t>(now.count() - now_of_the_old_clock.count())) {}
     constexpr std::int64_t count() const noexcept { return ticks_; }
@@ -1111,8 +1285,9 @@ private:
 
 // ==== 9 Bursts ======================================================================================================
 
-/// Up to 64 requests at one instant (tatcell_burst_t): a limit, and keys in one of three forms. It refers to what it is
-/// given; each call replaces what was set before, and it may be used again and again. table::check_burst decides it.
+/// Up to 64 requests at one instant (tatcell_burst_t): a limit, and keys in one of three forms. A burst keeps pointers
+/// to what you give it. Each call replaces what was set before, so you may use a burst again and again.
+/// table::check_burst decides it.
 ///
 ///     burst.limit(l).keys(addresses);                        // an array or std::span of keys
 ///     burst.limit(l).keys(packets, n, &packet::source);      // keys inside larger structures
@@ -1123,13 +1298,13 @@ public:
     static constexpr std::size_t max = TATCELL_BURST_MAX;
 
     /// One limit for all requests.
-    burst &limit(const table_limit &l) noexcept { return raw_.limit = l.get(), raw_.limits = nullptr, *this; }
-    /// A limit for each request: table_limit::get() of each.
+    burst &limit(kept<table_limit> l) noexcept { return raw_.limit = l.get()->get(), raw_.limits = nullptr, *this; }
+    /// The limit of each request, as table_limit::get() gives it.
     burst &limits(const tatcell_limit_t *const *each) noexcept {
         return raw_.limit = nullptr, raw_.limits = each, *this;
     }
 
-    /// Keys of one type, one after the other. More than 64 make check_burst return err_count.
+    /// Keys of one type, one after the other. With more than 64, check_burst returns err_count.
     template <class T>
     burst &keys(const T *first, std::size_t count) noexcept {
         static_assert(detail::is_key<T>, "an object with padding, or a pointer, is no key");
@@ -1139,6 +1314,10 @@ public:
     burst &keys(const T (&all)[N]) noexcept {
         return keys(all, N);
     }
+    template <class T, std::size_t N>
+    burst &keys(const T (&&)[N]) = delete;
+    template <class T>
+    burst &keys(std::initializer_list<T>) = delete;
 #ifdef __cpp_lib_span
     template <class T, std::size_t N>
     burst &keys(std::span<T, N> all) noexcept {
@@ -1166,31 +1345,31 @@ public:
     /// No requests.
     burst &clear() noexcept { return form(0), *this; }
 
-    /// Its lines were asked for, by table::prefetch: they are not asked for again (TATCELL_BURST_PREFETCHED). Other
-    /// keys take this back.
+    /// The caller has prefetched the burst with table::prefetch, so the library does not do it again
+    /// (TATCELL_BURST_PREFETCHED). Setting other keys resets this.
     burst &prefetched() noexcept { return raw_.flags |= TATCELL_BURST_PREFETCHED, *this; }
 
-    /// Units of each request; null = one each.
+    /// The units of each request; null = one each.
     burst &costs(const std::uint32_t *each) noexcept { return raw_.costs = each, *this; }
-    /// Gets the full answer of each request; null = not wanted.
+    /// Gets the full answer to each request; null = not wanted.
     burst &decisions(decision *each) noexcept {
         return raw_.decisions = each, raw_.decision_size = sizeof(decision), *this;
     }
     /// This thread's counters; null = off.
     burst &counters(tatcell_counters_t *c) noexcept { return raw_.counters = c, *this; }
 
-    /// Requests in it.
+    /// The number of requests.
     constexpr std::size_t size() const noexcept { return raw_.count; }
-    /// Once it is decided: bit i is 1 if request i passes.
+    /// After check_burst: bit i is 1 if request i passes.
     constexpr std::uint64_t pass() const noexcept { return raw_.pass; }
-    /// Once it is decided: does request i, 0 to 63, pass?
+    /// After check_burst: says whether request i, 0 to 63, passes.
     constexpr bool operator[](std::size_t i) const noexcept { return (raw_.pass >> (i & 63) & 1) != 0; }
 
-    /// The structure itself, for what has no call here.
-    tatcell_burst_t *get() noexcept { return &raw_; }
+    /// The C structure, for anything that has no function here.
+    tatcell_burst_t *get() noexcept TATCELL_LIFETIMEBOUND { return &raw_; }
 
 private:
-    /// Another form of keys, none of which is hashed yet.
+    /// Starts another form of keys; none of them is hashed yet.
     void form(std::size_t count) noexcept {
         raw_.keys = raw_.key_pointers = nullptr;
         raw_.hashes = nullptr;
@@ -1199,7 +1378,7 @@ private:
         raw_.stride = 0;
         raw_.prepared = 0;
         raw_.flags &= ~static_cast<std::uint32_t>(TATCELL_BURST_PREFETCHED);
-        raw_.count = count > max ? static_cast<std::uint32_t>(max) + 1 : static_cast<std::uint32_t>(count);
+        raw_.count = detail::count_of<max>(count);
     }
     burst &stride(const void *first, std::size_t key_len, std::size_t stride, std::size_t count) noexcept {
         form(count);
@@ -1214,14 +1393,15 @@ static_assert(sizeof(burst) == sizeof(tatcell_burst_t), "same layout");
 
 // ==== 10 Tables =====================================================================================================
 
-/// How a meter marks a packet, and how a packet was marked before it came.
+/// How a meter marks a packet, and how the packet was marked before.
 enum class colour : std::uint32_t {
     green = TATCELL_GREEN,    ///< within the committed rate and burst
     yellow = TATCELL_YELLOW,  ///< above them, within the second rate and burst
-    red = TATCELL_RED,        ///< above both
+    red = TATCELL_RED,        ///< above both of them
 };
 
-/// What a meter answers: the verdict, which passes green and yellow, and the colour. Red where there is no verdict.
+/// The answer of a meter: the colour, and a verdict that passes green and yellow. The colour is red if there is no
+/// verdict.
 struct [[nodiscard]] marking : result {
     tatcell::colour colour;
     constexpr marking(std::int32_t c, std::uint32_t marked) noexcept
@@ -1232,27 +1412,32 @@ struct [[nodiscard]] marking : result {
 enum class override_kind : std::uint32_t {
     none = TATCELL_OVERRIDE_NONE,      ///< the limits decide
     ban = TATCELL_OVERRIDE_BAN,        ///< nothing passes
-    exempt = TATCELL_OVERRIDE_EXEMPT,  ///< everything passes uncharged
+    exempt = TATCELL_OVERRIDE_EXEMPT,  ///< everything passes and is not charged
 };
-/// An override and how long it lasts; of a ban that is the retry time.
+class address;
+class prefix_lengths;
+/// An override and how long it lasts. For a ban that is the retry time.
 struct override_state {
     override_kind kind;
     ticks left;
+    std::uint32_t bits = 0; ///< length of the prefix that decided, by table::overridden_address
 };
 
-/// How the packets of every key of a table are marked, by two limits of it (tatcell_mark_t). It keeps no limit alive.
+/// How two limits of a table mark the packets of each key (tatcell_mark_t). It keeps pointers to the limits.
 ///
 ///     const auto mark = tatcell::mark::rfc2698(committed, peak);
 ///     if (table.mark(mark, now, source, bytes).colour == tatcell::colour::yellow) ...
 class mark {
 public:
-    /// Red is what the peak limit refuses; of the rest green what the committed limit lets pass, else yellow.
-    static mark rfc2698(const table_limit &committed, const table_limit &peak) noexcept {
-        return mark(TATCELL_METER_RFC2698, committed, peak);
+    /// A packet that the peak limit refuses is red. Another one is green if the committed limit lets it pass, else
+    /// yellow.
+    static mark rfc2698(kept<table_limit> committed, kept<table_limit> peak) noexcept {
+        return mark(TATCELL_METER_RFC2698, *committed.get(), *peak.get());
     }
-    /// Green is what the committed limit lets pass; of the rest yellow what the excess limit lets pass, else red.
-    static mark rfc4115(const table_limit &committed, const table_limit &excess) noexcept {
-        return mark(TATCELL_METER_RFC4115, committed, excess);
+    /// A packet that the committed limit lets pass is green. Another one is yellow if the excess limit lets it pass,
+    /// else red.
+    static mark rfc4115(kept<table_limit> committed, kept<table_limit> excess) noexcept {
+        return mark(TATCELL_METER_RFC4115, *committed.get(), *excess.get());
     }
     constexpr const tatcell_mark_t *get() const noexcept { return &raw_; }
 
@@ -1265,8 +1450,8 @@ private:
     tatcell_mark_t raw_ TATCELL_MARK_INIT;
 };
 
-/// The live slots of a table, each as of its reading: for (const tatcell_slot_t &slot : table.slots(now)). An error of
-/// tatcell_table_next ends them.
+/// The live slots of a table: for (const tatcell_slot_t &slot : table.slots(now)). Each slot is read when the loop gets
+/// there. An error of tatcell_table_next ends the loop.
 class slot_range {
 public:
     class iterator {
@@ -1311,51 +1496,59 @@ private:
     std::uint64_t now_;
 };
 
-/// A handle of a table that lies in the caller's memory. After its init it is only read, by any number of threads.
+/// A handle of a table that lies in the caller's memory. After init, any number of threads may use it.
 ///
-/// Every call on a key takes the key itself, or a key_hash. Every call may return err_handle for a table that had no
-/// init; err_limit and err_foreign for a limit of no or another table; err_hash for a key where the caller hashes.
+/// Every call on a key takes the key or its key_hash. Every call may return err_handle if the table is not initialised,
+/// err_limit or err_foreign if the limit is not for this table, and err_hash for a key if the callers hash.
 class table {
 public:
     // ---- Making ----
 
-    /// Formats memory as a fresh table (tatcell_table_init). Errors: err_align unless aligned to 64 bytes,
+    /// Formats memory as a fresh table (tatcell_table_init). Errors: err_align if it is not aligned to 64 bytes,
     /// err_too_small, err_too_large, err_seed, err_hash_unavailable, err_option, err_span (use fewer tag bits), and
     /// those of both limits.
     result init(memory_ref memory, const table_options &options) noexcept {
         const tatcell_table_options_t o = options.get();
         return result(tatcell_table_init(&raw_, memory.data(), memory.size(), &o));
     }
-    /// Uses a table that another process, or this one, has made in this memory (tatcell_table_attach). Errors:
+    /// Uses a table that this or another process has made in this memory (tatcell_table_attach). Errors:
     /// err_not_ready (ask again), err_version, err_geometry, err_seed, err_wrong_seed, err_hash_unavailable, err_mode.
     result attach(memory_ref memory, const attach_options &options) noexcept {
         const tatcell_attach_options_t o = options.get();
         return result(tatcell_table_attach(&raw_, memory.data(), memory.size(), &o));
     }
-    /// Copies the image into a buffer aligned to 8 bytes, less what has expired: bytes written (tatcell_table_save).
-    /// info()->image_bytes are enough, else err_buffer.
+    /// Copies the image without expired slots into a buffer, and gives the bytes written (tatcell_table_save). The
+    /// buffer is aligned to 8 bytes. If it has fewer than info()->image_bytes, the call returns err_buffer.
     outcome<std::size_t> save(instant now, memory_ref buffer) const noexcept {
         return detail::fill(std::size_t{0}, tatcell_table_save, &raw_, now.count(), buffer.data(), buffer.size());
     }
-    /// Fills memory from a saved image (tatcell_table_restore). Permits of before are worth nothing afterwards. Errors
-    /// as attach, and err_wrong_size, err_overlap.
+    /// Fills memory from a saved image (tatcell_table_restore). Older permits credit nothing afterwards. Errors: those
+    /// of attach, err_wrong_size, err_overlap.
     result restore(memory_ref memory, image_ref image, const attach_options &options,
                    clock_offset offset = {}) noexcept {
         const tatcell_attach_options_t o = options.get();
         return result(tatcell_table_restore(&raw_, memory.data(), memory.size(), image.data(), image.size(), &o,
                                             offset.count()));
     }
-    /// Formats memory as a fresh table that knows the debts of another one, in another geometry
-    /// (tatcell_table_migrate): nothing was forgiven if dropped, clamped and opened are 0. The seed is the old one's;
-    /// limits are made anew, and permits of before are worth nothing. Errors as init, and err_hash, err_wrong_seed,
-    /// err_mode, err_overlap.
+    /// Formats memory as a fresh table of another geometry, and copies the debts of a table into it
+    /// (tatcell_table_migrate). No debt was forgiven if dropped, clamped and opened are 0. Both tables have one seed.
+    /// Make the limits anew; older permits credit nothing. Errors: those of init, err_hash, err_wrong_seed, err_mode,
+    /// err_overlap.
     outcome<tatcell_migrated_t> migrate(memory_ref memory, const table_options &options, const table &from,
                                         instant now) noexcept {
         const tatcell_table_options_t o = options.get();
         return detail::fill(tatcell_migrated_t TATCELL_MIGRATED_INIT, tatcell_table_migrate, &raw_, memory.data(),
                             memory.size(), &o, &from.raw_, now.count());
     }
-    /// What a migration of this table into so many bytes would report (tatcell_table_migrate_foresee).
+    /// Migrates a table in its own memory while nobody calls it, into as many slots (tatcell_table_migrate_in_place).
+    /// `generation`: info()->generation before the call; a second call is refused with err_mode.
+    outcome<tatcell_migrated_t> migrate_in_place(memory_ref memory, std::uint64_t generation,
+                                                 const table_options &options, instant now) noexcept {
+        const tatcell_table_options_t o = options.get();
+        return detail::fill(tatcell_migrated_t TATCELL_MIGRATED_INIT, tatcell_table_migrate_in_place, &raw_,
+                            memory.data(), memory.size(), generation, &o, now.count());
+    }
+    /// Reports what a migration of this table into so many bytes would report (tatcell_table_migrate_foresee).
     outcome<tatcell_migrated_t> migrate_foresee(std::size_t bytes, const table_options &options,
                                                 instant now) const noexcept {
         const tatcell_table_options_t o = options.get();
@@ -1365,7 +1558,7 @@ public:
 
     // ---- One key ----
 
-    /// Decides one request of a key and charges it if it conforms (tatcell_table_check). Cost 0 looks, never writes.
+    /// Decides one request of a key and charges it if it conforms (tatcell_table_check). Cost 0 only peeks.
     answer check(const table_limit &l, instant now, key k, std::uint64_t cost = 1) const noexcept {
         return detail::ask(tatcell_table_check, &raw_, l.get(), now.count(), k.data(), k.size(), cost);
     }
@@ -1383,14 +1576,15 @@ public:
                       tatcell_counters_t *counters = nullptr) const noexcept {
         return detail::count(counters, tatcell_table_check_ex_hash, &raw_, l.get(), now.count(), h.value(), cost, room);
     }
-    /// What check_ex would answer; charges nothing (tatcell_table_peek).
+    /// Reports how check_ex would decide, and charges nothing (tatcell_table_peek).
     decision peek(const table_limit &l, instant now, key k, std::uint64_t cost = 1) const noexcept {
         return detail::decide(tatcell_table_peek, &raw_, l.get(), now.count(), k.data(), k.size(), cost);
     }
     decision peek(const table_limit &l, instant now, key_hash h, std::uint64_t cost = 1) const noexcept {
         return detail::decide(tatcell_table_peek_hash, &raw_, l.get(), now.count(), h.value(), cost);
     }
-    /// Charges after the fact: always, until max_debt beyond the burst (tatcell_table_charge_ex).
+    /// Charges what was already used, up to max_debt beyond the burst; it never refuses (tatcell_table_charge_ex).
+    /// `units` is the number of units that it took.
     decision charge(const table_limit &l, instant now, key k, std::uint64_t cost,
                     tatcell_counters_t *counters = nullptr) const noexcept {
         const auto f = tatcell_table_charge_ex;
@@ -1400,7 +1594,7 @@ public:
                     tatcell_counters_t *counters = nullptr) const noexcept {
         return detail::count(counters, tatcell_table_charge_ex_hash, &raw_, l.get(), now.count(), h.value(), cost);
     }
-    /// Reserves for the earliest conforming instant, departs_at(); refused beyond max_delay (tatcell_table_reserve_ex).
+    /// Reserves the earliest conforming instant, departs_at(). Refused beyond max_delay (tatcell_table_reserve_ex).
     decision reserve(const table_limit &l, instant now, key k, std::uint64_t cost = 1,
                      tatcell_counters_t *counters = nullptr) const noexcept {
         const auto f = tatcell_table_reserve_ex;
@@ -1410,19 +1604,38 @@ public:
                      tatcell_counters_t *counters = nullptr) const noexcept {
         return detail::count(counters, tatcell_table_reserve_ex_hash, &raw_, l.get(), now.count(), h.value(), cost);
     }
-    /// Gives back what a permit proves and has not drained: how many ticks of debt (tatcell_table_refund).
+    /// Gives back the part of a charge that has not drained, and gives the ticks of debt (tatcell_table_refund). If the
+    /// limit counts units, the count is units: use refund_ex.
     outcome<ticks> refund(const table_limit &l, instant now, key k, const permit &p) const noexcept {
         return detail::span_of(tatcell_table_refund, &raw_, l.get(), now.count(), k.data(), k.size(), &p);
     }
     outcome<ticks> refund(const table_limit &l, instant now, key_hash h, const permit &p) const noexcept {
         return detail::span_of(tatcell_table_refund_hash, &raw_, l.get(), now.count(), h.value(), &p);
     }
-    /// Makes one key full again at once (tatcell_table_reset).
+    /// As refund, with the full answer: `units` is the number of units given back (tatcell_table_refund_ex).
+    decision refund_ex(const table_limit &l, instant now, key k, const permit &p) const noexcept {
+        const auto f = tatcell_table_refund_ex;
+        return detail::decide(f, &raw_, l.get(), now.count(), k.data(), k.size(), &p);
+    }
+    decision refund_ex(const table_limit &l, instant now, key_hash h, const permit &p) const noexcept {
+        return detail::decide(tatcell_table_refund_ex_hash, &raw_, l.get(), now.count(), h.value(), &p);
+    }
+    /// Gives a key its full burst again (tatcell_table_reset).
     result reset(instant now, key k) const noexcept {
         return result(tatcell_table_reset(&raw_, now.count(), k.data(), k.size()));
     }
     result reset(instant now, key_hash h) const noexcept {
         return result(tatcell_table_reset_hash(&raw_, now.count(), h.value()));
+    }
+    /// Moves one key from one limit of the table to another (tatcell_table_change). Call it once for each change.
+    result change(const table_limit &from, const table_limit &to, instant now, key k, change_how how) const noexcept {
+        return result(tatcell_table_change(&raw_, from.get(), to.get(), now.count(), k.data(), k.size(),
+                                           static_cast<std::uint32_t>(how)));
+    }
+    result change(const table_limit &from, const table_limit &to, instant now, key_hash h,
+                  change_how how) const noexcept {
+        return result(tatcell_table_change_hash(&raw_, from.get(), to.get(), now.count(), h.value(),
+                                                static_cast<std::uint32_t>(how)));
     }
     /// Hashes a key under the table's secret (tatcell_table_hash).
     outcome<key_hash> hash(key k) const noexcept {
@@ -1433,14 +1646,15 @@ public:
 
     // ---- Bursts ----
 
-    /// Decides a burst at `now`, in order, as single calls would (tatcell_table_check_burst); true iff it is decided:
-    /// see burst::pass(). Errors: err_count, err_null without limit or keys, err_option, err_overlap; then nothing is.
+    /// Decides a burst at `now` in order, as single calls would (tatcell_table_check_burst). It is true if the burst is
+    /// decided: burst::pass() has the verdicts. Errors, after which nothing is decided: err_count, err_null without
+    /// limit or keys, err_option, err_overlap.
     result check_burst(instant now, burst &b) const noexcept {
         b.get()->now = now.count();
         return result(tatcell_table_check_burst(&raw_, b.get(), nullptr));
     }
-    /// Decides a burst, and meanwhile hashes and prefetches the keys of the next, so that their cache misses overlap.
-    /// The first call decides an empty burst, the last one has an empty one next:
+    /// Decides a burst while it hashes and prefetches the keys of the next one, so that the cache misses overlap. The
+    /// first call decides an empty burst, and the last call has an empty burst as the next one:
     ///
     ///     tatcell::burst bursts[2];
     ///     for (int i = 0;; i ^= 1) {
@@ -1454,18 +1668,19 @@ public:
         b.get()->now = now.count();
         return result(tatcell_table_check_burst(&raw_, b.get(), next.get()));
     }
-    /// Decides a burst under its limit and a second one, all or none for each request, and hashes and prefetches the
-    /// keys of the next, if there is one (tatcell_table_check_pairs). `second_costs`: units under the second limit,
-    /// null = one each. Errors as check_burst, and err_option for a burst with limits or decisions.
+    /// Decides a burst under its limit and a second one, and charges both or none for each request
+    /// (tatcell_table_check_pairs). It also hashes and prefetches the keys of `next`, if that is not null.
+    /// `second_costs`: units under the second limit; null = one each. Errors: those of check_burst, and err_option if
+    /// the burst has limits or decisions.
     result check_pairs(instant now, burst &b, const table_limit &second, const std::uint32_t *second_costs = nullptr,
                        burst *next = nullptr) const noexcept {
         b.get()->now = now.count();
         tatcell_burst_t *const ahead = next == nullptr ? nullptr : next->get();
         return result(tatcell_table_check_pairs(&raw_, b.get(), second.get(), second_costs, ahead));
     }
-    /// Marks one packet of a key and charges the limits of its colour (tatcell_table_mark). Cost 0 looks, never writes.
-    /// `pre`: the colour that it came with; green where marking is colour-blind. Errors as check, and err_peak,
-    /// err_algorithm.
+    /// Marks one packet of a key and charges the limits of its colour (tatcell_table_mark). Cost 0 only peeks.
+    /// `pre`: the colour that the packet already has; green if marking is colour-blind. Errors: those of check,
+    /// err_peak, err_algorithm.
     marking mark(const tatcell::mark &m, instant now, key k, std::uint64_t cost,
                  colour pre = colour::green) const noexcept {
         std::uint32_t marked = TATCELL_RED;
@@ -1480,9 +1695,10 @@ public:
                                                        static_cast<std::uint32_t>(pre), &marked);
         return {c, marked};
     }
-    /// Marks the packets of a burst without limits, its costs being their bytes, and hashes and prefetches the keys of
-    /// the next, if there is one (tatcell_table_mark_burst). `colours` gets the value of a colour for each. `pre`: what
-    /// they came as, null = all green. `counts`: three, which grow by the green, yellow and red ones.
+    /// Marks the packets of a burst, which has no limits and whose costs are bytes (tatcell_table_mark_burst). It also
+    /// hashes and prefetches the keys of `next`, if that is not null. `colours` gets the colour of each packet. `pre`:
+    /// the colours that the packets already have; null = all green. `counts`: three numbers, which grow by the green,
+    /// yellow and red packets.
     result mark_burst(instant now, burst &b, const tatcell::mark &m, std::uint8_t *colours,
                       const std::uint8_t *pre = nullptr, std::uint64_t *counts = nullptr,
                       burst *next = nullptr) const noexcept {
@@ -1490,38 +1706,38 @@ public:
         tatcell_burst_t *const ahead = next == nullptr ? nullptr : next->get();
         return result(tatcell_table_mark_burst(&raw_, b.get(), m.get(), pre, colours, counts, ahead));
     }
-    /// Starts loading the lines of up to 64 hashes, for calls that come next (tatcell_table_prefetch).
+    /// Prefetches the lines of up to 64 hashes for the next calls (tatcell_table_prefetch).
     result prefetch(const std::uint64_t *hashes, std::size_t count) const noexcept {
-        const bool fits = count <= burst::max;
-        const std::uint32_t n = fits ? static_cast<std::uint32_t>(count) : std::uint32_t{burst::max} + 1;
-        return result(tatcell_table_prefetch(&raw_, hashes, n));
+        return result(tatcell_table_prefetch(&raw_, hashes, detail::count_of<burst::max>(count)));
     }
 
-    // ---- Overrides: a table made by table_options::overrides ----
+    // ---- Overrides: for a table made with table_options::overrides ----
 
-    /// Bans a key: nothing of it passes before `until` (tatcell_table_ban). Whatever override it had is replaced.
-    /// Errors: err_until, err_full (not stored), err_clash (another key's lies there), err_algorithm; contended.
+    /// Bans a key: no request of it passes before `until` (tatcell_table_ban). This replaces an older override of the
+    /// key. Errors: err_until, err_full (not stored), err_clash (an override of another key is in the way),
+    /// err_algorithm. It may be contended.
     result ban(instant now, key k, instant until) const noexcept {
         return result(tatcell_table_ban(&raw_, now.count(), k.data(), k.size(), until.count()));
     }
     result ban(instant now, key_hash h, instant until) const noexcept {
         return result(tatcell_table_ban_hash(&raw_, now.count(), h.value(), until.count()));
     }
-    /// Exempts a key: everything of it passes uncharged before `until` (tatcell_table_exempt). Errors as ban.
+    /// Exempts a key: before `until` its requests pass and are not charged (tatcell_table_exempt). It has the errors of
+    /// ban.
     result exempt(instant now, key k, instant until) const noexcept {
         return result(tatcell_table_exempt(&raw_, now.count(), k.data(), k.size(), until.count()));
     }
     result exempt(instant now, key_hash h, instant until) const noexcept {
         return result(tatcell_table_exempt_hash(&raw_, now.count(), h.value(), until.count()));
     }
-    /// Ends a key's override at once; code::end where there is none (tatcell_table_lift).
+    /// Ends the override of a key at once; code::end if there is none (tatcell_table_lift).
     result lift(instant now, key k) const noexcept {
         return result(tatcell_table_lift(&raw_, now.count(), k.data(), k.size()));
     }
     result lift(instant now, key_hash h) const noexcept {
         return result(tatcell_table_lift_hash(&raw_, now.count(), h.value()));
     }
-    /// Whether a key is banned or exempt, and for how long (tatcell_table_overridden).
+    /// Says whether a key is banned or exempt, and for how long (tatcell_table_overridden).
     outcome<override_state> overridden(instant now, key k) const noexcept {
         std::uint32_t kind = TATCELL_OVERRIDE_NONE;
         std::uint64_t left = 0;
@@ -1534,44 +1750,61 @@ public:
         const std::int32_t c = tatcell_table_overridden_hash(&raw_, now.count(), h.value(), &kind, &left);
         return {c, override_state{static_cast<override_kind>(kind), ticks(left)}};
     }
+    /// Bans an address or its network, however it is written: so many bits of an IPv4 or of an IPv6 address
+    /// (tatcell_table_ban_address). Errors: err_address, err_prefix, those of ban.
+    inline result ban_address(instant now, address a, std::uint32_t v4_bits, std::uint32_t v6_bits,
+                              instant until) const noexcept;
+    /// Exempts an address or its network (tatcell_table_exempt_address). Errors: as ban_address.
+    inline result exempt_address(instant now, address a, std::uint32_t v4_bits, std::uint32_t v6_bits,
+                                 instant until) const noexcept;
+    /// Ends the override of an address or network at once; code::end if there is none (tatcell_table_lift_address).
+    inline result lift_address(instant now, address a, std::uint32_t v4_bits, std::uint32_t v6_bits) const noexcept;
+    /// Whether an address is banned or exempt, for how long, and by which prefix: the longest of those that are asked
+    /// (tatcell_table_overridden_address).
+    inline outcome<override_state> overridden_address(instant now, address a,
+                                                      const prefix_lengths &asked) const noexcept;
+    /// Hashes the prefix of an address: so many bits of an IPv4 or of an IPv6 one (tatcell_address_prefix_hash).
+    inline outcome<key_hash> prefix_hash(address a, std::uint32_t v4_bits, std::uint32_t v6_bits) const noexcept;
 
     // ---- Upkeep ----
 
-    /// Empties expired slots: looks at `count` from this one on, and gives the one to continue from, 0 after the last
-    /// (tatcell_table_sweep). Needed once per info()->sweep_interval; changes no decision.
+    /// Empties the expired slots among `count` slots from `from` on (tatcell_table_sweep). It gives the slot to
+    /// continue at, 0 after the last one. Sweep the whole table once per info()->sweep_interval. A sweep changes no
+    /// decision.
     outcome<std::uint64_t> sweep(instant now, std::uint64_t from, std::uint64_t count) const noexcept {
         return detail::fill(std::uint64_t{0}, tatcell_table_sweep, &raw_, now.count(), from, count);
     }
-    /// Scans all slots: live keys, load, debts (tatcell_table_stats).
+    /// Scans all slots and counts live keys, load and debts (tatcell_table_stats).
     outcome<tatcell_stats_t> stats(instant now) const noexcept {
         return detail::fill(tatcell_stats_t TATCELL_STATS_INIT, tatcell_table_stats, &raw_, now.count());
     }
-    /// The next live slot at or after a number, else code::end (tatcell_table_next).
+    /// Finds the next live slot at or after a number, else code::end (tatcell_table_next).
     outcome<tatcell_slot_t> next(instant now, std::uint64_t from) const noexcept {
         return detail::fill(tatcell_slot_t{}, tatcell_table_next, &raw_, now.count(), from);
     }
-    /// All live slots, for a range-based for. Not longer than this handle.
-    slot_range slots(instant now) const noexcept { return {&raw_, now}; }
-    /// The live slots with the longest debts, the longest first: how many of `out` were filled (tatcell_table_top). At
-    /// most 64, else err_count.
+    /// All live slots, for a range-based for. The range points to this handle.
+    slot_range slots(instant now) const & noexcept TATCELL_LIFETIMEBOUND { return {&raw_, now}; }
+    slot_range slots(instant) const && = delete;
+    /// Finds the live slots with the longest debts, the longest first, and gives how many of `out` it filled
+    /// (tatcell_table_top). `count` is at most 64, else err_count.
     outcome<std::uint32_t> top(instant now, tatcell_slot_t *out, std::uint32_t count) const noexcept {
         return detail::fill(std::uint32_t{0}, tatcell_table_top, &raw_, now.count(), out, count);
     }
-    /// May the key of this hash be the one in this slot (tatcell_table_may_be)?
+    /// Says whether the key of this hash may be the one in this slot (tatcell_table_may_be).
     bool may_be(const tatcell_slot_t &slot, key_hash hash) const noexcept {
         return tatcell_table_may_be(&raw_, &slot, hash.value()) == TATCELL_PASS;
     }
-    /// What it came out as: size, span, skew, sweep interval (tatcell_table_info); times are ticks.
+    /// The numbers of the table: size, span, skew, sweep interval (tatcell_table_info). Times are ticks.
     outcome<tatcell_table_info_t> info() const noexcept {
         return detail::fill(tatcell_table_info_t TATCELL_TABLE_INFO_INIT, tatcell_table_info, &raw_);
     }
-    /// Its numbers in q-units, for a program that reads and writes slots by itself (tatcell_table_export).
+    /// The numbers in q-units, for a program that reads and writes slots by itself (tatcell_table_export).
     outcome<tatcell_table_numbers_t> numbers() const noexcept {
         return detail::fill(tatcell_table_numbers_t TATCELL_TABLE_NUMBERS_INIT, tatcell_table_export, &raw_);
     }
 
-    const tatcell_table_t *get() const noexcept { return &raw_; }
-    tatcell_table_t *get() noexcept { return &raw_; }
+    const tatcell_table_t *get() const noexcept TATCELL_LIFETIMEBOUND { return &raw_; }
+    tatcell_table_t *get() noexcept TATCELL_LIFETIMEBOUND { return &raw_; }
 
 private:
     tatcell_table_t raw_{};
@@ -1587,34 +1820,35 @@ inline result table_limit::init_unlimited(const table &t) noexcept {
 
 // ==== 11 Meters =====================================================================================================
 
-/// A meter as its RFC describes it (tatcell_meter_spec_t): meter_spec::rfc2697(46000000, 2048, 4096). Rates are units a
-/// second, bursts units. The clock is one of nanoseconds unless its frequency is given.
+/// A meter in the terms of its RFC (tatcell_meter_spec_t): meter_spec::rfc2697(46000000, 2048, 4096). Rates are units
+/// per second, and bursts are units. Without a frequency, the clock counts nanoseconds.
 class meter_spec {
 public:
-    /// One rate, a committed and an excess burst, one of which may be 0.
+    /// One rate, a committed and an excess burst, one of which may be 0. A rate may be 0, here and below: its burst is
+    /// then given once.
     static constexpr meter_spec rfc2697(std::uint64_t cir, std::uint64_t cbs, std::uint64_t ebs,
                                         frequency clock = nanoseconds) noexcept {
         return meter_spec(TATCELL_METER_RFC2697, clock, cir, cbs, 0, ebs);
     }
-    /// Committed rate and burst, peak rate and burst; the peak rate is at least the committed one, else err_peak.
+    /// Committed rate and burst, peak rate and burst. A peak rate below the committed rate is err_peak.
     static constexpr meter_spec rfc2698(std::uint64_t cir, std::uint64_t cbs, std::uint64_t pir, std::uint64_t pbs,
                                         frequency clock = nanoseconds) noexcept {
         return meter_spec(TATCELL_METER_RFC2698, clock, cir, cbs, pir, pbs);
     }
-    /// Committed rate and burst, excess rate and burst; one rate may be 0, and its burst counts as 0 then.
+    /// Committed rate and burst, excess rate and burst.
     static constexpr meter_spec rfc4115(std::uint64_t cir, std::uint64_t cbs, std::uint64_t eir, std::uint64_t ebs,
                                         frequency clock = nanoseconds) noexcept {
         return meter_spec(TATCELL_METER_RFC4115, clock, cir, cbs, eir, ebs);
     }
 
-    /// What overflows the committed burst of an RFC 4115 meter fills the excess burst (MEF 10.3, CF = 1).
+    /// Units that overflow the committed burst of an RFC 4115 meter fill the excess burst (MEF 10.3, CF = 1).
     constexpr meter_spec &coupled() noexcept { return raw_.flags |= TATCELL_METER_COUPLED, *this; }
-    /// For how long a meter may rest without a sweep; err_short_span where that cannot be.
+    /// How long a meter may rest without a sweep. If that does not fit, err_short_span.
     constexpr meter_spec &span(ticks d) noexcept { return raw_.span = d.count(), *this; }
-    /// By how much a reading of the clock may be older than another.
+    /// How much older one reading of the clock may be than another.
     constexpr meter_spec &skew(ticks d) noexcept { return raw_.skew = d.count() == 0 ? none : d.count(), *this; }
 
-    constexpr const tatcell_meter_spec_t *get() const noexcept { return &raw_; }
+    constexpr const tatcell_meter_spec_t *get() const noexcept TATCELL_LIFETIMEBOUND { return &raw_; }
 
 private:
     static constexpr frequency nanoseconds{1000000000};
@@ -1632,46 +1866,47 @@ private:
     tatcell_meter_spec_t raw_;
 };
 
-/// The validated rates and bursts of meters. They may be copied, and any number of threads may use one at once.
+/// The validated rates and bursts of meters. You may copy them, and any number of threads may use one at once.
 class meter_params {
 public:
-    /// Makes them (tatcell_meter_params_init). Errors: err_rate, err_burst, err_period where one is 0 that the RFC
-    /// needs; err_peak; err_option; err_represent, err_horizon, err_short_span where they do not fit.
+    /// Validates a specification (tatcell_meter_params_init). Errors: err_rate, err_burst, err_period if one is 0 that
+    /// the RFC needs; err_peak; err_option; err_represent, err_horizon, err_short_span if the numbers do not fit.
     result init(const meter_spec &spec) noexcept { return result(tatcell_meter_params_init(&raw_, spec.get())); }
-    /// What they came out as: the word, its times, and what rounding takes (tatcell_meter_params_info).
+    /// The layout of the word, its times, and the errors of rounding (tatcell_meter_params_info).
     outcome<tatcell_meter_info_t> info() const noexcept {
         return detail::fill(tatcell_meter_info_t TATCELL_METER_INFO_INIT, tatcell_meter_params_info, &raw_);
     }
-    const tatcell_meter_params_t *get() const noexcept { return &raw_; }
+    const tatcell_meter_params_t *get() const noexcept TATCELL_LIFETIMEBOUND { return &raw_; }
 
 private:
     tatcell_meter_params_t raw_{};
 };
 static_assert(sizeof(meter_params) == TATCELL_METER_PARAMS_SIZE, "same layout");
 
-/// A meter that lies elsewhere: in a flow, an array, shared memory. Copied as a pointer is.
+/// Refers to a meter that lies elsewhere: in a flow, an array, shared memory. Copies refer to the same meter.
 ///
-/// Every call may return err_limit for parameters that had no init.
+/// Every call may return err_limit if the parameters were not initialised.
 class meter_ref {
 public:
     constexpr meter_ref(tatcell_meter_t &raw) noexcept : raw_(&raw) {}
     constexpr tatcell_meter_t *get() const noexcept { return raw_; }
 
-    /// Marks one packet and charges it unless it is red (tatcell_meter_check). Cost 0 looks and never writes.
-    /// `pre`: the colour that it came with; green for a meter that is colour-blind.
+    /// Marks one packet and charges it unless it is red (tatcell_meter_check). Cost 0 only peeks.
+    /// `pre`: the colour that the packet already has; green for a colour-blind meter.
     marking check(const meter_params &p, instant now, std::uint64_t cost, colour pre = colour::green) const noexcept {
         return ask(tatcell_meter_check, p, now, cost, pre);
     }
-    /// As check, for a meter that nobody else uses meanwhile (tatcell_meter_check_exclusive): no atomic instruction.
+    /// As check, without an atomic instruction, for a meter that nobody else uses during the call
+    /// (tatcell_meter_check_exclusive).
     marking check_exclusive(const meter_params &p, instant now, std::uint64_t cost,
                             colour pre = colour::green) const noexcept {
         return ask(tatcell_meter_check_exclusive, p, now, cost, pre);
     }
-    /// What check would answer; charges nothing (tatcell_meter_peek).
+    /// Reports how check would mark the packet, and charges nothing (tatcell_meter_peek).
     marking peek(const meter_params &p, instant now, std::uint64_t cost, colour pre = colour::green) const noexcept {
         return ask(tatcell_meter_peek, p, now, cost, pre);
     }
-    /// Forgets a word that every reading of the clock finds full: whether it did (tatcell_meter_sweep).
+    /// Empties a meter that has expired, and says whether it did (tatcell_meter_sweep).
     outcome<bool> sweep(const meter_params &p, instant now) const noexcept {
         std::uint32_t swept = 0;
         const std::int32_t c = tatcell_meter_sweep(raw_, p.get(), now.count(), &swept);
@@ -1690,16 +1925,16 @@ private:
     tatcell_meter_t *raw_;
 };
 
-/// A meter with its own storage, no more bytes than its word. It cannot be copied: other threads may be writing it.
+/// A meter with its own storage of 8 bytes. It cannot be copied, because other threads may be writing it.
 class meter {
 public:
     constexpr meter() noexcept = default;
     meter(const meter &) = delete;
     meter &operator=(const meter &) = delete;
 
-    /// For all other operations: meter.ref().sweep(...).
-    meter_ref ref() noexcept { return raw_; }
-    operator meter_ref() noexcept { return raw_; }
+    /// Has all other operations: meter.ref().sweep(...).
+    meter_ref ref() noexcept TATCELL_LIFETIMEBOUND { return raw_; }
+    operator meter_ref() & noexcept TATCELL_LIFETIMEBOUND { return raw_; }
     /// Marks one packet and charges it unless it is red.
     marking check(const meter_params &p, instant now, std::uint64_t cost, colour pre = colour::green) noexcept {
         return ref().check(p, now, cost, pre);
@@ -1713,96 +1948,152 @@ static_assert(sizeof(meter) == TATCELL_METER_SIZE && alignof(meter) == TATCELL_M
 // ==== 12 Host =======================================================================================================
 
 #ifdef TATCELL_HOST_H
-/// Clocks, ticks, random bytes and memory from a Unix system (tatcell_host.h). TATCELL_NO_HOST leaves this out.
+/// Clocks, ticks, random bytes and memory of a Unix system (tatcell_host.h). Define TATCELL_NO_HOST to leave this out.
 ///
-/// Every call may return err_system; the errno is then in *system_error, if that is not null, or in the memory.
+/// Every call may return err_system. Then the errno is in *system_error, if that is not null, or in the memory.
 namespace host {
 
 /// The system's monotonic clocks.
 enum class clock : std::uint32_t {
     monotonic = TATCELL_HOST_CLOCK_MONOTONIC,  ///< slewed by NTP; stops while the system sleeps
-    raw = TATCELL_HOST_CLOCK_RAW,              ///< the bare oscillator; Linux, Apple
-    coarse = TATCELL_HOST_CLOCK_COARSE,        ///< as of the last timer tick; cheapest; Linux
-    boottime = TATCELL_HOST_CLOCK_BOOTTIME,    ///< runs while the system sleeps; Linux
+    raw = TATCELL_HOST_CLOCK_RAW,              ///< the oscillator without NTP; Linux, Apple
+    coarse = TATCELL_HOST_CLOCK_COARSE,        ///< the time of the last timer tick; cheapest; Linux
+    boottime = TATCELL_HOST_CLOCK_BOOTTIME,    ///< also runs while the system sleeps; Linux
 };
 
-/// Reads a clock, in nanoseconds (tatcell_host_clock). Error: err_unsupported where the system has it not.
+/// Reads a clock, in nanoseconds (tatcell_host_clock). Error: err_unsupported if the system does not have it.
 inline outcome<instant> now(clock c, std::int32_t *system_error = nullptr) noexcept {
     std::uint64_t ns = 0;
     const std::int32_t rc = tatcell_host_clock(static_cast<std::uint32_t>(c), &ns, system_error);
     return {rc, instant(ns)};
 }
-/// How fine a clock is, in nanoseconds (tatcell_host_clock_resolution).
+/// The resolution of a clock, in nanoseconds (tatcell_host_clock_resolution).
 inline outcome<ticks> resolution(clock c, std::int32_t *system_error = nullptr) noexcept {
     std::uint64_t ns = 0;
     const std::int32_t rc = tatcell_host_clock_resolution(static_cast<std::uint32_t>(c), &ns, system_error);
     return {rc, ticks(ns)};
 }
 
+/// A reading of the processor's counter. It is no instant, because its ticks are not nanoseconds: use a counter_clock.
+/// If all your limits are made of `ticks` of this counter, write instant(host::counter()).
+class cycles : detail::ordered<cycles> {
+public:
+    constexpr explicit cycles(std::uint64_t count) noexcept : count_(count) {}
+    constexpr std::uint64_t count() const noexcept { return count_; }
+    constexpr explicit operator instant() const noexcept { return instant(count_); }
+
+private:
+    std::uint64_t count_;
+};
+/// The span from b to a, in ticks of the counter; 0 if b is later.
+constexpr ticks operator-(cycles a, cycles b) noexcept {
+    return ticks(a.count() > b.count() ? a.count() - b.count() : 0);
+}
+
 /// Reads the processor's counter, whose frequency calibrate() finds (tatcell_host_ticks).
-inline instant counter() noexcept { return instant(tatcell_host_ticks()); }
+inline cycles counter() noexcept { return cycles(tatcell_host_ticks()); }
+
+/// The processor's counter as a clock of nanoseconds: a reading costs two multiplications more than counter().
+///
+///     const tatcell::host::counter_clock clock(tatcell::host::calibrate(20ms)->rate);
+///     auto answer = cell.check(limit, clock.now());          // with a limit in std::chrono durations
+///
+/// A clock of frequency 0 stands still.
+class counter_clock {
+public:
+    constexpr explicit counter_clock(frequency rate) noexcept {
+        if (rate.hz() == 0) return;
+        while (shift_ > 0 && (std::uint64_t{1000000000} << shift_) / rate.hz() >> 32 != 0) shift_--;
+        factor_ = (std::uint64_t{1000000000} << shift_) / rate.hz();
+    }
+    instant now() const noexcept { return at(counter()); }
+    /// Converts a reading of the counter.
+    constexpr instant at(cycles c) const noexcept {
+        const std::uint64_t high = c.count() >> 32, low = c.count() & 0xffffffff;
+        return instant((high * factor_ << (32 - shift_)) + (low * factor_ >> shift_));
+    }
+
+private:
+    std::uint64_t factor_ = 0;  // nanoseconds of a tick, in units of 2^-shift; below 2^32
+    unsigned shift_ = 32;
+};
 
 /// What a calibration found.
 struct calibration {
     frequency rate;
-    /// How far the rate may be off, in billionths of itself; 0 where the processor told it.
+    /// The error of the rate, at most, in billionths of the rate; 0 if the processor reports the rate.
     std::uint64_t uncertainty_ppb;
 };
-/// Finds the frequency of the processor's counter, in 1 ms to 1 s (tatcell_host_ticks_calibrate). Errors:
-/// err_unsupported without a counter of constant rate, err_option for another interval.
+/// Finds the frequency of the processor's counter (tatcell_host_ticks_calibrate). `time`: 1 ms to 1 s, else err_option.
+/// Without a counter of constant rate, err_unsupported.
 inline outcome<calibration> calibrate(std::chrono::nanoseconds time, std::int32_t *system_error = nullptr) noexcept {
     std::uint64_t hz = 0, ppb = 0;
     const std::int32_t rc = tatcell_host_ticks_calibrate(ticks(time).count(), &hz, &ppb, system_error);
     return {rc, calibration{frequency(hz), ppb}};
 }
 
-/// Fills 1 to 256 bytes with secrets of the system (tatcell_host_random). Errors: err_too_small, err_too_large.
+/// Fills 1 to 256 bytes from the system's random source (tatcell_host_random). Errors: err_too_small, err_too_large.
 inline result random(memory_ref bytes, std::int32_t *system_error = nullptr) noexcept {
     return result(tatcell_host_random(bytes.data(), bytes.size(), system_error));
 }
-/// A seed from the system. Where it has none to give this is a seed that every table refuses.
+/// Makes a seed from the system's random source. If the system has none, every table refuses the seed.
 inline outcome<seed> random_seed(std::int32_t *system_error = nullptr) noexcept {
     std::array<std::uint8_t, 16> bytes{};
     const std::int32_t rc = tatcell_host_random(bytes.data(), bytes.size(), system_error);
     return {rc, rc == TATCELL_PASS ? seed(bytes) : seed()};
 }
 
-/// What memory lies on.
+/// The pages of a memory.
 enum class pages : std::uint32_t {
     normal = TATCELL_HOST_PAGES_NORMAL,    ///< pages of the usual size
-    advised = TATCELL_HOST_PAGES_ADVISED,  ///< the kernel was asked for huge pages, where it can
-    huge = TATCELL_HOST_PAGES_HUGE,        ///< huge pages, from the reserved pool
+    advised = TATCELL_HOST_PAGES_ADVISED,  ///< the kernel was asked to use huge pages
+    huge = TATCELL_HOST_PAGES_HUGE,        ///< huge pages from the reserved pool
 };
 
-/// Memory from the system, for table::init and table::attach. Nothing unmaps it but unmap(), and it cannot be copied.
+/// Memory from the system, for table::init and table::attach. The object owns the mapping: it can be moved, and its
+/// destructor unmaps. No table may use the memory after that. A static object is destroyed at exit: call release() if
+/// other threads may still run then.
 class memory {
 public:
     memory() noexcept = default;
-    memory(const memory &) = delete;
-    memory &operator=(const memory &) = delete;
+    /// Takes over a mapping that the C functions made.
+    explicit memory(const tatcell_host_memory_t &raw) noexcept : raw_(raw) {}
+    memory(memory &&other) noexcept : raw_(other.release()) {}
+    memory &operator=(memory &&other) noexcept {
+        if (this == &other) return *this;
+        static_cast<void>(tatcell_host_memory_unmap(&raw_));
+        raw_ = other.release();
+        return *this;
+    }
+    ~memory() noexcept { static_cast<void>(tatcell_host_memory_unmap(&raw_)); }
 
     /// Maps zeroed memory of this process (tatcell_host_memory_map). flags: TATCELL_HOST_HUGE and
-    /// TATCELL_HOST_FORK_SHARED.
+    /// TATCELL_HOST_FORK_SHARED. Like create and attach, it unmaps an older mapping of this object once it has the new
+    /// one.
     result map(std::size_t bytes, std::uint32_t flags = 0) noexcept {
-        return result(tatcell_host_memory_map(bytes, flags, &raw_));
+        return take(tatcell_host_memory_map, bytes, flags);
     }
     /// Creates memory with a name, "/name" or an absolute path, for table::init (tatcell_host_memory_create). mode:
-    /// permission bits, 0 = 0600. Error: err_exists where another was first: attach.
+    /// permission bits; 0 = 0600. Error: err_exists if another process was first: attach.
     result create(const char *name, std::size_t bytes, std::uint32_t mode = 0) noexcept {
-        return result(tatcell_host_memory_create(name, bytes, mode, &raw_));
+        return take(tatcell_host_memory_create, name, bytes, mode);
     }
     /// Attaches to memory that another process has created, for table::attach (tatcell_host_memory_attach). bytes: 0 =
-    /// what it has. Errors: err_absent, err_not_ready (ask again), err_wrong_size, err_name.
+    /// all of it. Errors: err_absent, err_not_ready (ask again), err_wrong_size, err_name.
     result attach(const char *name, std::size_t bytes = 0) noexcept {
-        return result(tatcell_host_memory_attach(name, bytes, &raw_));
+        return take(tatcell_host_memory_attach, name, bytes);
     }
-    /// Unmaps it, once no thread uses it or a table in it; its name stays (tatcell_host_memory_unmap).
+    /// Unmaps the memory now (tatcell_host_memory_unmap). No thread may use it or a table in it. Its name stays.
     result unmap() noexcept { return result(tatcell_host_memory_unmap(&raw_)); }
-    /// Removes a name; who has the memory mapped keeps it (tatcell_host_memory_unlink). Error: err_absent.
+    /// Gives up the mapping without unmapping it, and returns it.
+    tatcell_host_memory_t release() noexcept {
+        return std::exchange(raw_, tatcell_host_memory_t(TATCELL_HOST_MEMORY_INIT));
+    }
+    /// Removes a name; existing mappings stay (tatcell_host_memory_unlink). Error: err_absent.
     static result unlink(const char *name, std::int32_t *system_error = nullptr) noexcept {
         return result(tatcell_host_memory_unlink(name, system_error));
     }
-    /// Bytes of it that lie on huge pages (tatcell_host_memory_huge_bytes). Error: err_unsupported.
+    /// The bytes that lie on huge pages (tatcell_host_memory_huge_bytes). Error: err_unsupported.
     outcome<std::uint64_t> huge_bytes(std::int32_t *system_error = nullptr) const noexcept {
         std::uint64_t bytes = 0;
         const std::int32_t rc = tatcell_host_memory_huge_bytes(&raw_, &bytes, system_error);
@@ -1812,13 +2103,64 @@ public:
     void *data() const noexcept { return raw_.memory; }
     std::size_t size() const noexcept { return raw_.bytes; }
     host::pages pages() const noexcept { return static_cast<host::pages>(raw_.pages); }
-    /// The errno of the call that returned err_system, else 0.
+    /// The errno of the last call if that returned err_system, else 0.
     std::int32_t system_error() const noexcept { return raw_.system_error; }
-    operator memory_ref() const noexcept { return {raw_.memory, raw_.bytes}; }
-    const tatcell_host_memory_t *get() const noexcept { return &raw_; }
+    operator memory_ref() const & noexcept TATCELL_LIFETIMEBOUND { return {raw_.memory, raw_.bytes}; }
+    operator memory_ref() const && = delete;
+    const tatcell_host_memory_t *get() const noexcept TATCELL_LIFETIMEBOUND { return &raw_; }
 
 private:
+    template <class F, class... Args>
+    result take(F f, Args... args) noexcept {
+        memory made;
+        const result rc(f(args..., &made.raw_));
+        if (rc) *this = std::move(made);
+        raw_.system_error = made.raw_.system_error;
+        return rc;
+    }
     tatcell_host_memory_t raw_ TATCELL_HOST_MEMORY_INIT;
+};
+
+/// A table with its memory, seed and one limit for all keys. It owns them and can be moved.
+///
+///     tatcell::host::owned_table clients;
+///     const auto spec = tatcell::limit_spec::parse("10/s burst 20");
+///     if (const auto rc = clients.open(*spec, 100000); !rc) return std::puts(rc.text()), 1;
+///     const auto answer = clients.check(now, "192.0.2.1");
+class owned_table {
+public:
+    /// For `keys` keys that are in debt at the same time: a new key then finds its set full with a chance of one in a
+    /// million (tatcell_host_table_open). It replaces an older table once it has the new one. Errors: err_too_small if
+    /// keys is 0, err_too_large, err_system, and those of the limit and of table::init.
+    result open(const limit_spec &spec, std::size_t keys, full_set policy = full_set::admit) noexcept {
+        tatcell_host_table_t raw TATCELL_HOST_TABLE_INIT;
+        const result rc(tatcell_host_table_open(spec.get(), keys, static_cast<std::uint32_t>(policy), &raw));
+        if (!rc) return rc;
+        owned_table made;
+        const memory_ref lines(raw.memory.memory, raw.memory.bytes);
+        result ready = made.table_.attach(lines, attach_options(raw.seed));
+        if (ready) ready = made.limit_.init(made.table_, spec);
+        if (!ready) {
+            TATCELL_IGNORE(tatcell_host_table_close(&raw));
+            return ready;
+        }
+        made.memory_ = host::memory(raw.memory);
+        *this = std::move(made);
+        return code::pass;
+    }
+    /// Decides one request of a key and charges it if it conforms (tatcell_table_check).
+    answer check(instant now, const key &k, std::uint64_t cost = 1) const noexcept {
+        return table_.check(limit_, now, k, cost);
+    }
+    /// The table and its limit, for all other calls; empty before open.
+    const tatcell::table &table() const noexcept TATCELL_LIFETIMEBOUND { return table_; }
+    const table_limit &limit() const noexcept TATCELL_LIFETIMEBOUND { return limit_; }
+    const host::memory &memory() const noexcept TATCELL_LIFETIMEBOUND { return memory_; }
+
+private:
+    host::memory memory_;
+    tatcell::table table_;
+    table_limit limit_;
 };
 
 }  // namespace host
@@ -1826,50 +2168,56 @@ private:
 
 // ==== 13 Refusals ===================================================================================================
 
-/// Lets one log line an interval be written and counts the others; for many keys an array, chosen by a hash of the key.
-/// Zeroed storage is fresh. It cannot be copied: other threads may be writing it.
+/// Lets one log line per interval through and counts the others. For many keys use an array of gates, and choose one by
+/// a hash of the key. Zeroed storage is a fresh gate. It cannot be copied, because other threads may be writing it.
 class log_gate {
 public:
     constexpr log_gate() noexcept = default;
     log_gate(const log_gate &) = delete;
     log_gate &operator=(const log_gate &) = delete;
 
-    /// True: write the line, and that so many before it were left out. False: it is counted (tatcell_log_check).
+    /// True: write the line, and say how many lines before it were left out. False: the line is counted
+    /// (tatcell_log_line).
+    outcome<std::uint32_t> check(instant now, ticks interval) noexcept {
+        return detail::fill(std::uint32_t{0}, tatcell_log_line, &raw_, now.count(), interval.count());
+    }
+    /// As check, in the order of 0.3. Deprecated.
     outcome<std::uint32_t> check(ticks interval, instant now) noexcept {
         return detail::fill(std::uint32_t{0}, tatcell_log_check, &raw_, interval.count(), now.count());
     }
-    /// Takes the count of lines left out, for a line about them (tatcell_log_take). May be contended: ask again.
+    /// Takes the count of lines that were left out, for a line about them (tatcell_log_take). If it is contended, ask
+    /// again.
     outcome<std::uint32_t> take() noexcept { return detail::fill(std::uint32_t{0}, tatcell_log_take, &raw_); }
     tatcell_log_t *get() noexcept { return &raw_; }
 
 private:
     tatcell_log_t raw_ TATCELL_LOG_INIT;
 };
-static_assert(sizeof(log_gate) == TATCELL_LOG_SIZE && alignof(log_gate) == TATCELL_LOG_ALIGN, "a gate is its word");
+static_assert(sizeof(log_gate) == TATCELL_LOG_SIZE && alignof(log_gate) == TATCELL_LOG_ALIGN, "same layout");
 
-/// Flags every n-th refusal for a cheap answer. Zeroed storage is fresh. It cannot be copied.
+/// Selects every n-th refusal for a cheap answer. Zeroed storage is a fresh counter. It cannot be copied.
 class slip {
 public:
     constexpr slip() noexcept = default;
     slip(const slip &) = delete;
     slip &operator=(const slip &) = delete;
 
-    /// True: this refusal gets the cheap answer (tatcell_slip_check). n = 0: none does, 1: every one.
+    /// True: this refusal gets the cheap answer (tatcell_slip_check). n: 0 = none does, 1 = every refusal does.
     result check(std::uint32_t n) noexcept { return result(tatcell_slip_check(&raw_, n)); }
-    /// As check, for the only owner: no atomic instruction (tatcell_slip_check_exclusive).
+    /// As check, without an atomic instruction, for one owner (tatcell_slip_check_exclusive).
     result check_exclusive(std::uint32_t n) noexcept { return result(tatcell_slip_check_exclusive(&raw_, n)); }
     tatcell_slip_t *get() noexcept { return &raw_; }
 
 private:
     tatcell_slip_t raw_ TATCELL_SLIP_INIT;
 };
-static_assert(sizeof(slip) == TATCELL_SLIP_SIZE && alignof(slip) == TATCELL_SLIP_ALIGN, "a counter is its word");
+static_assert(sizeof(slip) == TATCELL_SLIP_SIZE && alignof(slip) == TATCELL_SLIP_ALIGN, "same layout");
 
 // ==== 14 HTTP =======================================================================================================
 
-/// A header field, or several: retry_after | ratelimit.
+/// One header field, or several: retry_after | ratelimit.
 enum class http_field : std::uint32_t {
-    ratelimit = TATCELL_HTTP_RATELIMIT,                ///< what is left, and for how long
+    ratelimit = TATCELL_HTTP_RATELIMIT,                ///< the units that are left, and for how long
     ratelimit_policy = TATCELL_HTTP_RATELIMIT_POLICY,  ///< the quotas
     retry_after = TATCELL_HTTP_RETRY_AFTER,            ///< seconds to wait
     x_limit = TATCELL_HTTP_X_LIMIT,                    ///< X-RateLimit-Limit
@@ -1881,103 +2229,135 @@ constexpr http_field operator|(http_field a, http_field b) noexcept {
     return static_cast<http_field>(static_cast<std::uint32_t>(a) | static_cast<std::uint32_t>(b));
 }
 
-/// A limit as clients know it, and what was decided by it (tatcell_http_policy_t), built by a chain of calls:
-/// http_policy("burst").limit(l).decision(d). It refers to what it was given.
+/// A limit as clients know it, and a decision under it (tatcell_http_policy_t):
+/// http_policy("burst").limit(l).decision(d). It keeps pointers to what you give it, the texts included.
 class http_policy {
 public:
-    /// Text that tells it from others; err_http_name where it has bytes outside of 0x20 to 0x7e.
-    explicit http_policy(const char *name) noexcept { raw_.name = name; }
-    /// Gives quota and window: its burst, and the time in which a whole burst drains.
-    http_policy &limit(const any_limit &l) noexcept { return raw_.limit = l.get(), *this; }
+    /// A text that distinguishes the policy from others; err_http_name if it has bytes outside of 0x20 to 0x7e.
+    explicit http_policy(kept_text name) noexcept {
+        raw_.name = name.data();
+        raw_.name_len = name.size();
+    }
+    /// A limit gives quota and window: its burst, and the time in which a whole burst drains.
+    http_policy &limit(kept<any_limit> l) noexcept { return raw_.limit = l.get()->get(), *this; }
     /// Instead of a limit: units in a window.
     http_policy &quota(std::uint64_t units, ticks window) noexcept {
         return raw_.quota = units, raw_.window = window.count(), *this;
     }
-    /// What a unit is, where it is no request: "content-bytes" for instance.
-    http_policy &unit(const char *name) noexcept { return raw_.unit = name, *this; }
-    /// Which part of the clients the quota is for; they see it in Base64.
-    http_policy &partition(const key &k) noexcept {
+    /// The name of the unit if it is not a request, for instance "content-bytes".
+    http_policy &unit(kept_text name) noexcept {
+        return raw_.unit = name.data(), raw_.unit_len = name.size(), *this;
+    }
+    /// The part of the clients that the quota is for. Clients see it in Base64.
+    http_policy &partition(kept_key k) noexcept {
         return raw_.partition = k.data(), raw_.partition_len = k.size(), *this;
     }
-    http_policy &decision(const tatcell_decision_t &d) noexcept { return raw_.decision = &d, *this; }
-    const tatcell_http_policy_t *get() const noexcept { return &raw_; }
+    http_policy &decision(kept<tatcell_decision_t> d) noexcept { return raw_.decision = d.get(), *this; }
+    const tatcell_http_policy_t *get() const noexcept TATCELL_LIFETIMEBOUND { return &raw_; }
 
 private:
     tatcell_http_policy_t raw_ TATCELL_HTTP_POLICY_INIT;
 };
 static_assert(sizeof(http_policy) == sizeof(tatcell_http_policy_t), "an array of one is an array of the other");
 
-/// The header fields of one response: of one policy, or of an array of up to 8. Refers to them.
+/// Where a text goes: an array of char, a std::array, a std::span, or a pointer and a size.
+class text_room {
+public:
+    constexpr text_room(char *data, std::size_t size) noexcept : data_(data), size_(size) {}
+    template <std::size_t N>
+    constexpr text_room(char (&room)[N]) noexcept : text_room(room, N) {}
+    template <std::size_t N>
+    constexpr text_room(std::array<char, N> &room) noexcept : text_room(room.data(), N) {}
+#ifdef __cpp_lib_span
+    template <std::size_t N>
+    constexpr text_room(std::span<char, N> room) noexcept : text_room(room.data(), room.size()) {}
+#endif
+    constexpr char *data() const noexcept { return data_; }
+    constexpr std::size_t size() const noexcept { return size_; }
+
+private:
+    char *data_;
+    std::size_t size_;
+};
+
+/// The header fields of one response. It copies one policy, or up to 8 from an array, a std::array, a std::span or a
+/// std::vector.
 ///
-/// What is written ends with a NUL and is cut where the buffer ends; the outcome has the length of the whole, so one
-/// that is not less than the buffer's was cut. Errors: those of tatcell_http_value; nothing is written then.
+/// A written text ends with a NUL and is truncated if the room ends. The outcome is the length of the whole text: if it
+/// is not less than the size of the room, the text was truncated. Errors: those of tatcell_http_value. Nothing is
+/// written on error.
 class http_fields {
 public:
     http_fields(frequency clock, const http_policy &p) noexcept : http_fields(clock, &p, 1) {}
     http_fields(frequency clock, const http_policy *first, std::uint32_t count) noexcept
-        : first_(count != 0 ? first->get() : nullptr), count_(count), hz_(clock.hz()) {}
-    template <std::size_t N>
-    http_fields(frequency clock, const http_policy (&policies)[N]) noexcept
-        : http_fields(clock, policies, static_cast<std::uint32_t>(N)) {}
-
-    /// The value of one field, empty where it has none (tatcell_http_value).
-    outcome<std::size_t> value(http_field f, char *buffer, std::size_t bytes) const noexcept {
-        return length(tatcell_http_value(first_, count_, hz_, static_cast<std::uint32_t>(f), buffer, bytes));
+        : count_(count), hz_(clock.hz()) {
+        for (std::uint32_t i = 0; i < count && i < std::size(policies_); i++) policies_[i] = *first[i].get();
     }
-    template <std::size_t N>
-    outcome<std::size_t> value(http_field f, char (&buffer)[N]) const noexcept {
-        return value(f, buffer, N);
+    template <class Policies, class = std::enable_if_t<detail::is_sequence_of<http_policy, Policies>>>
+    http_fields(frequency clock, const Policies &policies) noexcept
+        : http_fields(clock, std::data(policies), detail::count_of<TATCELL_HTTP_POLICIES_MAX>(std::size(policies))) {}
+
+    /// The value of one field, empty if the field has none (tatcell_http_value).
+    outcome<std::size_t> value(http_field f, text_room to) const noexcept {
+        const auto field = static_cast<std::uint32_t>(f);
+        return length(tatcell_http_value(policies_, count_, hz_, field, to.data(), to.size()));
+    }
+    outcome<std::size_t> value(http_field f, char *buffer, std::size_t bytes) const noexcept {
+        return value(f, {buffer, bytes});
     }
     /// Whole lines of the fields that have a value (tatcell_http_lines).
-    outcome<std::size_t> lines(http_field f, char *buffer, std::size_t bytes) const noexcept {
-        return length(tatcell_http_lines(first_, count_, hz_, static_cast<std::uint32_t>(f), buffer, bytes));
+    outcome<std::size_t> lines(http_field f, text_room to) const noexcept {
+        const auto fields = static_cast<std::uint32_t>(f);
+        return length(tatcell_http_lines(policies_, count_, hz_, fields, to.data(), to.size()));
     }
-    template <std::size_t N>
-    outcome<std::size_t> lines(http_field f, char (&buffer)[N]) const noexcept {
-        return lines(f, buffer, N);
+    outcome<std::size_t> lines(http_field f, char *buffer, std::size_t bytes) const noexcept {
+        return lines(f, {buffer, bytes});
     }
 
 private:
     static outcome<std::size_t> length(std::int32_t rc) noexcept {
         return {rc < 0 ? rc : TATCELL_PASS, rc < 0 ? 0 : static_cast<std::size_t>(rc)};
     }
-    const tatcell_http_policy_t *first_;
+    tatcell_http_policy_t policies_[TATCELL_HTTP_POLICIES_MAX]{};
     std::uint32_t count_;
     std::uint64_t hz_;
 };
 
 // ==== 15 Chains =====================================================================================================
 
-/// One limit of a chain (tatcell_link_t): a cell or the key of a table, its limit, and the cost in the limit's units.
-/// It refers to what it is given, the bytes of the key included.
+/// One limit of a chain (tatcell_link_t): a cell or the key of a table, its limit, and the cost in units of that limit.
+/// It keeps pointers to what you give it, the bytes of the key included.
 class link {
 public:
-    link(cell_ref c, const limit &l, std::uint64_t cost = 1) noexcept : link(l, cost) { raw_.cell = c.get(); }
-    link(cell32_ref c, const limit32 &l, std::uint64_t cost = 1) noexcept : link(l, cost) { raw_.cell32 = c.get(); }
-    link(const table &t, const table_limit &l, key k, std::uint64_t cost = 1) noexcept : link(l, cost) {
-        raw_.table = t.get(), raw_.key = k.data(), raw_.key_len = k.size();
+    link(cell_ref c, kept<limit> l, std::uint64_t cost = 1) noexcept : link(*l.get(), cost) { raw_.cell = c.get(); }
+    link(cell32_ref c, kept<limit32> l, std::uint64_t cost = 1) noexcept : link(*l.get(), cost) {
+        raw_.cell32 = c.get();
     }
-    link(const table &t, const table_limit &l, key_hash h, std::uint64_t cost = 1) noexcept : link(l, cost) {
-        raw_.table = t.get(), raw_.hash = h.value(), raw_.flags = TATCELL_LINK_HASH;
+    link(kept<table> t, kept<table_limit> l, kept_key k TATCELL_LIFETIMEBOUND, std::uint64_t cost = 1) noexcept
+        : link(*l.get(), cost) {
+        raw_.table = t.get()->get(), raw_.key = k.data(), raw_.key_len = k.size();
     }
-    /// The override of a key, of a table of them: a ban refuses the chain, and while the key is exempt it passes
-    /// without charging anything. A ban by any link outweighs an exemption by another.
-    static link overrides(const table &t, key k) noexcept {
+    link(kept<table> t, kept<table_limit> l, key_hash h, std::uint64_t cost = 1) noexcept : link(*l.get(), cost) {
+        raw_.table = t.get()->get(), raw_.hash = h.value(), raw_.flags = TATCELL_LINK_HASH;
+    }
+    /// The override of a key, in a table of overrides. A ban refuses the chain. While the key is exempt, the chain
+    /// passes and charges nothing. A ban by any link outweighs an exemption by another.
+    static link overrides(kept<table> t, kept_key k TATCELL_LIFETIMEBOUND) noexcept {
         link made;
-        made.raw_.table = t.get(), made.raw_.key = k.data(), made.raw_.key_len = k.size();
+        made.raw_.table = t.get()->get(), made.raw_.key = k.data(), made.raw_.key_len = k.size();
         made.raw_.flags = TATCELL_LINK_OVERRIDES;
         return made;
     }
-    static link overrides(const table &t, key_hash h) noexcept {
+    static link overrides(kept<table> t, key_hash h) noexcept {
         link made;
-        made.raw_.table = t.get(), made.raw_.hash = h.value();
+        made.raw_.table = t.get()->get(), made.raw_.hash = h.value();
         made.raw_.flags = TATCELL_LINK_OVERRIDES | TATCELL_LINK_HASH;
         return made;
     }
-    /// Units charged in addition once the chain has passed: a fresh random number of a small range keeps an aggregate
-    /// from telling how many requests of others it has counted.
+    /// Units that are charged in addition once the chain has passed. A fresh random number from a small range keeps an
+    /// aggregate from revealing how many requests of others it has counted.
     link &extra(std::uint64_t units) noexcept { return raw_.extra = units, *this; }
-    const tatcell_link_t *get() const noexcept { return &raw_; }
+    const tatcell_link_t *get() const noexcept TATCELL_LIFETIMEBOUND { return &raw_; }
 
 private:
     link() noexcept = default;
@@ -1986,8 +2366,9 @@ private:
 };
 static_assert(sizeof(link) == sizeof(tatcell_link_t), "an array of one is an array of the other");
 
-/// Up to 8 limits that one request must meet together (tatcell_chain_t): all are charged, or none. It refers to its
-/// links. decision::policy is the index of the link that refused, or of the tightest.
+/// Up to 8 limits that one request must meet together (tatcell_chain_t): all are charged, or none. It keeps a pointer
+/// to its links: an array, a std::array, a std::span or a std::vector of them. decision::policy is the index of the
+/// link that refused, or of the tightest link, and decision::flags are those of that link; see tatcell_chain_check.
 ///
 ///     const tatcell::link links[] = {{per_second, five, 1}, {per_minute, hundred, 1}};
 ///     const auto answer = tatcell::chain(links).check(now);
@@ -2001,14 +2382,18 @@ public:
     chain(const link *first, std::size_t count) noexcept {
         raw_.links = count == 0 ? nullptr : first->get();
         raw_.link_size = sizeof(link);
-        raw_.count = count > max ? static_cast<std::uint32_t>(max) + 1 : static_cast<std::uint32_t>(count);
+        raw_.count = detail::count_of<max>(count);
     }
+    template <class Links, class = std::enable_if_t<detail::is_sequence_of<link, Links>>>
+    chain(const Links &links TATCELL_LIFETIMEBOUND) noexcept : chain(std::data(links), std::size(links)) {}
+    template <class Links, class = std::enable_if_t<detail::is_sequence_of<link, Links> && !is_view<Links>>>
+    chain(const Links &&) = delete;
     template <std::size_t N>
-    chain(const link (&links)[N]) noexcept : chain(links, N) {}
+    chain(const link (&&)[N]) = delete;
 
-    /// One a link: what check and reserve charged, and refund gives back; null = not wanted.
+    /// One permit for each link: check and reserve fill them, and refund uses them. Null = not wanted.
     chain &permits(permit *each) noexcept { return raw_.permits = each, *this; }
-    /// Gets the decision of each link by itself; null = not wanted.
+    /// Gets the decision of each single link; null = not wanted.
     chain &decisions(decision *each) noexcept {
         return raw_.decisions = each, raw_.decision_size = sizeof(decision), *this;
     }
@@ -2017,16 +2402,16 @@ public:
 
     /// Charges all links if the request conforms to all, else none (tatcell_chain_check).
     decision check(instant now) const noexcept { return detail::decide(tatcell_chain_check, &raw_, now.count()); }
-    /// What check would answer; charges nothing (tatcell_chain_peek).
+    /// Reports how check would decide, and charges nothing (tatcell_chain_peek). It fills the decisions, too.
     decision peek(instant now) const noexcept { return detail::decide(tatcell_chain_peek, &raw_, now.count()); }
-    /// Reserves all links for the latest of their departures (tatcell_chain_reserve). Error: err_algorithm where a
-    /// limit is not of GCRA.
+    /// Reserves all links for the latest of their departures (tatcell_chain_reserve). Error: err_algorithm if a limit
+    /// is not of GCRA.
     decision reserve(instant now) const noexcept { return detail::decide(tatcell_chain_reserve, &raw_, now.count()); }
-    /// Gives back what the permits prove; those given back become zero (tatcell_chain_refund).
+    /// Gives back the parts of the charges that have not drained. Used permits become zero (tatcell_chain_refund).
     result refund(instant now) const noexcept { return result(tatcell_chain_refund(&raw_, now.count())); }
 
-    /// The structure itself, for what has no call here.
-    tatcell_chain_t *get() noexcept { return &raw_; }
+    /// The C structure, for anything that has no function here.
+    tatcell_chain_t *get() noexcept TATCELL_LIFETIMEBOUND { return &raw_; }
 
 private:
     tatcell_chain_t raw_ TATCELL_CHAIN_INIT;
@@ -2036,30 +2421,36 @@ static_assert(sizeof(chain) == sizeof(tatcell_chain_t), "same layout");
 // ==== 16 Prefixes ===================================================================================================
 
 struct canonical_address;
+struct prefix_key;
 
-/// The bytes of an address in network order, 4 or 16: of an in_addr or in6_addr, or of an array.
+/// Refers to the 4 or 16 bytes of an address in network order, for instance an in_addr, an in6_addr or an array.
 class address {
 public:
     constexpr address(const void *data, std::size_t size) noexcept : data_(data), size_(size) {}
     /// Anything of 4 or 16 bytes without padding: std::array<std::uint8_t, 16>, in_addr, in6_addr.
     template <class T, class = std::enable_if_t<detail::is_key<T> && (sizeof(T) == 4 || sizeof(T) == 16)>>
-    constexpr address(const T &a) noexcept : address(&a, sizeof a) {}
+    constexpr address(const T &a TATCELL_LIFETIMEBOUND) noexcept : address(&a, sizeof a) {}
     constexpr const void *data() const noexcept { return data_; }
     constexpr std::size_t size() const noexcept { return size_; }
-    /// Its canonical form, as the ladder calls take it: an IPv4 address inside an IPv6 one is that IPv4 address
+    /// The canonical form, which the ladder calls use: an IPv4 address inside an IPv6 address becomes the IPv4 address
     /// (tatcell_address_canonical).
     inline outcome<canonical_address> canonical() const noexcept;
+    /// It and the first `bits` of it, a network as people write it, in the canonical form (tatcell_address_network).
+    inline outcome<canonical_address> network(std::uint32_t bits) const noexcept;
+    /// The key of its prefix: so many bits of an IPv4 or of an IPv6 address (tatcell_address_prefix_key).
+    inline outcome<prefix_key> prefix(std::uint32_t v4_bits, std::uint32_t v6_bits) const noexcept;
 
 private:
     const void *data_;
     std::size_t size_;
 };
 
-/// The bytes of an address in its canonical form: the first `size`, 4 or 16.
+/// The bytes of an address in its canonical form: the first `size` of them, 4 or 16.
 struct canonical_address {
     std::array<std::uint8_t, 16> bytes{};
     std::size_t size = 0;
-    operator address() const noexcept { return {bytes.data(), size}; }
+    std::uint32_t bits = 0;  ///< of address::network: how many of them count
+    operator address() const noexcept TATCELL_LIFETIMEBOUND { return {bytes.data(), size}; }
 };
 
 inline outcome<canonical_address> address::canonical() const noexcept {
@@ -2068,23 +2459,93 @@ inline outcome<canonical_address> address::canonical() const noexcept {
     return {rc, c};
 }
 
+inline outcome<canonical_address> address::network(std::uint32_t bits) const noexcept {
+    canonical_address c;
+    const std::int32_t rc = tatcell_address_network(data_, size_, bits, c.bytes.data(), &c.size, &c.bits);
+    return {rc, c};
+}
+
+/// The key of a prefix: family, length, and the first bytes of the address; all its addresses have this key.
+struct prefix_key {
+    std::array<std::uint8_t, TATCELL_PREFIX_KEY_MAX> bytes{};
+    std::size_t size = 0;
+    operator key() const noexcept { return {bytes.data(), size}; }
+};
+
+inline outcome<prefix_key> address::prefix(std::uint32_t v4_bits, std::uint32_t v6_bits) const noexcept {
+    prefix_key k;
+    const std::int32_t rc = tatcell_address_prefix_key(data_, size_, v4_bits, v6_bits, k.bytes.data(), &k.size);
+    return {rc, k};
+}
+
+/// Which prefixes of an address table::overridden_address asks (tatcell_prefix_lengths_t), in any order; the address
+/// itself where nothing is said. It refers to the lengths that it is given.
+class prefix_lengths {
+public:
+    constexpr prefix_lengths() noexcept = default;
+    template <std::size_t N>
+    constexpr prefix_lengths &v4(const std::uint8_t (&bits)[N]) noexcept {
+        return raw_.v4 = bits, raw_.v4_count = static_cast<std::uint32_t>(N), *this;
+    }
+    template <std::size_t N>
+    constexpr prefix_lengths &v6(const std::uint8_t (&bits)[N]) noexcept {
+        return raw_.v6 = bits, raw_.v6_count = static_cast<std::uint32_t>(N), *this;
+    }
+    constexpr const tatcell_prefix_lengths_t *get() const noexcept { return &raw_; }
+
+private:
+    tatcell_prefix_lengths_t raw_ TATCELL_PREFIX_LENGTHS_INIT;
+};
+
+inline result table::ban_address(instant now, address a, std::uint32_t v4_bits, std::uint32_t v6_bits,
+                                 instant until) const noexcept {
+    return result(tatcell_table_ban_address(&raw_, now.count(), a.data(), a.size(), v4_bits, v6_bits, until.count()));
+}
+inline result table::exempt_address(instant now, address a, std::uint32_t v4_bits, std::uint32_t v6_bits,
+                                    instant until) const noexcept {
+    const auto f = tatcell_table_exempt_address;
+    return result(f(&raw_, now.count(), a.data(), a.size(), v4_bits, v6_bits, until.count()));
+}
+inline result table::lift_address(instant now, address a, std::uint32_t v4_bits,
+                                  std::uint32_t v6_bits) const noexcept {
+    return result(tatcell_table_lift_address(&raw_, now.count(), a.data(), a.size(), v4_bits, v6_bits));
+}
+inline outcome<override_state> table::overridden_address(instant now, address a,
+                                                         const prefix_lengths &asked) const noexcept {
+    std::uint32_t kind = TATCELL_OVERRIDE_NONE, bits = 0;
+    std::uint64_t left = 0;
+    const std::int32_t c = tatcell_table_overridden_address(&raw_, now.count(), a.data(), a.size(), asked.get(),
+                                                            &kind, &left, &bits);
+    return {c, override_state{static_cast<override_kind>(kind), ticks(left), bits}};
+}
+inline outcome<key_hash> table::prefix_hash(address a, std::uint32_t v4_bits, std::uint32_t v6_bits) const noexcept {
+    std::uint64_t h = 0;
+    const std::int32_t c = tatcell_address_prefix_hash(&raw_, a.data(), a.size(), v4_bits, v6_bits, &h);
+    return {c, key_hash(h)};
+}
+
 /// Which prefixes of an address have a limit (tatcell_ladder_spec_t), the longest first; the defaults where nothing is
 /// said. It refers to the rungs that it is given.
 class ladder_spec {
 public:
     constexpr ladder_spec() noexcept = default;
+    constexpr ladder_spec(const ladder_spec &other) noexcept { *this = other; }
+    constexpr ladder_spec &operator=(const ladder_spec &other) noexcept {
+        const tatcell_ladder_spec_t from = other.raw_;  // it may be this object
+        return copy(v4_, raw_.v4, raw_.v4_count, other.v4_, from.v4_count),
+               copy(v6_, raw_.v6, raw_.v6_count, other.v6_, from.v6_count), *this;
+    }
     template <std::size_t N>
     constexpr ladder_spec &v4(const tatcell_rung_t (&rungs)[N]) noexcept {
-        return raw_.v4 = rungs, raw_.v4_count = static_cast<std::uint32_t>(N), *this;
+        return copy(v4_, raw_.v4, raw_.v4_count, rungs, N), *this;
     }
     template <std::size_t N>
     constexpr ladder_spec &v6(const tatcell_rung_t (&rungs)[N]) noexcept {
-        return raw_.v6 = rungs, raw_.v6_count = static_cast<std::uint32_t>(N), *this;
+        return copy(v6_, raw_.v6, raw_.v6_count, rungs, N), *this;
     }
-    constexpr const tatcell_ladder_spec_t *get() const noexcept { return &raw_; }
+    constexpr const tatcell_ladder_spec_t *get() const noexcept TATCELL_LIFETIMEBOUND { return &raw_; }
 
-    /// What a table must provide for to have this ladder over a limit of one address (tatcell_ladder_table_specs): a
-    /// table_options of both.
+    /// The options of a table that can hold this ladder over a limit of one address (tatcell_ladder_table_specs).
     outcome<table_options> options(const limit_spec &one) const noexcept {
         tatcell_limit_spec_t fastest = TATCELL_LIMIT_SPEC_INIT, slowest = TATCELL_LIMIT_SPEC_INIT;
         const std::int32_t c = tatcell_ladder_table_specs(one.get(), &raw_, &fastest, &slowest);
@@ -2093,15 +2554,23 @@ public:
     }
 
 private:
+    static constexpr std::size_t max = 8;  // more rungs are err_ladder
+    static constexpr void copy(tatcell_rung_t (&to)[max], const tatcell_rung_t *&at, std::uint32_t &count,
+                               const tatcell_rung_t *from, std::size_t n) noexcept {
+        for (std::size_t i = 0; i < n && i < max; i++) to[i] = from[i];
+        count = detail::count_of<max>(n);
+        at = n == 0 ? nullptr : to;
+    }
     tatcell_ladder_spec_t raw_ TATCELL_LADDER_SPEC_INIT;
+    tatcell_rung_t v4_[max]{}, v6_[max]{};
 };
 
-/// The limits of all tiers of a ladder, for one table (tatcell_ladder_t), and one call for an address.
+/// The limits of all tiers of a ladder, for one table (tatcell_ladder_t). One call checks all prefixes of an address.
 ///
-/// Every call may return err_address for another size than 4 or 16, err_handle, err_foreign, err_hash.
+/// Every call may return err_address for a size other than 4 or 16, err_handle, err_foreign, err_hash.
 class ladder {
 public:
-    /// `one` is the limit of one address (tatcell_ladder_init). Errors: err_ladder, err_too_fast, and those of a limit.
+    /// `one`: the limit of one address (tatcell_ladder_init). Errors: err_ladder, err_too_fast, and those of a limit.
     result init(const table &t, const limit_spec &one, const ladder_spec &rungs = {}) noexcept {
         return result(tatcell_ladder_init(&raw_, t.get(), one.get(), rungs.get()));
     }
@@ -2112,20 +2581,20 @@ public:
         d.verdict = tatcell_ladder_check(&raw_, t.get(), now.count(), a.data(), a.size(), cost, &d, permits, counters);
         return d;
     }
-    /// What check would answer; charges nothing (tatcell_ladder_peek).
+    /// Reports how check would decide, and charges nothing (tatcell_ladder_peek).
     decision peek(const table &t, instant now, address a, std::uint64_t cost = 1) const noexcept {
         const auto f = tatcell_ladder_peek;
         return detail::decide(f, &raw_, t.get(), now.count(), a.data(), a.size(), cost);
     }
-    /// Gives back what the permits prove (tatcell_ladder_refund).
+    /// Gives back the parts of the charges that have not drained (tatcell_ladder_refund).
     result refund(const table &t, instant now, address a, permit *permits) const noexcept {
         return result(tatcell_ladder_refund(&raw_, t.get(), now.count(), a.data(), a.size(), permits));
     }
-    /// The tier that decision::policy means; code::end where there is none (tatcell_ladder_rung).
+    /// The tier with the number decision::policy; code::end if there is none (tatcell_ladder_rung).
     outcome<tatcell_rung_t> rung(address a, std::uint32_t policy) const noexcept {
         return detail::fill(tatcell_rung_t{}, tatcell_ladder_rung, &raw_, a.data(), a.size(), policy);
     }
-    const tatcell_ladder_t *get() const noexcept { return &raw_; }
+    const tatcell_ladder_t *get() const noexcept TATCELL_LIFETIMEBOUND { return &raw_; }
 
 private:
     tatcell_ladder_t raw_{};
@@ -2134,36 +2603,36 @@ static_assert(sizeof(ladder) == TATCELL_LADDER_SIZE && alignof(ladder) == TATCEL
 
 // ==== 17 Shapers ====================================================================================================
 
-/// Memory of a shaper for this many slots (a power of two from 64 to 4096) and handles, for static storage.
+/// Memory of a shaper with this many slots (a power of two from 64 to 4096) and handles, for static storage.
 template <std::uint32_t Slots, std::uint32_t Handles>
 struct shaper_memory {
     static_assert(Slots >= 64 && Slots <= 4096 && (Slots & (Slots - 1)) == 0, "a power of two from 64 to 4096");
     std::uint64_t words[TATCELL_SHAPER_BYTES(Slots, Handles) / 8];
 };
 
-/// What waits in a shaper: the fields of tatcell_waiting_t, and typed ways to read them.
+/// A request that waits in a shaper: the fields of tatcell_waiting_t, and typed functions to read them.
 struct waiting : tatcell_waiting_t {
     constexpr waiting() noexcept : tatcell_waiting_t{} {}
     constexpr waiting(std::uint64_t of, instant departs, std::uint32_t at_level = 0) noexcept
         : tatcell_waiting_t{of, departs.count(), at_level, 0} {}
-    /// From when on it may leave.
+    /// The earliest instant at which it may leave.
     constexpr instant departs_at() const noexcept { return instant(departure); }
 };
 static_assert(sizeof(waiting) == TATCELL_WAITING_SIZE, "an array of one is an array of the other");
 
-/// Flows that leave in the order in which they became eligible (tatcell_group_t, IEEE 802.1Qcr). It cannot be copied:
-/// other threads may be writing it.
+/// Flows that leave in the order in which they became eligible (tatcell_group_t, IEEE 802.1Qcr). It cannot be copied,
+/// because other threads may be writing it.
 class group {
 public:
     constexpr group() noexcept = default;
     group(const group &) = delete;
     group &operator=(const group &) = delete;
 
-    /// Reserves no earlier than the group has reserved before (tatcell_group_reserve).
+    /// Reserves, but never earlier than the group's last departure (tatcell_group_reserve).
     decision reserve(instant now, const link &l) noexcept {
         return detail::decide(tatcell_group_reserve, &raw_, now.count(), l.get());
     }
-    /// The latest departure of the group.
+    /// The C structure: its word is the latest departure of the group.
     tatcell_group_t *get() noexcept { return &raw_; }
 
 private:
@@ -2171,22 +2640,22 @@ private:
 };
 static_assert(sizeof(group) == TATCELL_GROUP_SIZE, "same layout");
 
-/// Requests that wait for their departure instead of being refused (tatcell_shaper_t): a timing wheel of handles of
-/// yours, in memory of yours, over any number of cells and keys. One owner uses it; it cannot be copied.
+/// Requests that wait for their departure instead of being refused (tatcell_shaper_t): a timing wheel of your handles
+/// in your memory, over any number of cells and keys. It has one owner at a time and cannot be copied.
 ///
-/// Every call may return err_handle for a shaper that had no init.
+/// Every call may return err_handle if the shaper was not initialised.
 class shaper {
 public:
     shaper() noexcept = default;
     shaper(const shaper &) = delete;
     shaper &operator=(const shaper &) = delete;
 
-    /// Bytes of memory for so many slots and handles (tatcell_shaper_bytes).
+    /// Bytes of memory for this many slots and handles (tatcell_shaper_bytes).
     static std::size_t bytes(std::uint32_t slots, std::uint32_t handles) noexcept {
         return tatcell_shaper_bytes(slots, handles);
     }
-    /// Slots of `granularity` ticks, a power of two: how late a request may leave (tatcell_shaper_init). The memory
-    /// belongs to the shaper from now on. Errors: err_wheel, err_too_small, err_too_large, err_overlap, err_align.
+    /// A slot has `granularity` ticks, a power of two; a request may leave that much too late (tatcell_shaper_init).
+    /// The shaper uses the memory from now on. Errors: err_wheel, err_too_small, err_too_large, err_overlap, err_align.
     template <std::uint32_t Slots, std::uint32_t Handles>
     result init(shaper_memory<Slots, Handles> &memory, ticks granularity, instant now) noexcept {
         return init(memory.words, sizeof memory.words, Slots, granularity, now);
@@ -2194,31 +2663,32 @@ public:
     result init(void *memory, std::size_t size, std::uint32_t slots, ticks granularity, instant now) noexcept {
         return result(tatcell_shaper_init(&raw_, memory, size, slots, granularity.count(), now.count()));
     }
-    /// Reserves, and keeps the handle until departs_at() (tatcell_shaper_submit). Errors: err_full, err_too_far (the
-    /// limit's max_delay is beyond the horizon), err_behind (release first), err_algorithm, and those of the link.
+    /// Reserves, and keeps the handle until departs_at() (tatcell_shaper_submit). Errors: err_full, err_too_far if the
+    /// limit's max_delay is beyond the wheel's horizon, err_behind if you must release first, err_algorithm, and those
+    /// of the link.
     decision submit(instant now, const link &l, std::uint64_t handle) noexcept {
         return detail::decide(tatcell_shaper_submit, &raw_, now.count(), l.get(),
                               static_cast<tatcell_group_t *>(nullptr), handle);
     }
-    /// As submit, of a flow of a group.
+    /// As submit, for a flow of a group.
     decision submit(instant now, const link &l, group &g, std::uint64_t handle) noexcept {
         return detail::decide(tatcell_shaper_submit, &raw_, now.count(), l.get(), g.get(), handle);
     }
-    /// As submit, under all limits of a chain: the latest of their departures (tatcell_shaper_submit_chain).
+    /// As submit, for the latest departure of all limits of a chain (tatcell_shaper_submit_chain).
     decision submit(instant now, chain &c, std::uint64_t handle) noexcept {
         const tatcell_chain_t *links = c.get();
         return detail::decide(tatcell_shaper_submit_chain, &raw_, now.count(), links, handle);
     }
-    /// Reserves what has come out under the limit of the next level, now (tatcell_shaper_forward).
+    /// Reserves a request that came out under the limit of the next level (tatcell_shaper_forward).
     decision forward(instant now, const waiting &due, const link &l) noexcept {
         const tatcell_waiting_t *raw = &due;
         return detail::decide(tatcell_shaper_forward, &raw_, now.count(), raw, l.get());
     }
-    /// Keeps a handle whose departure was decided elsewhere (tatcell_shaper_insert).
+    /// Keeps a handle whose departure another call decided (tatcell_shaper_insert).
     result insert(instant now, const waiting &w) noexcept {
         return result(tatcell_shaper_insert(&raw_, now.count(), &w));
     }
-    /// Takes out what is due, up to `most`, and tells how many that were (tatcell_shaper_release).
+    /// Takes out up to `most` requests that are due, and gives their number (tatcell_shaper_release).
     outcome<std::uint32_t> release(instant now, waiting *due, std::uint32_t most) noexcept {
         tatcell_waiting_t *raw = due;
         return detail::fill(std::uint32_t{0}, tatcell_shaper_release, &raw_, now.count(), raw, most);
@@ -2227,19 +2697,19 @@ public:
     outcome<std::uint32_t> release(instant now, waiting (&due)[N]) noexcept {
         return release(now, due, N);
     }
-    /// Takes out the first handle, due or not: code::end when nothing waits (tatcell_shaper_take).
+    /// Takes out the first request, even if it is not due; code::end if nothing waits (tatcell_shaper_take).
     outcome<waiting> take() noexcept {
         waiting w;
         const std::int32_t c = tatcell_shaper_take(&raw_, &w);
         return {c, w};
     }
-    /// When to come back: code::end when nothing waits (tatcell_shaper_next).
+    /// The next instant at which a request is due; code::end if nothing waits (tatcell_shaper_next).
     outcome<instant> next() noexcept {
         std::uint64_t departure = 0;
         const std::int32_t c = tatcell_shaper_next(&raw_, &departure);
         return {c, instant(departure)};
     }
-    /// Its numbers (tatcell_shaper_info).
+    /// The numbers of the shaper (tatcell_shaper_info).
     outcome<tatcell_shaper_info_t> info() noexcept {
         return detail::fill(tatcell_shaper_info_t TATCELL_SHAPER_INFO_INIT, tatcell_shaper_info, &raw_);
     }
@@ -2249,20 +2719,20 @@ private:
 };
 static_assert(sizeof(shaper) == TATCELL_SHAPER_SIZE, "same layout");
 
-/// A leaky bucket as a queue (tatcell_leaky_queue_t): one flow and handles of its payloads, first in, first out. One
-/// owner uses it; it cannot be copied.
+/// A leaky bucket as a queue (tatcell_leaky_queue_t): one flow and the handles of its payloads, first in, first out. It
+/// has one owner at a time and cannot be copied.
 ///
-/// Every call may return err_handle for a queue that had no init.
+/// Every call may return err_handle if the queue was not initialised.
 class leaky_queue {
 public:
     leaky_queue() noexcept = default;
     leaky_queue(const leaky_queue &) = delete;
     leaky_queue &operator=(const leaky_queue &) = delete;
 
-    /// Bytes of memory for so many payloads (tatcell_leaky_queue_bytes).
+    /// Bytes of memory for this many payloads (tatcell_leaky_queue_bytes).
     static std::size_t bytes(std::uint32_t payloads) noexcept { return tatcell_leaky_queue_bytes(payloads); }
-    /// Room for N payloads takes 2 * N words, which belong to the queue from now on (tatcell_leaky_queue_init). Errors:
-    /// err_algorithm, err_too_small, err_overlap.
+    /// N payloads need 2 * N words. The queue uses them from now on (tatcell_leaky_queue_init). Errors: err_algorithm,
+    /// err_too_small, err_overlap.
     template <std::size_t Words>
     result init(std::uint64_t (&memory)[Words], const limit &l, instant now) noexcept {
         return init(memory, sizeof memory, l, now);
@@ -2270,26 +2740,27 @@ public:
     result init(void *memory, std::size_t size, const limit &l, instant now) noexcept {
         return result(tatcell_leaky_queue_init(&raw_, memory, size, l.get(), now.count()));
     }
-    /// Queues a payload: when it may be popped (tatcell_leaky_queue_push). err_full when the memory holds no more.
+    /// Queues a payload, and gives the instant at which pop returns it (tatcell_leaky_queue_push). err_full if the
+    /// memory is full.
     outcome<instant> push(instant now, std::uint64_t handle, std::uint64_t cost = 1) noexcept {
         std::uint64_t departure = 0;
         const std::int32_t c =
             tatcell_leaky_queue_push(&raw_, now.count(), cost, handle, &departure, nullptr);
         return {c, instant(departure)};
     }
-    /// The first payload, if it is due; else code::end (tatcell_leaky_queue_pop).
+    /// Takes out the first payload if it is due; else code::end (tatcell_leaky_queue_pop).
     outcome<std::uint64_t> pop(instant now) noexcept {
         return detail::fill(std::uint64_t{0}, tatcell_leaky_queue_pop, &raw_, now.count());
     }
-    /// The first payload, due or not; code::end when nothing waits (tatcell_leaky_queue_take).
+    /// Takes out the first payload, even if it is not due; code::end if nothing waits (tatcell_leaky_queue_take).
     outcome<std::uint64_t> take() noexcept { return detail::fill(std::uint64_t{0}, tatcell_leaky_queue_take, &raw_); }
-    /// When to come back: code::end when nothing waits (tatcell_leaky_queue_next).
+    /// The next instant at which a payload is due; code::end if nothing waits (tatcell_leaky_queue_next).
     outcome<instant> next() noexcept {
         std::uint64_t departure = 0;
         const std::int32_t c = tatcell_leaky_queue_next(&raw_, &departure);
         return {c, instant(departure)};
     }
-    /// Payloads that wait (tatcell_leaky_queue_count).
+    /// The number of payloads that wait (tatcell_leaky_queue_count).
     outcome<std::size_t> size() noexcept {
         std::size_t count = 0;
         const std::int32_t c = tatcell_leaky_queue_count(&raw_, &count, nullptr);

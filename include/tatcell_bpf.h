@@ -268,6 +268,7 @@ TATCELL_BPF_INLINE struct tatcell_bpf_step tatcell_bpf_decide(const tatcell_bpf_
  * @retval TATCELL_PASS, TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED as tatcell_cell_check.
  * Thread: any number, also in user space. Cost: one swap if it passes, one load if not. Since 0.3.
  */
+TATCELL_NODISCARD
 TATCELL_BPF_INLINE int32_t tatcell_bpf_cell_check(uint64_t *cell, const tatcell_bpf_limit_t *limit, uint64_t now,
                                                   uint64_t cost, uint64_t *retry_after) {
     uint64_t clock = tatcell_bpf_clock(now, limit->shift_left, limit->shift_right), word = tatcell_bpf_load(cell);
@@ -751,6 +752,7 @@ TATCELL_BPF_INLINE uint32_t tatcell_bpf_hits(const struct tatcell_bpf_ask *ask, 
  * @retval TATCELL_PASS, TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED as tatcell_table_check_hash.
  * Thread: any number, also in user space. Cost: for a known key one or two lines, and one swap if it passes. Since 0.3.
  */
+TATCELL_NODISCARD
 TATCELL_BPF_INLINE int32_t tatcell_bpf_table_check(const tatcell_bpf_table_t *table, tatcell_bpf_line_t *home,
                                                    tatcell_bpf_line_t *next, const tatcell_bpf_limit_t *limit,
                                                    uint64_t now, uint64_t hash, uint64_t cost,

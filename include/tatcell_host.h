@@ -10,6 +10,7 @@
  * TICKS      tatcell_host_ticks and its calibration: the processor's own counter, a tenth of a clock's cost
  * RANDOM     tatcell_host_random: secret bytes for the seed of a table
  * MEMORY     tatcell_host_memory_map for one process, on huge pages if wanted; _create and _attach for several
+ * TABLE      tatcell_host_table_open: memory, seed, table and limit in one call
  *
  * CODES, GROWTH and THREADS are those of tatcell.h.
  */
@@ -301,6 +302,71 @@ TATCELL_API
 int32_t tatcell_host_memory_huge_bytes(const tatcell_host_memory_t *memory,
                                        uint64_t *bytes,
                                        int32_t *system_error);
+
+/* ==== A table in one call ======================================================================================== */
+
+/** A table with its memory, its seed and one limit for all its keys. Start from TATCELL_HOST_TABLE_INIT. */
+typedef struct tatcell_host_table_t {
+    /** sizeof(tatcell_host_table_t); never written. */
+    uint32_t size;
+    /** Private to the library. */
+    uint32_t reserved;
+    /** The secret seed of the table, for a second process or a restore. */
+    uint8_t seed[16];
+    /** The table, for all calls that take one. */
+    tatcell_table_t table;
+    /** The limit of its keys. */
+    tatcell_limit_t limit;
+    /** Its memory. memory.system_error is the errno with TATCELL_ERR_SYSTEM. */
+    tatcell_host_memory_t memory;
+} tatcell_host_table_t;
+
+/** Bytes of a tatcell_host_table_t in its first release: the least size that a library accepts. */
+#define TATCELL_HOST_TABLE_MIN (24 + sizeof(tatcell_table_t) + TATCELL_LIMIT_SIZE + TATCELL_HOST_MEMORY_MIN)
+/** A structure without a table. */
+#define TATCELL_HOST_TABLE_INIT \
+    {sizeof(tatcell_host_table_t), 0, {0}, {{0}}, {{0}}, {sizeof(tatcell_host_memory_t), 0, 0, 0, 0, 0}}
+
+/**
+ * Opens a table in which each key has one limit: takes memory from the system, on huge pages if there are any, and a
+ * seed from the system's random source, and initialises handle and limit.
+ *
+ * While `keys` keys are in debt at the same time, a new key finds its set full with a chance of one in a million, and
+ * then the policy decides. A key takes about 35 bytes. Check a key with
+ * tatcell_table_check(&t.table, &t.limit, now, key, length, cost, &retry_after).
+ *
+ * @param spec   the limit, started from TATCELL_LIMIT_SPEC_INIT; not NULL. Its ticks are yours.
+ * @param keys   keys that are in debt at the same time; not 0.
+ * @param policy a TATCELL_FULL_ constant.
+ * @param out    started from TATCELL_HOST_TABLE_INIT; not NULL. Close it with tatcell_host_table_close. On error it is
+ *               empty.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_TOO_SMALL keys is 0; TATCELL_ERR_TOO_LARGE no table is large enough for them.
+ * @retval TATCELL_ERR_OPTION unknown policy.
+ * @retval TATCELL_ERR_SYSTEM no memory or no random bytes; the errno is in out->memory.system_error.
+ * @retval TATCELL_ERR_UNSUPPORTED the system has no random source.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_SIZE bad pointer or size field.
+ * @retval others as tatcell_limit_init_spec and tatcell_table_init.
+ * Thread: one. Cost: some system calls; writes all of the memory. Since 0.4.
+ */
+TATCELL_API
+int32_t tatcell_host_table_open(const tatcell_limit_spec_t *spec,
+                                size_t keys,
+                                uint32_t policy,
+                                tatcell_host_table_t *out);
+
+/**
+ * Closes a table that tatcell_host_table_open opened, and unmaps its memory.
+ *
+ * @param table not NULL. The call empties the structure. If it is empty already, the call does nothing.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_SIZE bad pointer or size field.
+ * @retval TATCELL_ERR_SYSTEM munmap failed, because the structure does not describe a mapping; the errno is in
+ *         table->memory.system_error.
+ * Thread: one, once no thread uses the table. Cost: one system call. Since 0.4.
+ */
+TATCELL_API
+int32_t tatcell_host_table_close(tatcell_host_table_t *table);
 
 #ifdef __cplusplus
 }

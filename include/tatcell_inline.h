@@ -155,6 +155,7 @@ TATCELL_INLINE int32_t tatcell_inline_pass(uint64_t *retry_after) {
  * Thread: any number on one cell, also in other calls. Cost: one compare-and-swap if it charges, else one load; a call
  * if not decided inline. Since 0.4.
  */
+TATCELL_NODISCARD
 TATCELL_INLINE int32_t tatcell_inline_cell_check(tatcell_cell_t *cell, const tatcell_inline_limit_t *limit,
                                                  uint64_t now, uint64_t cost, uint64_t *retry_after) {
 #if defined(TATCELL_INLINE_ATOMICS)
@@ -181,6 +182,7 @@ TATCELL_INLINE int32_t tatcell_inline_cell_check(tatcell_cell_t *cell, const tat
  * @retval as tatcell_cell_check_exclusive.
  * Thread: one at a time on one cell. Cost: one load, one store if it charges; a call if not decided inline. Since 0.4.
  */
+TATCELL_NODISCARD
 TATCELL_INLINE int32_t tatcell_inline_cell_check_exclusive(tatcell_cell_t *cell, const tatcell_inline_limit_t *limit,
                                                            uint64_t now, uint64_t cost, uint64_t *retry_after) {
     if (cost - 1 < limit->most) { /* 1..=burst, so nothing here overflows */

@@ -43,11 +43,7 @@
 
 /** Precedes functions whose verdict must not be ignored. Define it yourself to replace it. */
 #ifndef TATCELL_SMALL_VERDICT
-#if defined(__GNUC__)
-#define TATCELL_SMALL_VERDICT __attribute__((warn_unused_result))
-#else
 #define TATCELL_SMALL_VERDICT TATCELL_NODISCARD
-#endif
 #endif
 
 /** Answer: the request can never pass, because its cost is greater than the burst. */
@@ -189,8 +185,8 @@ template <bool limit, bool table> struct tatcell_require_ {
 #define TATCELL_T32_(u, p) TATCELL_T_(u, p, TATCELL_S32_(u, p) & 31)
 #define TATCELL_OK32_(u, p, b, d)                                            \
     (TATCELL_SANE_(u, p, b, d) && TATCELL_S32_(u, p) <= 31 &&                \
-     TATCELL_FITS_(TATCELL_T32_(u, p), b, d, TATCELL_S32_(u, p) & 31, 28) && \
-     TATCELL_H_(TATCELL_T32_(u, p), b, d, TATCELL_S32_(u, p) & 31) >> 28 == 0)
+     TATCELL_FITS_(TATCELL_T32_(u, p), b, d, TATCELL_S32_(u, p) & 31, 30) && \
+     TATCELL_H_(TATCELL_T32_(u, p), b, d, TATCELL_S32_(u, p) & 31) >> 30 == 0)
 
 /**
  * Initialises a tatcell_small_limit_t: `units` per `period` ticks, and at most `burst` units at one instant after idle.
@@ -210,7 +206,7 @@ template <bool limit, bool table> struct tatcell_require_ {
             (uint16_t)(TATCELL_S64_(units, period)), (uint16_t)(31 - TATCELL_S64_(units, period))               \
     }
 
-/** Initialises a tatcell_small32_limit_t, as TATCELL_SMALL_LIMIT. The burst must drain within 2^28 q-units. */
+/** Initialiser of a tatcell_small32_limit_t; as TATCELL_SMALL_LIMIT. The burst must refill within 2^30 q-units. */
 #define TATCELL_SMALL32_LIMIT(units, period, burst) TATCELL_SMALL32_LIMIT_SHAPED(units, period, burst, 0)
 /** Initialises as TATCELL_SMALL32_LIMIT; reservations may wait up to `max_delay` ticks. */
 #define TATCELL_SMALL32_LIMIT_SHAPED(units, period, burst, max_delay)                                                  \
@@ -504,8 +500,8 @@ int32_t tatcell_small_limit_init(tatcell_small_limit_t *limit, uint64_t units, u
  * @param units     units per `period`.
  * @param period    ticks.
  * @param burst     most units at one instant after idle.
- * @param max_delay longest delay of a reservation, ticks; 0 without reservations.
- * @retval as tatcell_small_limit_init; TATCELL_ERR_HORIZON also if the burst needs more than 2^28 q-units.
+ * @param max_delay longest delay of a reservation, ticks; 0 where there are none.
+ * @retval as tatcell_small_limit_init; TATCELL_ERR_HORIZON also where the burst needs more than 2^30 q-units.
  * Thread: as tatcell_small_limit_init. Cost: as tatcell_small_limit_init. Since 0.4.
  */
 TATCELL_SMALL_VERDICT

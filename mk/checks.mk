@@ -66,8 +66,8 @@ package-tests: lib
 demo-verdict: $(BUILD)/udp_gate
 	@$(CARGO) test -p tatcell-demo
 	@$(CARGO) run --release --quiet -p tatcell-demo -- --verdict --port $(DEMO_PORT)
-$(BUILD)/udp_gate: examples/udp_gate.c include/tatcell.h $(LIB_A)
-	@$(CC) -O2 -Wall -Wextra -Iinclude examples/udp_gate.c $(LIB_A) -o $@
+$(BUILD)/udp_gate: demo/udp_gate.c include/tatcell_host.h $(LIB_A)
+	@$(CC) -O2 -Wall -Wextra -Iinclude demo/udp_gate.c $(LIB_A) -o $@
 step-worlds:
 	@mk/rust-tests.sh step
 loom-models:

@@ -73,7 +73,7 @@ for page in $pages; do
         number=${file#"$stem".}
         check "$page: program ${number%.*}, $language" prints $language "$file" "${file%.*}.want"
     done
-    case $page in README.md | docs/GUIDE.md)
+    case $page in README.md | docs/GUIDE.md | docs/PITFALLS.md)
         check "$page has programs" test -f "$stem.1.c" -o -f "$stem.1.rs" ;;
     esac
 

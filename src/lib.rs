@@ -101,7 +101,7 @@ mod sync;
 mod table;
 mod time;
 
-pub use algorithms::gcra::Change;
+pub use algorithms::Change;
 pub use answer::{Colour, Decision, Marking, Outcome, Permit, Tracking, Verdict};
 pub use cell::{
     Cell, Cell32, ExclusiveCell, ExclusiveMeter, ExclusiveSlidingLog, Lease, LogGate, LogLine, Meter,
@@ -114,12 +114,16 @@ pub use combine::{
     Chain, ChainError, LadderLimits, Link, Mark, MarkBurst, Marked, PairBurst, TableRef, MAX_LINKS,
 };
 pub use keys::{second_hash, Address, HashKind, Ladder, LadderError, PrefixKey, Rung};
-pub use limit::{Algorithm, Limit, Limit32, LimitError, LimitInfo, LimitNumbers, LimitSpec, TableLimit};
+pub use limit::{
+    Algorithm, Limit, Limit32, LimitError, LimitInfo, LimitNumbers, LimitSpec, ParseError, ParseErrorKind,
+    TableLimit,
+};
 pub use limit::{MeterError, MeterInfo, MeterKind, MeterLimit, MeterSpec};
 pub use small::{section_works, SmallLimit, SmallLimit32, SmallLog, SmallSlot, SmallTable};
 pub use sync::MAX_LOST;
 pub use table::{
     full_set_ppb, lines_for, lines_for_load, Access, AttachOptions, Burst, Counters, Exclusive,
-    ExclusiveTable, FullPolicy, Line, Migrated, NextBurst, Override, Request, Shared, Slot, Stats, Table,
-    TableError, TableInfo, TableNumbers, TableOptions, LAYOUT_VERSION, MAX_BURST, MIN_SLOTS, SLOTS_PER_LINE,
+    ExclusiveTable, FitPart, FullPolicy, Line, Migrated, NextBurst, Override, PrefixLengths, Request, Shared,
+    Slot, Stats, Table, TableError, TableFit, TableInfo, TableNumbers, TableOptions, LAYOUT_VERSION,
+    MAX_BURST, MIN_SLOTS, SLOTS_PER_LINE,
 };

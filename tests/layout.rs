@@ -25,7 +25,7 @@ src
     table: time sync cpu limit answer algorithms keys
     combine: sync limit answer keys cell table
     small: sync limit answer algorithms cell table
-    host: table
+    host: limit answer table
     capi: limit answer algorithms http keys cell table combine host
 src/table
     counters error
@@ -37,8 +37,9 @@ src/table
 src/capi
     codes
     pointers
-    decision host limit
+    decision limit
     cell refusal table
+    host: codes pointers limit table
     combine
     shaper
 cluster/src

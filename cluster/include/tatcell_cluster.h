@@ -73,21 +73,22 @@
 #define TATCELL_API
 #endif
 
-/** Precedes functions whose verdict must not be ignored. Define it yourself to replace it. */
+/** Marks functions whose verdict a program must use: the compiler warns if it does not. Define it empty before you
+ * include this header to turn the warnings off. */
 #ifndef TATCELL_NODISCARD
-#if defined(__cplusplus)
-#if __cplusplus >= 201703L
+#if defined(__cplusplus) && __cplusplus >= 201703L
 #define TATCELL_NODISCARD [[nodiscard]]
-#endif
-#elif defined(__STDC_VERSION__)
-#if __STDC_VERSION__ >= 202311L
+#elif !defined(__cplusplus) && defined(__STDC_VERSION__) && __STDC_VERSION__ >= 202311L
 #define TATCELL_NODISCARD [[nodiscard]]
-#endif
-#endif
-#ifndef TATCELL_NODISCARD
+#elif defined(__GNUC__)
+#define TATCELL_NODISCARD __attribute__((warn_unused_result))
+#else
 #define TATCELL_NODISCARD
 #endif
 #endif
+
+/** Makes a call and ignores its result on purpose. `(void)` alone does not silence gcc. */
+#define TATCELL_IGNORE(call) ((void)!(call))
 
 #ifdef __cplusplus
 extern "C" {

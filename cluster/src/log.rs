@@ -18,7 +18,7 @@ impl Log {
     }
 
     pub(crate) fn say(&self, now: u64, line: &str) {
-        match self.gate.check(SECOND, now) {
+        match self.gate.line(now, SECOND) {
             LogLine::Write { left_out: 0 } => (self.sink)(line),
             LogLine::Write { left_out } => (self.sink)(&format!("{line} ({left_out} lines left out)")),
             _ => {}

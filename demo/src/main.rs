@@ -1,4 +1,4 @@
-//! The load program of `make demo`: attacks examples/udp_gate.c over loopback, limiter off, then on, and judges it.
+//! The load program of `make demo`: attacks demo/udp_gate.c over loopback, limiter off, then on, and judges it.
 //!
 //! It starts the gate as a child process, finds the scale this machine can play, plays one fixed schedule of requests
 //! from thousands of 127.x.y.z sources, follows the gate's log of decisions with an exact oracle, and ends with a

@@ -11,7 +11,7 @@ use std::mem::{size_of, zeroed};
 /// Most datagrams in one system call.
 pub const BURST: usize = 64;
 
-/// Request and answer, as in examples/udp_gate.c.
+/// Request and answer, as in demo/udp_gate.c.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 struct Message {

@@ -139,7 +139,7 @@ TEST(meters_and_marks_give_their_colours) {
     EQ(tatcell_meter_params_init(&params, &spec), 0);
     static const uint32_t want[3] = {TATCELL_GREEN, TATCELL_YELLOW, TATCELL_RED};
     for (int i = 0; i < 3; i++) {
-        tatcell_meter_check(&meter, &params, 1, i == 2 ? 4000 : 2000, TATCELL_GREEN, &colour);
+        EQ(tatcell_meter_check(&meter, &params, 1, i == 2 ? 4000 : 2000, TATCELL_GREEN, &colour), i == 2);
         EQ(colour, want[i]);
     }
     EQ(tatcell_meter_params_info(&params, &info), 0);
@@ -157,7 +157,7 @@ TEST(meters_and_marks_give_their_colours) {
     mark.kind = TATCELL_METER_RFC2698, mark.committed = &first, mark.second = &second;
     static const uint32_t wants[5] = {TATCELL_GREEN, TATCELL_GREEN, TATCELL_GREEN, TATCELL_YELLOW, TATCELL_RED};
     for (int i = 0; i < 5; i++) {
-        tatcell_table_mark(&t.table, &mark, 1, "flow", 4, 1, TATCELL_GREEN, &colour);
+        EQ(tatcell_table_mark(&t.table, &mark, 1, "flow", 4, 1, TATCELL_GREEN, &colour), i == 4);
         EQ(colour, wants[i]);
     }
 }

@@ -97,7 +97,7 @@ static uint64_t now_of(const struct tatcell_dpdk_burst *b) {
 static void tell_undecided(uint64_t now, uint64_t packets, int32_t rc) {
     static tatcell_log_t gate = TATCELL_LOG_INIT;
     uint32_t more;
-    if (tatcell_log_check(&gate, rte_get_tsc_hz(), now, &more) != TATCELL_PASS) return;
+    if (tatcell_log_line(&gate, now, rte_get_tsc_hz(), &more) != TATCELL_PASS) return;
     fprintf(stderr, "policer: %" PRIu64 " packets of a burst got no verdict and %s: %s", packets,
             s.policer.drop_undecided ? "were dropped" : "passed", tatcell_strerror(rc < 0 ? rc : TATCELL_CONTENDED));
     if (more != 0) fprintf(stderr, "; and so in %" PRIu32 " bursts since the line before", more);

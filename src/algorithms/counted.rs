@@ -5,11 +5,11 @@
 #![forbid(unsafe_code)]
 #![warn(clippy::arithmetic_side_effects)]
 
-use super::state::{At, Kind, Op, Operation, State};
+use super::state::{At, Change, Kind, Op, Operation, State};
 use super::{decay, fixed_window, gcra, quota_linear, sliding_counter};
 use crate::answer::{Answer, Decision, Numbers, Permit, Step, Tracking, Verdict};
 use crate::limit::params::{Params, FLAG_SHADOW};
-use crate::limit::Algorithm;
+use crate::limit::{Algorithm, LimitError};
 
 /// Lists the algorithms whose state is a time and a count. Each has a file with these functions:
 ///
@@ -20,6 +20,8 @@ use crate::limit::Algorithm;
 ///   the state and their number. Decay: `cost` is what is left of them, in the scale of its level. If nothing comes
 ///   back, the state is the same;
 /// - `numbers(at, state)`: returns what is left, and when there will be more;
+/// - `change(from, to, state, how)`: returns the state that has counted the same under another limit, and whether it
+///   counts less because the new word cannot hold more;
 /// - `merge(bits, a, b)`: makes one state, with `bits` aux bits, from two words of one key. It owes at least what
 ///   either does.
 macro_rules! counted {
@@ -51,6 +53,13 @@ macro_rules! counted {
             match algorithm {
                 $(Algorithm::$name => $file::merge(bits, states.0, states.1).join(bits),)+
                 _ => a.max(b),
+            }
+        }
+
+        fn changed(from: At<'_>, to: At<'_>, state: State, how: Change) -> (State, bool) {
+            match to.p.algorithm {
+                $(n if n == Algorithm::$name as u8 => $file::change(from, to, state, how),)+
+                _ => (state, false),
             }
         }
 
@@ -193,9 +202,36 @@ impl Operation for Call<'_> {
     }
 }
 
-/// Returns whether words mean the same under both limits.
-pub(crate) const fn is_alike(a: &Params, b: &Params) -> bool {
-    a.algorithm == b.algorithm && a.shl == b.shl && a.shr == b.shr && a.period == b.period
+/// Checks whether a change between these limits can keep what a key has counted.
+pub(crate) const fn keeps(old: &Params, new: &Params) -> Result<(), LimitError> {
+    if old.algorithm != new.algorithm {
+        return Err(LimitError::BadAlgorithm);
+    }
+    // A level has no window: it decays by the new half-life from now on.
+    let windows = !old.is_gcra() && old.algorithm != Algorithm::Decay as u8;
+    if windows && old.period != new.period {
+        return Err(LimitError::OtherWindow);
+    }
+    Ok(())
+}
+
+/// Returns how far ahead a key lies under `new` if it lies `lead` ahead under `old`, both of one algorithm. Also
+/// returns whether that is less than before, because the new word cannot hold its count, level or debt.
+pub(crate) fn change(old: &Params, new: &Params, lead: u64, now: u64, how: Change) -> (u64, bool) {
+    if old.is_gcra() {
+        return gcra::change(old, new, lead, now, how);
+    }
+    if lead == 0 {
+        return (0, false);
+    }
+    let (next, cut) = changed(At { p: old, now }, At { p: new, now }, State::of(old, lead), how);
+    let most = new.horizon_q.wrapping_shr(new.shl as u32);
+    // An end in coarser units of time may lie up to one of them behind that of the window.
+    let finer = (old.shr as u32).saturating_sub(new.shr as u32);
+    let late = next.ahead.saturating_sub(most) >= 1u64.wrapping_shl(finer);
+    // Only the count of a forged limit reaches beyond the horizon.
+    let lead = State { ahead: next.ahead.min(most), ..next }.lead(new);
+    (lead.min(new.horizon_q), cut || late)
 }
 
 /// Returns how much of a permit may still be given back, in the algorithm's own count, and how many q-units ahead the
@@ -225,6 +261,15 @@ pub(crate) fn step(op: &Op<'_>, now: u64, lead: u64) -> Step {
         op.step(lead)
     } else {
         Call::new(op, now).step(lead)
+    }
+}
+
+/// Returns a state that lies `lead` q-units ahead, with its time no earlier than that of `least`.
+pub(crate) fn no_less(op: &Op<'_>, now: u64, lead: u64, least: u64) -> u64 {
+    if op.p.is_gcra() {
+        op.commit_lead(lead, least)
+    } else {
+        Call::new(op, now).commit_lead(lead, least)
     }
 }
 

@@ -17,25 +17,23 @@ fn a_limit_that_counts_nothing_here_admits_nothing_and_gives_nothing_back() {
     assert_eq!(fit(at, state, 1, 5), Err(u64::MAX));
     assert_eq!(add(at, state, 1), (state, 0));
     assert_eq!(give_back(at, state, state, 1), (state, 0));
+    assert_eq!(changed(at, at, state, Change::KeepUnits), (state, false));
     let numbers = numbers_of(at, state);
     assert_eq!((numbers.remaining, numbers.next_unit, numbers.reset_after), (0, 0, 0));
     assert_eq!([merge(Algorithm::Gcra, 0, 3, 9), merge(Algorithm::Gcra, 0, 9, 3)], [9, 9]);
 }
 
+/// A limit from C may be forged: what would divide by nothing keeps nothing.
 #[test]
-fn limits_are_alike_where_nothing_that_words_hang_on_differs() {
-    let spec = LimitSpec::fixed_window(5, 1_000);
-    let p = params(spec);
-    assert!(is_alike(&p, &params(LimitSpec { skew: Some(7), ..spec })));
-    let others = [
-        LimitSpec::sliding_counter(5, 1_000),
-        LimitSpec::fixed_window(5_000, 1_000),
-        LimitSpec::fixed_window(5, 1_001),
-        spec.resolution(-3),
-    ];
-    for (i, other) in others.into_iter().enumerate() {
-        let other = params(other);
-        assert!(!is_alike(&p, &other) && !is_alike(&other, &p), "{i}");
+fn a_change_from_a_forged_limit_of_no_interval_or_window_does_not_divide() {
+    for spec in [LimitSpec::quota_linear(4, 1_000), LimitSpec::decay(4, 1_000), LimitSpec::new(4, 1_000, 4)] {
+        let (p, mut forged) = (params(spec), params(spec));
+        (forged.t_q, forged.period, forged.extra) = (0, 0, [0; 2]);
+        for lead in [1, 500 << p.shl, u64::MAX >> 1] {
+            let _ = change(&forged, &p, lead, 7, Change::KeepUnits);
+            let (moved, _) = change(&p, &forged, lead, 7, Change::KeepUnits);
+            assert!(moved <= p.horizon_q, "{spec:?}: {moved}");
+        }
     }
 }
 

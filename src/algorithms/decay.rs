@@ -34,7 +34,7 @@
 #![warn(clippy::arithmetic_side_effects)]
 
 use super::exp2::{exp2_up, log2_up};
-use super::state::{At, State};
+use super::state::{scaled, At, Change, State};
 use crate::answer::{Numbers, Permit};
 use crate::limit::params::Params;
 
@@ -121,13 +121,13 @@ fn largest_lead(p: &Params, most: u64) -> u64 {
 pub(super) fn fit(at: At<'_>, state: State, cost: u64, most: u64) -> Result<State, u64> {
     let p = at.p;
     if cost == 0 {
-        let reached = lead(p, up_to(most));
+        let reached = lead(p, up_to(most)).wrapping_add(at.units_until(0));
         return if state.ahead <= reached { Ok(state) } else { Err(state.ahead.wrapping_sub(reached)) };
     }
     let room = up_to(most.saturating_sub(cost));
     let now = level(p, state.ahead);
     if now <= room {
-        Ok(State { ahead: lead(p, now.saturating_add(q32(cost))), aux: 0 })
+        Ok(charged(at, now.saturating_add(q32(cost))))
     } else {
         Err(state.ahead.saturating_sub(largest_lead(p, room)))
     }
@@ -141,7 +141,14 @@ pub(super) fn add(at: At<'_>, state: State, cost: u64) -> (State, u64) {
     if added == 0 {
         return (state, 0);
     }
-    (State { ahead: lead(p, now.saturating_add(q32(added))), aux: 0 }, added)
+    (charged(at, now.saturating_add(q32(added))), added)
+}
+
+/// The state of a level that a charge has raised. The level was read at the floored clock; a unit of time more keeps
+/// what was charged after that from decaying from before it.
+#[inline(always)]
+fn charged(at: At<'_>, level: u64) -> State {
+    State { ahead: lead(at.p, level).wrapping_add(at.units_until(0)), aux: 0 }
 }
 
 /// Returns what is left of the charge of a permit, in Q32, rounded down. If the clock is behind the charge, all of it
@@ -181,6 +188,15 @@ pub(super) fn numbers(at: At<'_>, state: State) -> Numbers {
     let above = p.burst.saturating_sub(remaining).saturating_sub(1);
     let next = state.ahead.saturating_sub(largest_lead(p, up_to(above)));
     Numbers { remaining, next_unit: at.ticks(next), reset_after: at.ticks(state.ahead) }
+}
+
+/// Converts a state; see `counted`. It keeps the level, which decays by the new half-life from now on, or the time.
+pub(super) fn change(from: At<'_>, to: At<'_>, state: State, how: Change) -> (State, bool) {
+    let ahead = match how {
+        Change::KeepTime => from.units_in(&to, state.ahead),
+        _ => scaled(state.ahead, to.p.half_life(), from.p.half_life()).saturating_add(from.units_behind(&to)),
+    };
+    (State { ahead, aux: 0 }, false)
 }
 
 /// Merges two states; see `counted`. The later time is the higher level.

@@ -24,7 +24,7 @@
 #![forbid(unsafe_code)]
 #![warn(clippy::arithmetic_side_effects)]
 
-use super::state::{At, State};
+use super::state::{At, Change, State};
 use crate::answer::Numbers;
 use crate::limit::params::FLAG_ALIGNED;
 
@@ -107,6 +107,11 @@ pub(super) fn numbers(at: At<'_>, state: State) -> Numbers {
     let count = if is_over(at, state) { 0 } else { state.aux };
     let end = if count == 0 { 0 } else { at.ticks(state.ahead.saturating_sub(p.guard as u64)) };
     Numbers { remaining: p.burst.saturating_sub(count), next_unit: end, reset_after: end }
+}
+
+/// Converts a state; see `counted`. It keeps its end and its count.
+pub(super) fn change(from: At<'_>, to: At<'_>, state: State, _: Change) -> (State, bool) {
+    State { ahead: from.units_in(&to, state.ahead), ..state }.cut(to.p.shl as u32)
 }
 
 /// Merges two states; see `counted`. The result is the later window with the larger count.

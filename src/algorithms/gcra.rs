@@ -19,7 +19,7 @@
 #![forbid(unsafe_code)]
 #![warn(clippy::arithmetic_side_effects)]
 
-use super::state::{Kind, Op, Operation};
+use super::state::{scaled, Change, Kind, Op, Operation};
 use crate::answer::{Answer, Decision, Numbers, Permit, Step, Verdict};
 use crate::limit::params::{Params, FLAG_HEAL, FLAG_PENALTY, FLAG_SHADOW};
 
@@ -368,21 +368,9 @@ const fn stored(tat: u64) -> Option<Result<u64, u64>> {
     }
 }
 
-/// Says what happens to a key's state when its limit changes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Change {
-    /// Keeps the debt in time: a key that needed 2 s to be full still needs 2 s, whatever the new rate.
-    KeepTime,
-    /// Keeps the debt in units: a key that was 7 units short of full still is.
-    KeepUnits,
-    /// Starts the key full.
-    Reset,
-}
-
-/// Returns the lead under `new` of a key that has `lead` under `old` at tick `now`, rounded up and clamped to the new
-/// horizon. The new limit counts from now on; it changes nothing in the past.
-pub(crate) fn change(old: &Params, new: &Params, lead: u64, now: u64, how: Change) -> u64 {
+/// Returns the lead under `new` of a key that has `lead` under `old` at tick `now`, rounded up, and whether it was cut
+/// to the new horizon. The new limit counts from now on; it changes nothing in the past.
+pub(super) fn change(old: &Params, new: &Params, lead: u64, now: u64, how: Change) -> (u64, bool) {
     let moved = match how {
         _ if lead == 0 => 0,
         Change::Reset => 0,
@@ -396,15 +384,12 @@ pub(crate) fn change(old: &Params, new: &Params, lead: u64, now: u64, how: Chang
             let down = (old.shl as u32).wrapping_add(new.shr as u32);
             up.wrapping_add(1u128.wrapping_shl(down).wrapping_sub(1)).wrapping_shr(down)
         }
-        Change::KeepUnits => match old.t_q {
-            0 => 0,
-            t => (lead as u128).wrapping_mul(new.t_q as u128).div_ceil(t as u128),
-        },
+        Change::KeepUnits => scaled(lead, new.t_q, old.t_q) as u128,
     };
     if moved > new.horizon_q as u128 {
-        new.horizon_q
+        (new.horizon_q, true)
     } else {
-        moved as u64
+        (moved as u64, false)
     }
 }
 

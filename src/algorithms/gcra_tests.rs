@@ -374,8 +374,8 @@ fn a_charge_and_a_reservation_above_the_soft_threshold_are_flagged() {
 fn a_debt_under_no_limit_is_none_in_units() {
     let (mut none, new) = (of(LimitSpec::new(1, 1 << 20, 5)), of(LimitSpec::new(1, 1 << 10, 5)));
     none.t_q = 0;
-    assert_eq!(change(&none, &new, 5, 0, Change::KeepUnits), 0);
-    assert_ne!(change(&new, &new, 5, 0, Change::KeepUnits), 0);
+    assert_eq!(change(&none, &new, 5, 0, Change::KeepUnits), (0, false));
+    assert_ne!(change(&new, &new, 5, 0, Change::KeepUnits).0, 0);
 }
 
 /// A permit covers what lies above the claim, and a commit is no earlier than the claim.

@@ -18,10 +18,14 @@
 //!  difference = l2 - l1 + bias, in 0..2^b
 //! ```
 //!
-//! Both debts drain with time, one q-unit per q-unit, so between two charges only `later - now` changes. A drained debt
-//! is 0, and its bucket is full. A word that lies more than H + S ahead, or not ahead at all, means a full meter. So a
-//! wrap of the word never makes a token. It can make a false debt of at most H + S in a word that nobody charged or
-//! swept within its span, for a share (H + S) / 2^W of idle times.
+//! A bucket that no rate fills counts the units that it has given, and never drains. Next to a bucket that drains, it
+//! is the difference, and `later` is that of the other one. If neither drains, the clock stands still, and all else is
+//! as above.
+//!
+//! Both debts drain with time at one q-unit a q-unit, so between two charges only `later - now` changes. A debt that
+//! has drained is 0, and the bucket full. A word that lies more than H + S ahead, or not ahead at all, is that of a
+//! full meter. A wrap of the word can therefore only make a false debt, of at most H + S, for a share (H + S) / 2^W of
+//! idle times, in words that nobody charged or swept within their span; it never makes a token.
 //!
 //! An older reading of the clock finds both debts larger, so a clock that steps back by up to S refills nothing. No
 //! charge stores a debt below 0, so a charge to a full bucket drains from the reading of that charge on.
@@ -51,7 +55,9 @@
 #![warn(clippy::arithmetic_side_effects)]
 
 use crate::answer::{Colour, Marking, Verdict};
-use crate::limit::meter::params::{Bucket, MeterParams, FLAG_COUPLED};
+use crate::limit::meter::params::{
+    Bucket, MeterParams, FLAG_COUNTS_COMMITTED, FLAG_COUNTS_SECOND, FLAG_COUPLED,
+};
 
 /// The state of a meter at some reading of the clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,15 +75,22 @@ pub(crate) struct Debts {
     pub second: u64,
 }
 
-/// Returns the debts of a state, with the overflow of a coupled committed bucket taken off the second one.
+/// The debts of a state; what overflowed a coupled committed bucket is taken off the second one. Without `FLAGGED`, of
+/// parameters that have no flag.
 #[inline(always)]
-pub(crate) const fn debts(p: &MeterParams, state: State) -> Debts {
-    // How much earlier than the later time each bucket is full; one of the two is 0.
+pub(crate) const fn debts<const FLAGGED: bool>(p: &MeterParams, state: State) -> Debts {
+    if FLAGGED && p.flags & FLAG_COUNTS_COMMITTED != 0 {
+        return Debts { committed: state.difference, second: state.lead };
+    }
+    if FLAGGED && p.flags & FLAG_COUNTS_SECOND != 0 {
+        return Debts { committed: state.lead, second: state.difference };
+    }
+    // How much earlier than the later time each bucket is full: one of both is 0.
     let committed_earlier = state.difference.saturating_sub(p.bias);
     let second_earlier = p.bias.saturating_sub(state.difference);
     let committed = state.lead.saturating_sub(committed_earlier);
     let mut second = state.lead.saturating_sub(second_earlier);
-    if p.flags & FLAG_COUPLED != 0 {
+    if FLAGGED && p.flags & FLAG_COUPLED != 0 {
         let full_for = committed_earlier.saturating_sub(state.lead);
         let worth = (full_for as u128).wrapping_mul(p.ratio as u128) >> 32;
         second = if worth < second as u128 { second.wrapping_sub(worth as u64) } else { 0 };
@@ -88,10 +101,16 @@ pub(crate) const fn debts(p: &MeterParams, state: State) -> Debts {
 /// Makes the state of two debts.
 ///
 /// The difference fits its bits: a debt that a charge has raised fits its burst, and the other one is at least 0. For
-/// RFC 2697 the difference is the debt of E.
+/// RFC 2697 that is the debt of E. Without `FLAGGED`, of parameters that have no flag.
 #[inline(always)]
-pub(crate) const fn state(p: &MeterParams, debts: Debts) -> State {
+pub(crate) const fn state<const FLAGGED: bool>(p: &MeterParams, debts: Debts) -> State {
     let Debts { committed, second } = debts;
+    if FLAGGED && p.flags & FLAG_COUNTS_COMMITTED != 0 {
+        return State { lead: second, difference: committed };
+    }
+    if FLAGGED && p.flags & FLAG_COUNTS_SECOND != 0 {
+        return State { lead: committed, difference: second };
+    }
     State {
         lead: if committed > second { committed } else { second },
         difference: second.wrapping_sub(committed).wrapping_add(p.bias),
@@ -101,7 +120,20 @@ pub(crate) const fn state(p: &MeterParams, debts: Debts) -> State {
 /// Marks a packet of `cost` units that came as `pre`. Returns the answer, and the next state if something is charged.
 #[inline(always)]
 pub(crate) fn step(p: &MeterParams, now: State, cost: u64, pre: Colour) -> (Marking, Option<State>) {
-    let before = debts(p, now);
+    match p.flags {
+        0 => step_as::<false>(p, now, cost, pre),
+        _ => step_as::<true>(p, now, cost, pre),
+    }
+}
+
+#[inline(always)]
+fn step_as<const FLAGGED: bool>(
+    p: &MeterParams,
+    now: State,
+    cost: u64,
+    pre: Colour,
+) -> (Marking, Option<State>) {
+    let before = debts::<FLAGGED>(p, now);
     let (colour, after) = match p.kind {
         2697 => rfc2697(p, before, cost, pre),
         2698 => rfc2698(p, before, cost, pre),
@@ -114,7 +146,7 @@ pub(crate) fn step(p: &MeterParams, now: State, cost: u64, pre: Colour) -> (Mark
         Colour::Red => (Marking::of(Colour::Red), None),
         // A cost of 0 only peeks.
         _ if cost == 0 => (Marking::of(colour), None),
-        _ => (Marking::of(colour), Some(state(p, after))),
+        _ => (Marking::of(colour), Some(state::<FLAGGED>(p, after))),
     }
 }
 

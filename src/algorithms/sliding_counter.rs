@@ -32,7 +32,7 @@
 #![forbid(unsafe_code)]
 #![warn(clippy::arithmetic_side_effects)]
 
-use super::state::{At, State};
+use super::state::{scaled, At, Change, State};
 use crate::answer::Numbers;
 
 /// The two windows as a request sees them, rolled to its time.
@@ -51,7 +51,14 @@ impl Windows {
     const fn of(at: At<'_>, state: State) -> Windows {
         let length = at.window();
         if state.ahead == 0 {
-            return Windows { length, ahead: length.wrapping_mul(2), current: 0, previous: 0 };
+            // The first window starts at a whole unit of time: the next one, so that it does not end early.
+            let start = at.units_until(0);
+            return Windows {
+                length,
+                ahead: length.wrapping_mul(2).wrapping_add(start),
+                current: 0,
+                previous: 0,
+            };
         }
         let bits = count_bits(at);
         let current = state.aux.wrapping_shr(bits);
@@ -172,6 +179,30 @@ pub(super) fn numbers(at: At<'_>, state: State) -> Numbers {
         remaining,
         next_unit: at.ticks(windows.wait(remaining.saturating_add(1), most)),
         reset_after: at.ticks(windows.wait(most, most)),
+    }
+}
+
+/// Converts a state; see `counted`. It keeps both counts and the roll. In other units of time as much of the previous
+/// window is in sight, or a little more. If nobody knows the window (its length is 0), the units of time are the same,
+/// and the time stays.
+pub(super) fn change(from: At<'_>, to: At<'_>, state: State, _: Change) -> (State, bool) {
+    let (bits, least) = (count_bits(from), count_bits(to));
+    let counts = |ahead, current, previous| {
+        let of = |count| State { ahead, aux: count }.cut(least);
+        let ((current, cut), (previous, also)) = (of(current), of(previous));
+        (State { aux: current.aux.wrapping_shl(least) | previous.aux, ..current }, cut || also)
+    };
+    if from.p.period == 0 {
+        let previous = state.aux & 1u64.wrapping_shl(bits).wrapping_sub(1);
+        return counts(state.ahead, state.aux.wrapping_shr(bits), previous);
+    }
+    let (old, length) = (Windows::of(from, state), to.window());
+    let seen = old.until_roll();
+    let until_roll = from.units_in(&to, seen).max(scaled(seen, length, old.length));
+    match (old.current, old.previous) {
+        // Like a word that has not been charged since the roll.
+        (0, previous) if until_roll <= length => counts(until_roll, previous, 0),
+        (current, previous) => counts(until_roll.saturating_add(length), current, previous),
     }
 }
 

@@ -132,6 +132,8 @@ impl Tally {
             next_unit,
             reset_after: self.latest,
             departure: if passes { now } else { 0 },
+            units: permit.stored,
+            in_debt: false,
             permit,
         }
     }

@@ -71,6 +71,30 @@ impl<'a> Op<'a> {
     }
 }
 
+/// Says what happens to a key's state when its limit changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Change {
+    /// Keeps the debt in time: a key that needed 2 s to be full still needs 2 s, whatever the new rate.
+    KeepTime,
+    /// Keeps the debt in units: a key that was 7 units short of full still is.
+    KeepUnits,
+    /// Starts the key full.
+    Reset,
+}
+
+/// Scales a lead from units of `from` q-units each to units of `to` q-units each, rounded up. Only a forged limit has a
+/// `from` of 0.
+pub(super) fn scaled(lead: u64, to: u64, from: u64) -> u64 {
+    match from {
+        0 => 0,
+        from => {
+            let exact = (lead as u128).wrapping_mul(to as u128).div_ceil(from as u128);
+            u64::try_from(exact).unwrap_or(u64::MAX)
+        }
+    }
+}
+
 /// The state of one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct State {
@@ -104,6 +128,16 @@ impl State {
     #[inline(always)]
     pub const fn lead(self, p: &Params) -> u64 {
         self.join(p.shl as u32)
+    }
+
+    /// Returns the same time with a count that fits so many aux bits, and whether the count was cut.
+    pub const fn cut(self, bits: u32) -> (State, bool) {
+        let most = 1u64.wrapping_shl(bits).wrapping_sub(1);
+        if self.aux > most {
+            (State { aux: most, ..self }, true)
+        } else {
+            (self, false)
+        }
     }
 
     /// Returns how many q-units ahead the state lies, for words with `bits` aux bits.
@@ -145,5 +179,30 @@ impl At<'_> {
         let (z, part) = (self.p.shr as u32, 1u64.wrapping_shl(self.p.shr as u32).wrapping_sub(1));
         // The part of this unit that has passed, and a window: below 2^64, because (H + S) * u is below 2^63.
         (self.now & part).wrapping_add(ticks).wrapping_add(part).wrapping_shr(z)
+    }
+
+    /// Returns how far the coarser clock of another limit lies behind this one's, in its units of time, rounded up.
+    pub const fn units_behind(&self, to: &At<'_>) -> u64 {
+        if to.p.shr > self.p.shr {
+            to.units_until(0)
+        } else {
+            0
+        }
+    }
+
+    /// Converts a time `ahead` units ahead to the units of another limit at the same instant, rounded up. Each time
+    /// includes the guard of its limit.
+    pub const fn units_in(&self, to: &At<'_>, ahead: u64) -> u64 {
+        let (z, w) = (self.p.shr as u32, to.p.shr as u32);
+        let end = (self.now.wrapping_shr(z) as i128).wrapping_add(ahead as i128);
+        let ticks = end.wrapping_sub(self.p.guard as i128).wrapping_shl(z);
+        let part = 1i128.wrapping_shl(w).wrapping_sub(1);
+        let end = ticks.wrapping_add(part).wrapping_shr(w).wrapping_add(to.p.guard as i128);
+        let ahead = end.wrapping_sub(to.now.wrapping_shr(w) as i128);
+        if ahead > 0 {
+            ahead as u64
+        } else {
+            0
+        }
     }
 }

@@ -53,6 +53,12 @@ pub struct Decision {
     pub departure: u64,
     /// The record of the charge, for a refund.
     pub permit: Permit,
+    /// Whole units that the call charged or gave back, rounded down; 0 if none. A [`charge`](crate::Cell::charge) may
+    /// take less than its cost. The penalty of a refused request does not count.
+    pub units: u64,
+    /// A peek of cost 0 found a debt above the burst. It asked for nothing, so it refuses nobody, and [HTTP
+    /// fields](crate::http) have no `Retry-After`: right for a status page.
+    pub in_debt: bool,
 }
 
 impl Decision {
@@ -83,7 +89,21 @@ impl Decision {
             reset_after: 0,
             departure: 0,
             permit: Permit::NONE,
+            units: 0,
+            in_debt: false,
         }
+    }
+
+    /// Returns this as the answer of a peek.
+    pub(crate) const fn peeked(self) -> Decision {
+        let refused = matches!(self.verdict, Verdict::NonConforming) && self.flags & Decision::BANNED == 0;
+        Decision { in_debt: self.cost == 0 && refused, ..self }
+    }
+
+    /// Returns the answer of a refund that gave `units` back, from a peek after it.
+    pub(crate) const fn refunded(self, now: u64, units: u64) -> Decision {
+        let verdict = Verdict::Conforming;
+        Decision { verdict, flags: 0, retry_after: 0, departure: now, units, in_debt: false, ..self }
     }
 
     /// Returns the tokens that are left in the bucket: `remaining`, in the words of a token bucket.

@@ -12,5 +12,5 @@ pub use decision::{Decision, Tracking};
 pub use marking::{Colour, Marking};
 pub use outcome::Outcome;
 pub use permit::Permit;
-pub(crate) use step::{Answer, Numbers, Place, Step};
+pub(crate) use step::{units_of, Answer, Numbers, Place, Step};
 pub use verdict::Verdict;

@@ -118,7 +118,23 @@ impl Answer {
             reset_after: numbers.reset_after,
             departure,
             permit,
+            units: units_of(p, cost, self.stored),
+            in_debt: false,
         }
+    }
+}
+
+/// The whole units of a stored charge, of which a request asked for `cost`. Divides if those are not the same.
+pub(crate) const fn units_of(p: &Params, cost: u64, stored: u64) -> u64 {
+    if !p.is_gcra() || stored == 0 {
+        return stored;
+    }
+    if stored == cost.wrapping_mul(p.t_q) {
+        return cost;
+    }
+    match stored.checked_div(p.t_q) {
+        Some(units) => units,
+        None => 0,
     }
 }
 

@@ -22,4 +22,14 @@ impl Verdict {
     pub const fn passes(self) -> bool {
         matches!(self, Verdict::Conforming)
     }
+
+    /// The lowest of several verdicts decides: one that no wait helps, then a refusal, then none at all.
+    pub(crate) const fn urgency(self) -> u8 {
+        match self {
+            Verdict::Never => 0,
+            Verdict::NonConforming => 1,
+            Verdict::Contended => 2,
+            Verdict::Conforming => 3,
+        }
+    }
 }

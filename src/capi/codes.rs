@@ -109,6 +109,14 @@ pub const TATCELL_ERR_UNTIL: i32 = -42;
 pub const TATCELL_ERR_FULL_SET: i32 = -43;
 /// The override of another key occupies the place of this one, by chance. Neither is changed.
 pub const TATCELL_ERR_CLASH: i32 = -44;
+/// A prefix is longer than the address, or a network is no IPv4 network although its address is IPv4
+/// (tatcell_address_network).
+pub const TATCELL_ERR_PREFIX: i32 = -45;
+/// A change would lose the window: the windows of the two limits differ in length. Nothing is changed.
+pub const TATCELL_ERR_KEEP_WINDOW: i32 = -46;
+/// A change would lose units: the key has counted more than the new limit's word holds. Nothing is changed. Make the
+/// new limit with a larger max_debt: its word must hold those units too.
+pub const TATCELL_ERR_KEEP_COUNT: i32 = -47;
 /// The peak rate of a meter or a mark is below its committed rate.
 pub const TATCELL_ERR_PEAK: i32 = -50;
 /// The word of a meter cannot have the span of the specification: ask for a shorter span, or use smaller bursts.
@@ -119,6 +127,8 @@ pub const TATCELL_ERR_HTTP_NAME: i32 = -55;
 pub const TATCELL_ERR_FREQUENCY: i32 = -56;
 /// A response has more than 8 policies.
 pub const TATCELL_ERR_POLICIES: i32 = -57;
+/// A text is not a limit such as "10/s burst 20".
+pub const TATCELL_ERR_SYNTAX: i32 = -58;
 /// A chain has no link, or more than 8.
 pub const TATCELL_ERR_LINKS: i32 = -60;
 /// One cell or key has two limits in a chain, which would share one debt.
@@ -220,7 +230,7 @@ describe! {
     TATCELL_ERR_FOREIGN "the limit was made for another table: use tatcell_limit_init_table"
     TATCELL_ERR_OPTION "an option is unknown or out of range, or contradicts another"
     TATCELL_ERR_SEED "a keyed hash needs 16 secret bytes: use tatcell_host_random"
-    TATCELL_ERR_SPAN "fastest and slowest limit do not fit one word: use fewer tag bits, or two tables"
+    TATCELL_ERR_SPAN "fastest and slowest limit do not fit one word: tatcell_table_options_fit says what does"
     TATCELL_ERR_HANDLE "the handle is not initialised by this version of the library"
     TATCELL_ERR_NOT_READY "the memory holds no table yet: ask again"
     TATCELL_ERR_VERSION "the image has a layout version or feature that this library does not know"
@@ -251,9 +261,13 @@ describe! {
     TATCELL_ERR_UNTIL "the override has ended, or ends too far ahead for the table's options"
     TATCELL_ERR_FULL_SET "the set of the key is full, the override is not stored: use more slots"
     TATCELL_ERR_CLASH "the override of another key occupies this place"
+    TATCELL_ERR_PREFIX "the prefix is longer than the address, or a whole range of IPv4 addresses inside IPv6"
+    TATCELL_ERR_KEEP_WINDOW "the windows of the two limits differ in length: keep the length, or reset the key"
+    TATCELL_ERR_KEEP_COUNT "the key has counted more than the new word holds: give the limit a larger max_debt"
     TATCELL_ERR_HTTP_NAME "a name or unit has a byte outside of 0x20 to 0x7e"
     TATCELL_ERR_FREQUENCY "the clock has 0 ticks a second: give its frequency"
     TATCELL_ERR_POLICIES "there are more than 8 policies"
+    TATCELL_ERR_SYNTAX "the text is not a limit such as \"10/s burst 20\""
     TATCELL_ERR_PEAK "the peak rate is below the committed rate: raise it"
     TATCELL_ERR_SHORT_SPAN "the word cannot have this span: ask for less, or use smaller bursts"
     TATCELL_ERR_LINKS "a chain must have 1 to 8 links"
@@ -311,6 +325,8 @@ pub(super) const fn limit_code(e: LimitError) -> i32 {
         LimitError::BadAlgorithm => TATCELL_ERR_ALGORITHM,
         LimitError::BadPhase => TATCELL_ERR_PHASE,
         LimitError::TooManyUnits => TATCELL_ERR_UNITS,
+        LimitError::OtherWindow => TATCELL_ERR_KEEP_WINDOW,
+        LimitError::LargerCount => TATCELL_ERR_KEEP_COUNT,
     }
 }
 
@@ -340,7 +356,8 @@ pub(super) const fn table_code(e: TableError) -> i32 {
         | TableError::TagTooWide
         | TableError::BadLifetime
         | TableError::NotSmall
-        | TableError::BadCosts => TATCELL_ERR_OPTION,
+        | TableError::BadCosts
+        | TableError::NothingToKeep => TATCELL_ERR_OPTION,
         TableError::Overlap => TATCELL_ERR_OVERLAP,
         TableError::BadAlgorithm => TATCELL_ERR_ALGORITHM,
         TableError::BadPolicy => TATCELL_ERR_INHERIT,
@@ -348,6 +365,7 @@ pub(super) const fn table_code(e: TableError) -> i32 {
         TableError::BadUntil => TATCELL_ERR_UNTIL,
         TableError::FullSet => TATCELL_ERR_FULL_SET,
         TableError::OverrideClash => TATCELL_ERR_CLASH,
+        TableError::BadPrefix => TATCELL_ERR_PREFIX,
         TableError::Contended => TATCELL_CONTENDED,
         TableError::MissingSeed => TATCELL_ERR_SEED,
         TableError::BadHashKind => TATCELL_ERR_HASH,

@@ -33,6 +33,8 @@ fn errors_of_limits_and_meters_have_their_numbers() {
         (LimitError::BadAlgorithm, -38),
         (LimitError::BadPhase, -39),
         (LimitError::TooManyUnits, -40),
+        (LimitError::OtherWindow, -46),
+        (LimitError::LargerCount, -47),
     ];
     numbered(&limits, limit_code);
     numbered(&limits, |error| table_code(TableError::Limit(error)));
@@ -61,6 +63,7 @@ fn errors_of_tables_have_their_numbers() {
         (TableError::BadLifetime, -11),
         (TableError::NotSmall, -11),
         (TableError::BadCosts, -11),
+        (TableError::NothingToKeep, -11),
         (TableError::Overlap, -32),
         (TableError::BadAlgorithm, -38),
         (TableError::BadPolicy, -41),

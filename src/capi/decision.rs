@@ -83,13 +83,21 @@ pub struct tatcell_decision_t {
     pub departure: u64,
     /// The proof of what was charged, for a refund.
     pub permit: Permit,
+    /// Whole units that the call charged, or that a refund gave back, rounded down; 0 if none. A charge may take less
+    /// than cost. The penalty of a refused request does not count. Since 0.4.
+    pub units: u64,
+    /// 1 if a peek of cost 0 found a debt above the burst. It asked for nothing, so it refuses nobody, and the HTTP
+    /// fields have no Retry-After: right for a status page. Otherwise 0. Since 0.4.
+    pub in_debt: u32,
+    /// Always 0. Since 0.4.
+    pub reserved2: u32,
 }
 
 // SAFETY: repr(C), its size first, integers without padding (asserted).
 unsafe impl Grows for tatcell_decision_t {
     const FIRST: usize = TATCELL_DECISION_MIN;
 }
-const _: () = assert!(size_of::<tatcell_decision_t>() == 24 + 7 * 8 + 64);
+const _: () = assert!(size_of::<tatcell_decision_t>() == 24 + 7 * 8 + 64 + 16);
 
 impl tatcell_decision_t {
     #[inline(always)]
@@ -109,6 +117,9 @@ impl tatcell_decision_t {
             reset_after: d.reset_after,
             departure: d.departure,
             permit: d.permit,
+            units: d.units,
+            in_debt: d.in_debt.into(),
+            reserved2: 0,
         }
     }
 }

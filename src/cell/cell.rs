@@ -15,12 +15,12 @@
 //!
 //! The loop [`Cell::update`] is generic: it runs any algorithm whose state is one word.
 
-use crate::algorithms::gcra::{self, decode, encode, whole_lead, Change};
-use crate::algorithms::{self, Call, Kind, Op, Operation};
-use crate::answer::{Answer, Decision, Outcome, Permit, Place, Tracking};
+use crate::algorithms::gcra::{self, decode, encode, whole_lead};
+use crate::algorithms::{self, Call, Change, Kind, Op, Operation};
+use crate::answer::{units_of, Answer, Decision, Outcome, Permit, Place, Tracking};
 use crate::limit::{Limit, Limit32, LimitError};
 use crate::sync::{back_off, update32, update64, AtomicU32, AtomicU64, Ordering};
-use crate::time::{shifted, ticks_down};
+use crate::time::shifted;
 
 macro_rules! shared_cell {
     ($(#[$doc:meta])* $name:ident, $atomic:ident, $word:ty, $update:ident) => {
@@ -296,9 +296,18 @@ macro_rules! operations {
             /// departure that another one has already.
             #[inline]
             pub fn refund($($recv)+, limit: &$limit, now: u64, permit: &Permit) -> Option<u64> {
-                let p = &limit.0;
-                let answer = $me.drive(&algorithms::refund(p, permit, 0, now, Self::MASK), now)?;
-                Some(if p.is_gcra() { ticks_down(answer.stored, p.shl, p.shr) } else { answer.stored })
+                let answer = $me.drive(&algorithms::refund(&limit.0, permit, 0, now, Self::MASK), now)?;
+                Some(limit.0.credited(answer.stored))
+            }
+
+            /// As [`refund`](Self::refund) with the full answer: the state of the cell afterwards, and in `units` the
+            /// units given back.
+            #[inline]
+            pub fn refund_ex($($recv)+, limit: &$limit, now: u64, permit: &Permit) -> Decision {
+                let answer = $me.drive(&algorithms::refund(&limit.0, permit, 0, now, Self::MASK), now);
+                let units = answer.map_or(0, |answer| units_of(&limit.0, 0, answer.stored));
+                let made = Self::decision(limit, now, 0, answer.map(|answer| Answer { stored: 0, ..answer }));
+                Decision { units, ..made }
             }
 
             /// Reserves `cost` units for the earliest conforming instant, for shaping: the decision's `departure`.
@@ -329,15 +338,19 @@ macro_rules! operations {
 
             /// Moves the state from one limit to another, from `now` on. Returns false when contended: try again.
             ///
-            /// A state that counts units has a meaning only under its own algorithm, window and bits. Limits that agree
-            /// in these need no change, and keep the count. Between others only `Change::Reset` is possible: give the
-            /// new limit another epoch, or permits from before may be taken for its own.
+            /// A window keeps its count and its end, a sliding counter both counts, and a used-up quota its bucket. A
+            /// level stays the same and decays by the new half-life from now on; `Change::KeepTime` keeps the time
+            /// after which it is forgotten instead. Give the new limit another epoch, or permits from before may be
+            /// taken for its own.
             ///
             /// While other threads still check with the old limit, both must have the same
-            /// [resolution](crate::LimitSpec::resolution); otherwise change when nobody checks.
+            /// [resolution](crate::LimitSpec::resolution), and limits that count units the same
+            /// [bits](crate::LimitInfo::count_bits). Otherwise change when nobody checks.
             ///
             /// # Errors
-            /// [`LimitError::BadAlgorithm`] for any other change of a state that counts.
+            /// Nothing changes then, and only `Change::Reset` is possible. [`LimitError::BadAlgorithm`]: the limits
+            /// have different algorithms. [`LimitError::OtherWindow`]: their windows differ in length.
+            /// [`LimitError::LargerCount`]: the key has counted more than the word of the new limit holds.
             #[inline]
             pub fn change(
                 $($recv)+,
@@ -346,27 +359,29 @@ macro_rules! operations {
                 now: u64,
                 how: Change,
             ) -> Result<bool, LimitError> {
-                if !old.0.is_gcra() || !new.0.is_gcra() {
-                    return match how {
-                        Change::Reset => {
-                            $me.reset();
-                            Ok(true)
-                        }
-                        _ if algorithms::is_alike(&old.0, &new.0) => Ok(true),
-                        _ => Err(LimitError::BadAlgorithm),
-                    };
+                let counts = !old.0.is_gcra() || !new.0.is_gcra();
+                if counts && matches!(how, Change::Reset) {
+                    $me.reset();
+                    return Ok(true);
                 }
-                let (old_q, new_q) = (old.0.now_q(now), new.0.now_q(now));
+                algorithms::keeps(&old.0, &new.0)?;
+                let (old_q, new_q) = (old.0.clock_q(now), new.0.clock_q(now));
+                let alike = counts && (old.0.shl, old.0.shr) == (new.0.shl, new.0.shr);
                 let done = $me.update(|word| {
                     let (lead, _) = decode(&old.0, word as u64, old_q, Self::MASK);
-                    // A fresh cell stays fresh. Otherwise a lead of 0 is a TAT of now, as everywhere.
-                    let next = match gcra::change(&old.0, &new.0, lead, now, how) {
-                        0 if word == 0 => 0,
-                        lead => Self::stored(now, new_q, lead),
+                    let next = match algorithms::change(&old.0, &new.0, lead, now, how) {
+                        (_, true) if counts => return (Err(LimitError::LargerCount), None),
+                        // A fresh cell stays fresh. A clock that is behind goes on with the window that it knows.
+                        (0, _) if word == 0 || alike => word,
+                        // Otherwise a lead of 0 is a TAT of now, as everywhere.
+                        (lead, _) => Self::stored(now, new_q, lead),
                     };
-                    ((), if next == word { None } else { Some(next) })
+                    (Ok(()), if next == word { None } else { Some(next) })
                 });
-                Ok(done.is_some())
+                match done {
+                    Some(Err(e)) => Err(e),
+                    done => Ok(done.is_some()),
+                }
             }
 
             #[inline(always)]
@@ -395,7 +410,7 @@ macro_rules! looks {
             #[inline]
             pub fn peek(&self, limit: &$limit, now: u64, cost: u64) -> Decision {
                 let answer = self.look(limit, now, cost);
-                algorithms::decision(&answer, &limit.0, now, cost, Tracking::Tracked, Permit::NONE)
+                algorithms::decision(&answer, &limit.0, now, cost, Tracking::Tracked, Permit::NONE).peeked()
             }
 
             /// Returns the raw answer of [`peek`](Self::peek).

@@ -18,7 +18,7 @@
 use crate::algorithms::gcra::lead_of;
 use crate::algorithms::meters::{self, State};
 use crate::answer::{Colour, Marking};
-use crate::limit::meter::params::MeterParams;
+use crate::limit::meter::params::{MeterParams, FLAG_COUNTS_COMMITTED, FLAG_COUNTS_SECOND};
 use crate::limit::MeterLimit;
 use crate::sync::{update64, AtomicU64, Ordering};
 
@@ -54,7 +54,17 @@ const fn is_sweepable(p: &MeterParams, word: u64, now_q: u64) -> bool {
     word != 0 && lead_of(word.wrapping_shr(b), oldest, u64::MAX.wrapping_shr(b), window) == 0
 }
 
-/// Marks the packets of a flow with three colours: 8 bytes, any number of threads.
+/// The word after a sweep: never used, but for what a bucket has given that no rate fills.
+#[inline]
+const fn swept(p: &MeterParams, word: u64, now_q: u64) -> u64 {
+    let difference = word & 1u64.wrapping_shl(p.diff_bits as u32).wrapping_sub(1);
+    if p.flags & (FLAG_COUNTS_COMMITTED | FLAG_COUNTS_SECOND) == 0 || difference == 0 {
+        return 0;
+    }
+    word_of(p, State { lead: 0, difference }, now_q)
+}
+
+/// A three-colour meter: 8 bytes, any number of threads.
 ///
 /// ```
 /// use tatcell::{Colour, Meter, MeterLimit, MeterSpec};
@@ -211,7 +221,7 @@ macro_rules! operations {
                 let p = &limit.0;
                 let now_q = p.now_q(now);
                 let swept = $me.update(|word| match is_sweepable(p, word, now_q) {
-                    true => (true, Some(0)),
+                    true => (true, Some(swept(p, word, now_q))),
                     false => (false, None),
                 });
                 // If newer words won, the meter is in use.

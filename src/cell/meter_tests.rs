@@ -3,7 +3,7 @@
 use std::vec::Vec;
 
 use super::{state_of, word_of, ExclusiveMeter, Meter};
-use crate::algorithms::meters::{debts, state, step, Debts};
+use crate::algorithms::meters::{self, step, Debts};
 use crate::answer::Colour::{self, Green, Red, Yellow};
 use crate::limit::meter::params::{MeterParams, FLAG_COUPLED};
 use crate::limit::{MeterKind, MeterSpec};
@@ -60,15 +60,15 @@ fn every_narrow_word_reads_as_it_was_written() {
             let own = if kind == MeterKind::Rfc2697 { c + s } else { s };
             let written = Debts { committed: c, second: own };
             for at in 0..RANGE {
-                let word = word_of(&p, state(&p, written), at);
+                let word = word_of(&p, meters::state::<true>(&p, written), at);
                 assert_ne!(word, 0);
                 let shifted = (word >> 54) != (at + c.max(own)) % RANGE;
                 // The one word that would be 0 is stored a q-unit later.
                 let later = c.max(own) + shifted as u64;
                 assert!(!shifted || word == 1 << 54);
                 for passed in (0..RANGE).step_by(if at % 97 == 0 { 1 } else { 61 }) {
-                    let found = debts(&p, state_of(&p, word, (at + passed) % RANGE));
-                    // Seen from this reading, the later time lies ahead, behind, or around the wrap.
+                    let found = meters::debts::<true>(&p, state_of(&p, word, (at + passed) % RANGE));
+                    // Seen from now, the later time lies ahead, or behind, or around the wrap.
                     let lead = (later + RANGE - passed) % RANGE;
                     let live = lead >= 1 && lead <= window;
                     let drained = later as i64 - lead as i64;

@@ -135,9 +135,10 @@ impl<'a> Chain<'a> {
     /// Decides one request: charges all links if it conforms to all, else none.
     ///
     /// On a pass `policy` is the index of the tightest link, the one whose remaining units are worth the fewest
-    /// requests like this one (with equal costs: the smallest remaining). `cost`, `burst`, `remaining`, `next_unit` and
-    /// `reset_after` are those of that link. Flags are those of all links; `tracking` is the first that is not
-    /// `Tracked`.
+    /// requests like this one (with equal costs: the smallest remaining). All fields are of that link, flags included,
+    /// but for these: `retry_after` is the longest of all links (above 0 if a shadow limit would have refused),
+    /// `departure` the latest, `tracking` the first that is not `Tracked`, and [`EXEMPT`](Decision::EXEMPT) is set if
+    /// any link exempts the request. Each link's own flags are in its own decision.
     ///
     /// On a refusal `policy` is the first link that can never pass, else the first that refuses. The other fields are
     /// those of that link, except for `retry_after`: the longest of all links. At `now + retry_after` every link passes
@@ -187,9 +188,17 @@ impl<'a> Chain<'a> {
 
     /// Returns what [`check`](Chain::check) would answer, without charging anything. Only reads.
     pub fn peek(&self, now: u64) -> Decision {
+        self.peek_ex(now, |_, _| ())
+    }
+
+    /// Returns what [`peek`](Chain::peek) does, and hands each link's own decision to `each`, in order.
+    pub fn peek_ex(&self, now: u64, each: impl FnMut(usize, &Decision)) -> Decision {
         let mut answers = [None; MAX_LINKS];
         self.look(now, &mut answers);
-        self.sum_up(&answers)
+        if self.charges().all(|charge| charge.cost == 0) {
+            answers.iter_mut().flatten().for_each(|answer| *answer = answer.peeked());
+        }
+        self.finish(&answers, 0, None, each)
     }
 
     /// Reserves all links for the earliest instant at which all conform, for shaping: the decision's `departure`, the
@@ -340,6 +349,7 @@ impl<'a> Chain<'a> {
                 answer.remaining = extra.remaining;
                 answer.next_unit = extra.next_unit;
                 answer.reset_after = extra.reset_after;
+                answer.units = answer.units.saturating_add(extra.units);
             }
         }
     }
@@ -349,7 +359,9 @@ impl<'a> Chain<'a> {
         // By index, because `Zip::next_back` could panic.
         for i in (0..self.count).rev() {
             if let (Some(charge), Some(Some(answer))) = (self.charges.get(i), answers.get_mut(i)) {
-                charge.give_back(now, &mut answer.permit);
+                if charge.give_back(now, &mut answer.permit) {
+                    answer.units = 0;
+                }
             }
         }
     }
@@ -364,7 +376,9 @@ impl<'a> Chain<'a> {
     ) -> Decision {
         let whole = self.sum_up(answers);
         if let Some(counters) = counters {
-            counters.count(&whole, false);
+            let all = answers.iter().flatten().fold(0, |flags, answer| flags | answer.flags);
+            counters
+                .count(&Decision { flags: if whole.passes() { all } else { whole.flags }, ..whole }, false);
             counters.inserted = counters.inserted.wrapping_add(inserted);
         }
         for (i, at) in self.charge_of.iter().take(self.links).enumerate() {
@@ -382,9 +396,9 @@ impl<'a> Chain<'a> {
     /// Returns the answers of all links as one.
     fn sum_up(&self, answers: &Answers) -> Decision {
         let told = || self.charges().zip(answers.iter().flatten());
-        // The worst verdict decides; of several, the first.
-        let Some((named, decided)) = told().min_by_key(|(_, answer)| urgency(answer.verdict)) else {
-            return NOTHING;
+        // The worst verdict decides, and of several the first.
+        let Some((named, decided)) = told().min_by_key(|(_, answer)| answer.verdict.urgency()) else {
+            return Decision::contended(0, 0);
         };
         if !decided.passes() {
             let refusals = told().filter(|(_, answer)| !answer.passes());
@@ -392,13 +406,13 @@ impl<'a> Chain<'a> {
             return Decision { policy: named.link, retry_after, permit: Permit::NONE, ..*decided };
         }
         let (mut named, mut decided) = (named, decided);
-        let (mut flags, mut retry_after, mut departure) = (0, 0, 0);
+        let (mut exempt, mut retry_after, mut departure) = (0, 0, 0);
         let mut tracking = Tracking::Tracked;
         for (charge, answer) in told() {
             if is_tighter((charge.cost, answer), (named.cost, decided)) {
                 (named, decided) = (charge, answer);
             }
-            flags |= answer.flags;
+            exempt |= answer.flags & Decision::EXEMPT;
             // Not 0 if a shadow limit would have refused.
             retry_after = retry_after.max(answer.retry_after);
             departure = departure.max(answer.departure);
@@ -406,7 +420,7 @@ impl<'a> Chain<'a> {
                 tracking = answer.tracking;
             }
         }
-        let permit = Permit::NONE;
+        let (flags, permit) = (decided.flags | exempt, Permit::NONE);
         Decision { policy: named.link, flags, retry_after, departure, tracking, permit, ..*decided }
     }
 }
@@ -426,19 +440,6 @@ impl core::fmt::Debug for Chain<'_> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let costs = self.charges.map(|charge| charge.cost);
         f.debug_struct("Chain").field("costs", &costs.get(..self.count)).finish_non_exhaustive()
-    }
-}
-
-/// The answer of no link.
-const NOTHING: Decision = Decision::contended(0, 0);
-
-/// Orders verdicts: first one that no waiting helps, then a refusal, then none at all.
-const fn urgency(verdict: Verdict) -> u8 {
-    match verdict {
-        Verdict::Never => 0,
-        Verdict::NonConforming => 1,
-        Verdict::Contended => 2,
-        Verdict::Conforming => 3,
     }
 }
 

@@ -185,15 +185,17 @@ impl Target<'_> {
         matches!(self, Target::Key(_, None, _))
     }
 
+    /// A link of cost 0 takes part in the verdict of the chain, so its refusal counts.
     pub fn peek(&self, now: u64, cost: u64) -> Decision {
-        match self {
+        let answer = match self {
             Target::Cell(cell, limit) => cell.peek(limit, now, cost),
             Target::Cell32(cell, limit) => cell.peek(limit, now, cost),
             Target::Key(table, Some(limit), hash) => {
                 owned(limit, cost, either!(table, t => t.peek(limit, now, *hash, cost)))
             }
             Target::Key(table, None, hash) => overriding(now, *table, *hash),
-        }
+        };
+        Decision { in_debt: false, ..answer }
     }
 
     /// Returns whether [`peek`](Target::peek) would pass.

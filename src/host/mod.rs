@@ -7,6 +7,7 @@
 //! - [`TickClock`]: the processor's own counter (TSC, CNTVCT) with its frequency, at a tenth of the cost of a system
 //!   call.
 //! - [`Memory`]: anonymous memory, on huge pages if the system gives them, and named memory that several processes map.
+//! - [`OwnedTable`]: a table with its memory and seed, in one call.
 //! - [`random_seed`]: secret bytes for the seed of a table.
 //!
 //! Unix only. It depends on the C library of the program (`clock_gettime`, `mmap` and so on, never `malloc`).
@@ -16,6 +17,7 @@ mod memory;
 mod names;
 mod random;
 mod smaps;
+mod table;
 mod ticks;
 
 #[cfg(feature = "capi")]
@@ -31,6 +33,9 @@ pub use clock::{now_ns, resolution_ns, Clock};
 pub use memory::{Memory, Pages};
 pub use names::unlink;
 pub use random::random_seed;
+#[cfg(feature = "capi")]
+pub(crate) use table::memory_for;
+pub use table::{OpenError, OwnedTable};
 pub use ticks::{counter, TickClock};
 
 #[cfg(not(unix))]

@@ -19,6 +19,7 @@
 //! | non-conforming | what is left; t as Retry-After | the time to wait; of several, the longest |
 //! | never | what is left; t until the whole burst is back | none, and none for the other policies: no wait helps |
 //! | contended | none: nothing is known | at least 1 |
+//! | peek of cost 0 in debt | as conforming | none: it refuses nobody |
 //! | shadow flag | none: the client is not held to it | none: it passes |
 //! | unlimited | none | none: it passes |
 //!

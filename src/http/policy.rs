@@ -171,9 +171,11 @@ impl<'a> Policy<'a> {
     }
 
     /// Adds the decision. A policy without a decision appears only in `RateLimit-Policy`.
+    ///
+    /// A [peek of cost 0](Decision::in_debt), as for a status page, refuses nobody, so there is no `Retry-After`.
     pub const fn decision(self, decision: &Decision) -> Policy<'a> {
         self.say(Said {
-            verdict: decision.verdict,
+            verdict: if decision.in_debt { Verdict::Conforming } else { decision.verdict },
             flags: decision.flags,
             burst: decision.burst,
             remaining: decision.remaining,

@@ -59,7 +59,46 @@ impl Address {
         self.bytes.get(..length).unwrap_or_else(|| impossible!(&self.bytes))
     }
 
-    /// Returns the key of its prefix of `bits` bits. More bits than the address has count as all of them.
+    /// Reads a network as people write it, `address/bits`: its canonical address, and how many bits of that count.
+    ///
+    /// An IPv4 network inside IPv6 is that IPv4 network: `::ffff:192.0.2.0/120`, `64:ff9b::192.0.2.0/120` and
+    /// `2002:c000:200::/40` are `192.0.2.0/24`. What is longer than `2002:aabb:ccdd::/48` is its router. A network that
+    /// contains a whole range of such addresses and more, like `::/0`, is one of IPv6 addresses only.
+    ///
+    /// None if the address has fewer bits, or if it is an IPv4 address inside IPv6 and the network is not inside that
+    /// range: `::ffff:0:0/96` would be all of IPv4, and `::ffff:192.0.2.1/64` no IPv4 address at all.
+    ///
+    /// ```
+    /// use tatcell::Address;
+    /// let network = |text: &str, bits| Address::network(text.parse().unwrap(), bits);
+    /// assert_eq!(network("::ffff:192.0.2.0", 120), Some((Address::from([192, 0, 2, 0]), 24)));
+    /// assert_eq!([network("::ffff:192.0.2.0", 96), network("192.0.2.0", 33)], [None; 2]);
+    /// ```
+    pub fn network(address: IpAddr, bits: u8) -> Option<(Address, u8)> {
+        let canonical = Address::from(address);
+        // Of an IPv4 address inside IPv6, the bits of the range come first.
+        let (before, least, most) = match address {
+            IpAddr::V4(_) => (0, 0, 32),
+            IpAddr::V6(_) if !canonical.v4 => (0, 0, 128),
+            IpAddr::V6(a) if a.octets().starts_with(&[0x20, 0x02]) => (16, 17, 128),
+            IpAddr::V6(_) => (96, 97, 128),
+        };
+        if bits < least || bits > most {
+            return None;
+        }
+        Some((canonical, bits.wrapping_sub(before).min(if canonical.v4 { 32 } else { 128 })))
+    }
+
+    /// The key of its prefix: `v4` bits of an IPv4 address, `v6` bits of an IPv6 one. None if it has fewer.
+    pub fn prefix_of(&self, v4: u8, v6: u8) -> Option<PrefixKey> {
+        let (bits, most) = if self.v4 { (v4, 32) } else { (v6, 128) };
+        if bits > most {
+            return None;
+        }
+        Some(self.prefix(bits))
+    }
+
+    /// The key of its prefix of so many bits; more than the address has are all of them.
     pub fn prefix(&self, bits: u8) -> PrefixKey {
         let (family, most) = if self.v4 { (4, 32) } else { (6, 128) };
         let bits = bits.min(most);

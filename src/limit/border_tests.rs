@@ -28,17 +28,23 @@ fn the_debt_of_a_burst_is_below_2_to_the_62() {
     assert_eq!([error(room((1 << 31) - 1)), error(room(1 << 31))], [None, Some(HorizonTooLong)]);
 }
 
-/// A fixed resolution may use up the word; a chosen one keeps seven eighths of it free.
+/// A 32-bit limit may use all but one bit of its word. Only a caller who asks for it gets a q-unit of several ticks.
 #[test]
-fn a_fixed_resolution_spares_one_bit() {
-    let spec = LimitSpec::new(1, 1 << 20, 1 << 10).skew(0);
-    assert!(spec.resolution(0).build32().is_ok(), "2^30 of 2^31");
-    let chosen = spec.build32().expect("coarser").0;
-    assert!(chosen.window_q < 1 << 29 && chosen.shr > 0, "{chosen:?}");
-    assert_eq!(
-        LimitSpec::new(1, 1 << 20, 1 << 11).skew(0).resolution(0).build32().err(),
-        Some(HorizonTooLong)
-    );
+fn a_limit_of_32_bits_spares_one_bit_and_is_never_coarser_than_a_tick_by_itself() {
+    let chosen = |skew| {
+        let spec = LimitSpec::new(1, 1 << 20, 1 << 10).skew(skew);
+        let fixed = spec.resolution(0).build32();
+        assert_eq!(spec.build32(), fixed);
+        fixed.map(|limit| (limit.0.window_q, limit.0.shr))
+    };
+    let most = (1 << 30) - 1;
+    assert_eq!([chosen(0), chosen(most)], [Ok((1 << 30, 0)), Ok(((1 << 31) - 1, 0))]);
+    assert_eq!(chosen(most + 1), Err(HorizonTooLong));
+    let coarse = LimitSpec::new(1, 1 << 20, 1 << 10).skew(most + 1).resolution(-1).build32();
+    assert_eq!(coarse.map(|limit| (limit.0.window_q, limit.0.shr)), Ok((1 << 30, 1)));
+    // The fraction of a tick has no more room than a tick.
+    let fine = |burst| LimitSpec::new(3, 1_000, burst).skew(0).build32().map(|limit| limit.0.shl);
+    assert_eq!([fine((1 << 31) / 1_334), fine((1 << 31) / 1_334 + 1)], [Ok(2), Err(HorizonTooLong)]);
 }
 
 #[test]
@@ -108,17 +114,19 @@ fn no_count_of_this_moment_lies_ahead_of_its_clock() {
     }
 }
 
-/// 12 of the 64 bits count. In units of 2^3 ticks, the other 52 reach a year of nanoseconds.
+/// 12 of 64 bits count here, and 52 are left for the time.
 #[test]
-fn a_window_is_as_coarse_as_a_long_span_asks_and_keeps_2_to_the_16_units() {
-    assert_eq!(
-        [52, 40, 19, 18, 17, 16, 12].map(|n| coarseness(LimitSpec::fixed_window(4095, 1 << n))),
-        [3, 3, 3, 2, 1, 0, 0]
-    );
-    // One less than 2^17: in units of 2 ticks it would have fewer than 2^16.
-    assert_eq!(coarseness(LimitSpec::fixed_window(4095, (1 << 17) - 1)), 0);
-    // 9 bits count, and 55 are left.
-    assert_eq!([511, 1023].map(|units| coarseness(LimitSpec::fixed_window(units, 1 << 40))), [0, 1]);
+fn a_border_is_exact_where_the_word_lasts_for_1024_windows_or_a_year_of_nanoseconds() {
+    let z = |window| coarseness(LimitSpec::fixed_window(4095, window));
+    assert_eq!([1, 1 << 41, 1 << 42].map(z), [0, 0, 1]);
+    // Whole seconds of nanoseconds: a year of them is more than 2^54.
+    let second = 1_000_000_000;
+    assert_eq!([second, 86_400 * second, second - 1].map(z), [4, 5, 0]);
+    assert_eq!(coarseness(LimitSpec::sliding_counter(4095, second)), 16);
+    // 32 bits count: a year would leave 119 units in a second, so 64 windows do.
+    assert_eq!(coarseness(LimitSpec::sliding_counter((1 << 16) - 1, second)), 4);
+    // 18 years of nanoseconds are enough for any window.
+    assert_eq!(z(1 << 52), 8);
 }
 
 #[test]
@@ -162,18 +170,16 @@ fn a_window_spares_two_bits_at_most() {
 #[test]
 fn the_skew_of_a_window_is_long_where_its_span_is() {
     let skew = |window| LimitSpec::fixed_window(4095, window).build().map(|limit| limit.info().skew);
-    assert_eq!([skew(1 << 17), skew(1 << 40)], [Ok(1 << 30), Ok(1 << 52)]);
+    assert_eq!([skew(1 << 17), skew(1 << 44)], [Ok(1 << 30), Ok(1 << 52)]);
 }
 
-/// T is in parts of a unit of time, rounded up; the unit itself has several ticks.
+/// T is w / quota exactly, so only the window is rounded.
 #[test]
-fn the_error_of_a_quota_is_what_its_interval_is_rounded_up_by() {
+fn the_error_of_a_quota_is_what_its_window_is_rounded_up_by() {
     for (quota, window, shift) in [(3, 1_000, 0), (7, 1 << 20, -5), (1_000, 86_400_001, -9), (5, 1_003, -3)] {
         let info = LimitSpec::quota_linear(quota, window).resolution(shift).build().expect("a limit").info();
-        let unit = 1u128 << -shift;
-        let parts = 1u128 << (info.count_bits - 1);
-        let (made, asked) = (u128::from(info.emission_q * quota) * unit, u128::from(window) * parts);
-        let error = ((made - asked) * 1_000_000_000).div_ceil(asked);
-        assert_eq!((u128::from(info.rate_error_ppb), error > 0), (error, true), "{quota} in {window}");
+        let unit = 1u64 << -shift;
+        let error = ((window.next_multiple_of(unit) - window) * 1_000_000_000).div_ceil(window);
+        assert_eq!((info.rate_error_ppb, info.border_error), (error, unit - 1), "{quota} in {window}");
     }
 }

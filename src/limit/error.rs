@@ -35,6 +35,11 @@ pub enum LimitError {
     /// In a duty cycle, the longest transmission is not shorter than the time on, or the time on is longer than the
     /// window.
     BadDuty,
+    /// A change would lose the window: the two limits' windows differ in length.
+    OtherWindow,
+    /// A change would lose units: the key has counted more than the new limit's word holds. Make the new limit with a
+    /// larger [`max_debt`](crate::LimitSpec::max_debt): the word must hold those units too.
+    LargerCount,
 }
 
 impl LimitError {
@@ -61,6 +66,12 @@ impl LimitError {
                 "the limit counts more units than the word has bits for: use larger units, or fewer tag bits"
             }
             LimitError::BadDuty => "a duty cycle needs longest below on, and on at most the window",
+            LimitError::OtherWindow => {
+                "the windows of the two limits differ in length: keep the length, or reset the key"
+            }
+            LimitError::LargerCount => {
+                "the key has counted more than the new word holds: give the limit a larger max_debt"
+            }
         }
     }
 }

@@ -33,6 +33,9 @@ pub struct LimitInfo {
     /// How much slower the rate is than asked for, or how much longer the window is, in billionths, rounded up. The
     /// rate is never faster, and the window never shorter.
     pub rate_error_ppb: u64,
+    /// Most ticks by which the end of a window comes later than specified, never earlier: one less than the unit of
+    /// time. 0 where that is a tick, and for GCRA.
+    pub border_error: u64,
 }
 
 impl LimitInfo {
@@ -50,21 +53,17 @@ impl LimitInfo {
             skew: p.ticks_up(p.window_q.saturating_sub(p.horizon_q), 0),
             span: p.span(),
             rate_error_ppb: rate_error_ppb(p),
+            border_error: if p.is_gcra() { 0 } else { 1u64.wrapping_shl(p.shr as u32).wrapping_sub(1) },
         }
     }
 }
 
 /// Returns (T_q - T) / T in billionths, where T = period * 2^s / units before it was rounded up.
 const fn rate_error_ppb(p: &Params) -> u64 {
-    let (t_q, resolution) = p.resolution();
     let (exact, made) = if p.is_gcra() {
         // period < 2^64 and shl <= 63, so this is below 2^127; T_q * units exceeds it by less than units << shr, which
         // is at most period (T >= 1).
         ((p.period as u128) << p.shl, (p.t_q as u128).wrapping_mul(p.units as u128) << p.shr)
-    } else if p.t_q > 1 {
-        // Quota-linear: T_q * quota is below 2^62, and so are horizons in ticks.
-        let fraction = resolution.wrapping_add(p.shr as i32).unsigned_abs();
-        ((p.period as u128) << fraction, (t_q as u128).wrapping_mul(p.units as u128) << p.shr)
     } else {
         (p.period as u128, (window_units(p.period, p.shr as u32) as u128) << p.shr)
     };

@@ -22,6 +22,7 @@ mod info;
 pub(crate) mod meter;
 mod numbers;
 pub(crate) mod params;
+mod parse;
 pub(crate) mod rate;
 mod spec;
 pub(crate) mod validate;
@@ -32,6 +33,7 @@ pub use error::LimitError;
 pub use info::LimitInfo;
 pub use meter::{MeterError, MeterInfo, MeterKind, MeterLimit, MeterSpec};
 pub use numbers::LimitNumbers;
+pub use parse::{ParseError, ParseErrorKind};
 pub use spec::LimitSpec;
 
 use params::{Params, Width};
@@ -109,7 +111,10 @@ limit_type! {
     Limit, Width::CELL64, build
 }
 limit_type! {
-    /// Holds a validated limit for a 32-bit [`Cell32`](crate::Cell32).
+    /// A validated limit for a 32-bit [`Cell32`](crate::Cell32).
+    ///
+    /// A q-unit is a tick or less, so a tick counter of 32 bits may wrap: only differences of `now` count. A q-unit of
+    /// several ticks must be asked for ([`LimitSpec::resolution`]), and then the clock must not wrap.
     Limit32, Width::CELL32, build32
 }
 
@@ -198,7 +203,7 @@ impl LimitSpec {
     /// Validates the limit for a 32-bit cell.
     ///
     /// # Errors
-    /// Any [`LimitError`]; horizon and skew together must stay below an eighth of the 32-bit span.
+    /// Every [`LimitError`]; horizon and skew together must stay below 2^31 q-units.
     pub const fn build32(&self) -> Result<Limit32, LimitError> {
         match validate::build(self, Width::CELL32, self.shift) {
             Ok(p) => Ok(Limit32(p)),

@@ -15,7 +15,7 @@
 #![warn(clippy::arithmetic_side_effects)]
 
 use super::algorithm::Algorithm;
-use crate::time;
+use crate::time::{self, ticks_down};
 
 /// Identifies this layout of [`Params`] and the kind of word that they are for. Stack garbage and the parameters of
 /// another library version do not have it.
@@ -80,7 +80,8 @@ pub(crate) const FLAGS_NOT_PLAIN: u8 = FLAG_HEAL | FLAG_SHADOW | FLAG_PENALTY;
 pub(crate) struct Params {
     /// [`FINGERPRINT_CELL64`], [`FINGERPRINT_CELL32`] or the fingerprint of a table; zeroed memory has none of them.
     pub fingerprint: u64,
-    /// T_q; 0 only if unlimited. 1 for limits that count units in windows; quota-linear: T in 2^-b units of time.
+    /// T_q; 0 only if unlimited. 1 for limits that count units in windows; quota-linear: w, which is T in parts of a
+    /// unit of time, `quota` of them.
     pub t_q: u64,
     /// D = burst * T_q: the debt of a whole burst, or the most that a window may count.
     pub burst_q: u64,
@@ -128,7 +129,7 @@ pub(crate) struct Width {
     pub bits: u32,
     /// T_q is at least 2^this.
     pub precision: u32,
-    /// H + S < 2^(bits - this) for a resolution chosen here; 3 keeps seven eighths of the span free of false debts.
+    /// H + S < 2^(bits - this): 1 is what decoding needs, 3 keeps seven eighths of the span free of false debts.
     pub spare: u32,
     pub fingerprint: u64,
 }
@@ -136,8 +137,8 @@ pub(crate) struct Width {
 impl Width {
     /// A whole 64-bit word: 15.3 ppm.
     pub const CELL64: Width = Width { bits: 64, precision: 16, spare: 1, fingerprint: FINGERPRINT_CELL64 };
-    /// A whole 32-bit word: 0.1 %, or no error at all if the emission interval is a whole number of ticks.
-    pub const CELL32: Width = Width { bits: 32, precision: 10, spare: 3, fingerprint: FINGERPRINT_CELL32 };
+    /// A whole 32-bit word: 0.1 %, or no error at all where the emission interval is a whole number of ticks.
+    pub const CELL32: Width = Width { bits: 32, precision: 10, spare: 1, fingerprint: FINGERPRINT_CELL32 };
 }
 
 impl Params {
@@ -184,6 +185,15 @@ impl Params {
         !self.has(FLAG_COUNTED)
     }
 
+    /// Returns what a refund reports: q-units as ticks, rounded down; counted units as they are.
+    pub const fn credited(&self, back: u64) -> u64 {
+        if self.is_gcra() {
+            ticks_down(back, self.shl, self.shr)
+        } else {
+            back
+        }
+    }
+
     /// GCRA: returns the most lead that `reserve` may build beyond the burst.
     #[inline(always)]
     pub const fn delay_q(&self) -> u64 {
@@ -221,8 +231,8 @@ impl Params {
         half_life
     }
 
-    /// Returns the largest number r with r * period < 2^64, for remainders without a division. Decay: 2^(62 + bits of
-    /// the half-life) / half-life, rounded up.
+    /// Returns the largest number r with r * period < 2^64 (quota-linear: r * quota), for remainders without division.
+    /// Decay: 2^(62 + bits of the half-life) / half-life, rounded up.
     #[inline(always)]
     pub const fn reciprocal(&self) -> u64 {
         let [_, reciprocal] = self.extra;
@@ -293,15 +303,19 @@ impl Params {
         }
     }
 
-    /// Returns the emission interval and the resolution, for reports: (q-units, s).
+    /// Returns the emission interval, rounded up, and the resolution, for reports: (q-units, s).
     pub const fn resolution(&self) -> (u64, i32) {
-        let shl = match self.algorithm() {
-            Algorithm::Gcra => self.shl as i32,
+        let (t_q, shl) = match self.algorithm() {
+            Algorithm::Gcra => (self.t_q, self.shl as i32),
             // All aux bits but one, the mode, are a fraction of time.
-            Algorithm::QuotaLinear => (self.shl as i32).wrapping_sub(1),
-            _ => 0,
+            Algorithm::QuotaLinear => {
+                let bits = (self.shl as u32).wrapping_sub(1);
+                let fine = (self.t_q as u128).wrapping_shl(bits);
+                (time::ceil_div(fine, self.units as u128) as u64, bits as i32)
+            }
+            _ => (self.t_q, 0),
         };
-        (self.t_q, shl.wrapping_sub(self.shr as i32))
+        (t_q, shl.wrapping_sub(self.shr as i32))
     }
 }
 

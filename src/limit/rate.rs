@@ -14,7 +14,7 @@ use crate::time::{ceil_div, max, ticks_to_q_down, ticks_to_q_up};
 const LONG_SPAN_SHL: u32 = 9;
 
 /// Returns T_q for a resolution, or 0 if it is below one q-unit or does not fit 62 bits.
-const fn emission_q(units: u64, period: u64, shift: i32) -> u64 {
+pub(crate) const fn emission_q(units: u64, period: u64, shift: i32) -> u64 {
     // Both stay below 2^127: a u64 shifted by at most 63.
     let (num, den) = if shift >= 0 {
         ((period as u128) << (shift as u32), units as u128)
@@ -44,31 +44,22 @@ const fn times(amount: u64, t_q: u64) -> u64 {
 /// Validates a specification for a word of `width`. If `shift` is `None`, chooses the resolution.
 pub(crate) const fn build(spec: &LimitSpec, width: Width, shift: Option<i8>) -> Result<Params, LimitError> {
     if let Some(s) = shift {
-        // A caller who fixes the resolution knows how long keys are idle: refuse only what decoding cannot handle.
-        return at(spec, Width { spare: 1, ..width }, s as i32);
+        return at(spec, width, s as i32);
     }
-    // The coarsest resolution that is precise enough; for 64 bits none coarser than the caller's clock.
-    let mut low = if width.bits == 64 { 0i32 } else { -63 };
-    while low <= 63 && emission_q(spec.units, spec.period, low) < 1 << width.precision {
-        low = low.wrapping_add(1);
+    // The coarsest resolution that is precise enough, but never coarser than the tick: a clock that is floored to a
+    // coarser q-unit jumps where a counter of 32 bits wraps, and the word would then read as expired.
+    let mut s = 0i32;
+    while s <= 63 && emission_q(spec.units, spec.period, s) < 1 << width.precision {
+        s = s.wrapping_add(1);
     }
-    if low > 63 {
+    if s > 63 {
         return Err(LimitError::NotRepresentable);
     }
-    if low > 0 && width.bits == 32 && matches!(spec.period.checked_rem(spec.units), Some(0)) {
-        low = 0;
+    // Whole ticks are exact in a tick.
+    if width.bits == 32 && matches!(spec.period.checked_rem(spec.units), Some(0)) {
+        s = 0;
     }
-    if low >= 0 {
-        return at(spec, width, low);
-    }
-    // A coarser clock would be precise enough: choose the resolution nearest to the caller's tick that the word allows.
-    let mut s = 0i32;
-    let mut result = at(spec, width, s);
-    while result.is_err() && s > low {
-        s = s.wrapping_sub(1);
-        result = at(spec, width, s);
-    }
-    result
+    at(spec, width, s)
 }
 
 /// Validates a specification at one resolution.

@@ -2,6 +2,8 @@
 #![forbid(unsafe_code)]
 #![warn(clippy::arithmetic_side_effects)]
 
+use core::time::Duration;
+
 use super::algorithm::Algorithm;
 use super::error::LimitError;
 
@@ -57,6 +59,36 @@ impl LimitSpec {
             algorithm: Algorithm::Gcra,
             phase: None,
         }
+    }
+
+    /// Starts a limit of `units` a second for a clock of nanoseconds, with a burst of as many:
+    /// [`burst`](Self::burst) sets another.
+    ///
+    /// ```
+    /// use tatcell::LimitSpec;
+    /// assert_eq!(LimitSpec::per_second(10).burst(20), LimitSpec::new(10, 1_000_000_000, 20));
+    /// ```
+    pub const fn per_second(units: u64) -> LimitSpec {
+        LimitSpec::per(units, Duration::from_secs(1))
+    }
+
+    /// Starts a limit of `units` in a `period` for a clock of nanoseconds, with a burst of as many:
+    /// [`burst`](Self::burst) sets another. A period of more than 584 years is too long for any word.
+    ///
+    /// ```
+    /// use {core::time::Duration, tatcell::LimitSpec};
+    /// assert_eq!(LimitSpec::per(5, Duration::from_secs(900)), LimitSpec::new(5, 900_000_000_000, 5));
+    /// ```
+    pub const fn per(units: u64, period: Duration) -> LimitSpec {
+        let nanos = period.as_nanos();
+        LimitSpec::new(units, if nanos > u64::MAX as u128 { u64::MAX } else { nanos as u64 }, units)
+    }
+
+    /// Sets the most units that conform at one instant after idle, the first one included. GCRA only: in windows and
+    /// levels it is the units.
+    pub const fn burst(mut self, units: u64) -> Self {
+        self.burst = units;
+        self
     }
 
     /// Starts a token bucket: it holds `capacity` tokens, and `tokens` flow in per `period` ticks. It starts full.
@@ -216,9 +248,12 @@ impl LimitSpec {
 
     /// Tolerates a clock that steps back by up to this many ticks. A longer step forgives the debt of the word.
     ///
-    /// A thread that stops between reading its clock and the call counts as such a step, and so does a coarse or cached
-    /// clock next to a fine one. Default: an eighth of the span if that exceeds a year of nanoseconds; otherwise a 64th
-    /// of the span, at most 2^30 ticks, and at least the horizon.
+    /// A thread that is stopped between reading its clock and calling counts as such a step, and so does a coarse or
+    /// cached clock beside a fine one. Default: an eighth of the span where that exceeds a year of nanoseconds;
+    /// otherwise a 64th of the span, at most 2^30 ticks, and at least the horizon.
+    ///
+    /// A reading from the future locks its key until the clock gets there, for at most the horizon and this. So state
+    /// it for wall clocks and coarse ticks, of which the default is days and more.
     pub const fn skew(mut self, ticks: u64) -> Self {
         self.skew = Some(ticks);
         self
@@ -226,8 +261,9 @@ impl LimitSpec {
 
     /// Fixes the resolution: one q-unit is `2^-shift` ticks, so a negative `shift` is coarser than the clock.
     ///
-    /// Limits that replace one another under traffic must have the same resolution. With a negative one the caller's
-    /// clock itself must not wrap: 64 bits of nanoseconds last 584 years.
+    /// Limits that are exchanged for one another under traffic must have the same resolution. With a negative one the
+    /// caller's clock itself must not wrap: 64 bits of nanoseconds last 584 years. A 32-bit limit gets a negative one
+    /// only here.
     pub const fn resolution(mut self, shift: i8) -> Self {
         self.shift = Some(shift);
         self

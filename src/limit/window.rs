@@ -23,10 +23,14 @@ use super::params::{Params, Width, FLAG_ALIGNED, FLAG_COUNTED, FLAG_SHADOW};
 use super::spec::LimitSpec;
 use crate::time::{ceil_div, max, ticks_to_q_up};
 
-/// log2 of the ticks that a resolution chosen here aims to span: a year of nanoseconds, 2^55 ns = 417 days.
+/// log2 of the ticks of a long span: a year of nanoseconds, 2^55 ns = 417 days.
 const LONG_SPAN: u32 = 55;
-/// Units of time that a resolution chosen here keeps in a window, if the clock has as many: 15 ppm.
-const FINE_WINDOW: u64 = 1 << 16;
+/// The seconds of a year.
+const YEAR: u64 = 31_557_600;
+/// If the frequency is unknown, a period that is a multiple of this many ticks counts as seconds of nanoseconds.
+const NANOS: u64 = 1_000_000_000;
+/// No clock needs a span longer than this many ticks: 18 years of nanoseconds.
+const LONGEST: u64 = 1 << 59;
 /// Units of time that a half-life needs per unit of the limit: a client that never pauses gets at most 1 % too little.
 const FINE_DECAY: u64 = 100;
 /// Units of time that a resolution chosen here keeps in a half-life, if the clock has as many. The level's fixed point
@@ -76,31 +80,63 @@ pub(super) const fn build(spec: &LimitSpec, width: Width, shift: Option<i8>) -> 
     if let Some(s) = shift {
         return at(spec, Width { spare: 1, ..width }, s as i32);
     }
-    let aux = spec.algorithm.aux_bits(most(spec));
-    if aux.saturating_add(3) > width.bits {
-        return Err(LimitError::TooManyUnits);
+    let finest = finest(spec);
+    let goals = goals(spec.period, spec.period, 0, 2);
+    let mut i = 0;
+    while i < goals.len() {
+        let goal = goals[i];
+        let mut z = finest;
+        while z <= 62 && (z == finest || window_units(spec.period, z) >= goal.units) {
+            match at(spec, width, (z as i32).wrapping_neg()) {
+                Ok(p) if p.span() >= goal.span => return Ok(p),
+                Ok(_) | Err(LimitError::HorizonTooLong) => {}
+                // A decaying level needs a finer unit.
+                Err(LimitError::NotRepresentable) if z > finest => break,
+                Err(e) => return Err(e),
+            }
+            z = z.wrapping_add(1);
+        }
+        i = i.wrapping_add(1);
     }
-    let field = width.bits.wrapping_sub(aux);
-    // The finest unit with a long span, unless that would be too coarse for the precision.
+    Err(LimitError::HorizonTooLong)
+}
+
+/// The least that a unit of time must reach: a span of the word, in ticks, and units in the shortest window.
+#[derive(Clone, Copy)]
+pub(crate) struct Goal {
+    pub span: u64,
+    pub units: u64,
+}
+
+/// Returns the goals for a unit of time, best first: the finest unit that reaches the first possible goal is chosen.
+/// The first goal is a span of 1024 of the longest windows and of a year, with at least 1024 units in the shortest
+/// window; the second is 64 windows; the third is that the limits fit, with at least `coarsest` units. `tick_hz` tells
+/// how long a year is. If it is 0, the year counts only if both periods are whole seconds of nanoseconds.
+pub(crate) const fn goals(shortest: u64, longest: u64, tick_hz: u64, coarsest: u64) -> [Goal; 3] {
+    let year = match tick_hz {
+        0 if shortest % NANOS == 0 && longest % NANOS == 0 => NANOS.saturating_mul(YEAR),
+        hz => hz.saturating_mul(YEAR),
+    };
+    let long = max(longest.saturating_mul(1 << 10), year);
+    let some = longest.saturating_mul(64);
+    [
+        Goal { span: if long < LONGEST { long } else { LONGEST }, units: 1 << 10 },
+        Goal { span: if some < LONGEST { some } else { LONGEST }, units: coarsest },
+        Goal { span: 0, units: coarsest },
+    ]
+}
+
+/// Returns z of the finest useful unit of time. That is a tick, except for a decaying level: its fixed point cannot
+/// show finer units.
+pub(crate) const fn finest(spec: &LimitSpec) -> u32 {
     let mut z = 0u32;
-    while field.wrapping_add(z) < LONG_SPAN && spec.period >> z.wrapping_add(1) >= FINE_WINDOW {
-        z = z.wrapping_add(1);
-    }
     if let Algorithm::Decay = spec.algorithm {
         let fine = max(FINE_HALF_LIFE, most(spec).saturating_mul(most(spec)).saturating_mul(FINE_UNITS));
         while z < 62 && spec.period >> z.wrapping_add(1) >= fine {
             z = z.wrapping_add(1);
         }
     }
-    // The word may demand a coarser one still.
-    loop {
-        let made = at(spec, width, (z as i32).wrapping_neg());
-        let fits = !matches!(made, Err(LimitError::HorizonTooLong));
-        if fits || z >= 62 || spec.period >> z <= 2 {
-            return made;
-        }
-        z = z.wrapping_add(1);
-    }
+    z
 }
 
 /// Validates a specification at one resolution.
@@ -165,10 +201,8 @@ pub(crate) const fn within(
         Algorithm::SlidingCounter if bits_of(most).wrapping_add(bits_of(window)) > 62 => {
             return Err(LimitError::HorizonTooLong);
         }
-        // The fraction takes all aux bits but the mode: window << b is below 2^(W - 1).
-        Algorithm::QuotaLinear => {
-            (ceil_div((window as u128) << aux.wrapping_sub(1), spec.units as u128) as u64, 0)
-        }
+        // T in parts of a unit of time, as many as the quota: quota * w is below 2^(W - 1).
+        Algorithm::QuotaLinear => (window, ceil_div(1 << 64, spec.units as u128).wrapping_sub(1)),
         Algorithm::Decay if most > MOST_DECAY => return Err(LimitError::TooManyUnits),
         Algorithm::Decay if window < most.saturating_mul(FINE_DECAY) => {
             return Err(LimitError::NotRepresentable);

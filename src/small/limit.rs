@@ -263,7 +263,7 @@ impl SmallLimit32 {
     /// Makes a limit of `units` per `period` ticks, and at most `burst` units at one instant after idle.
     ///
     /// # Errors
-    /// The [`LimitError`]s of [`Limit32::new`]; `HorizonTooLong` also if the burst takes longer than 2^28 ticks to
+    /// [`LimitError`], as [`Limit32::new`]; and `HorizonTooLong` where the burst takes longer than 2^30 ticks to
     /// refill: use a slower clock or a 64-bit cell.
     pub const fn new(units: u64, period: u64, burst: u64) -> Result<SmallLimit32, LimitError> {
         SmallLimit32::shaped(units, period, burst, 0)
@@ -281,7 +281,7 @@ impl SmallLimit32 {
         max_delay: u64,
     ) -> Result<SmallLimit32, LimitError> {
         match numbers::<32>(units, period, burst, max_delay) {
-            // All below 2^29.
+            // All below 2^31.
             Ok(Numbers { t, limit, window, delay, shift }) => Ok(SmallLimit32 {
                 t: t as u32,
                 limit: limit as u32,

@@ -28,8 +28,8 @@ const FINEST: u32 = 31;
 
 /// Returns the numbers for words of `BITS` bits, 32 or 64.
 ///
-/// 64: at least 2^16 q-units per unit, products below 2^62. 32: whole ticks if a unit takes a whole number of them,
-/// else at least 2^10 q-units per unit; the horizon is below 2^28.
+/// 64: at least 2^16 q-units a unit, products below 2^62. 32: whole ticks where a unit takes a whole number of them,
+/// else at least 2^10 q-units a unit; the horizon below 2^30.
 #[inline(always)]
 pub(super) const fn numbers<const BITS: u32>(
     units: u64,
@@ -93,17 +93,17 @@ pub(super) const fn numbers<const BITS: u32>(
     let skew = if horizon > least && (narrow || shift > 9) { horizon } else { least };
     // A horizon is below 2^63, and so is a skew.
     let window = horizon.wrapping_add(skew);
-    if window >> (if narrow { 29 } else { 63 }) != 0 {
+    if window >> (if narrow { 31 } else { 63 }) != 0 {
         return Err(LimitError::HorizonTooLong);
     }
     Ok(Numbers { t, limit, window, delay, shift })
 }
 
-/// Returns `a * b` if it is below 2^62 (`BITS` 64) or 2^28 (32), by shifts and additions: for the product a Cortex-M0
-/// would call a function of the compiler.
+/// `a * b` where it is below 2^62 (`BITS` 64) or 2^30 (32), by shifts and additions: a Cortex-M0 would call a function
+/// of the compiler's for the product.
 #[inline(never)]
 const fn product<const BITS: u32>(mut a: u64, mut b: u64) -> Option<u64> {
-    let bits = if BITS == 32 { 28 } else { 62 };
+    let bits = if BITS == 32 { 30 } else { 62 };
     let mut sum = 0u64;
     while b != 0 {
         if a >> bits != 0 {

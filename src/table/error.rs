@@ -69,8 +69,12 @@ pub enum TableError {
     /// The override of another key is in the same place, which happens by chance once in about 2^tag bits. Both stay as
     /// they were.
     OverrideClash,
+    /// A prefix is longer than the address.
+    BadPrefix,
     /// Other threads won every attempt: try again.
     Contended,
+    /// [`keep_units`](crate::TableOptions::keep_units) is an option of a migration; a fresh table has nothing to keep.
+    NothingToKeep,
 }
 
 impl core::fmt::Display for TableError {
@@ -80,7 +84,7 @@ impl core::fmt::Display for TableError {
             TableError::TooLarge => "the table has too many sets: give less memory, or use two tables",
             TableError::Limit(e) => return e.fmt(f),
             TableError::SpanTooShort => {
-                "fastest and slowest limit do not fit one word: use fewer tag bits, or two tables"
+                "fastest and slowest limit do not fit one word: TableOptions::fit says what does"
             }
             TableError::BadTagBits => "the tag width must be 12 to 24 bits",
             TableError::BadLifetime => "the claim lifetime exceeds half an emission interval: lower it",
@@ -108,7 +112,9 @@ impl core::fmt::Display for TableError {
             TableError::BadUntil => "the override has ended, or ends too far ahead for the table's options",
             TableError::FullSet => "the set of the key is full, the override is not stored: use more slots",
             TableError::OverrideClash => "the override of another key occupies this place",
+            TableError::BadPrefix => "the prefix is longer than the address",
             TableError::Contended => "other threads won every attempt, nothing changed: ask again",
+            TableError::NothingToKeep => "keep_units is for a migration: a fresh table has no units to keep",
         })
     }
 }

@@ -15,7 +15,7 @@ use super::set::search::{Avx2, Avx512};
 use super::set::set::Set;
 use crate::algorithms::{Call, Op, Operation};
 use crate::keys::aes::AesKeys;
-use crate::keys::{home_of, Hasher};
+use crate::keys::{home_of, Address, Hasher};
 use crate::limit::{LimitSpec, TableLimit};
 use crate::sync::access::{Access, Exclusive, Shared};
 
@@ -178,6 +178,9 @@ impl<'m> Table<'m, Exclusive> {
 
 impl<'m, M: Access> Table<'m, M> {
     pub(crate) fn init_as(lines: &'m [Line], options: &TableOptions) -> Result<Self, TableError> {
+        if options.keeps.is_some() {
+            return Err(TableError::NothingToKeep);
+        }
         let mut geometry = fit::choose(options, lines.len())?;
         let (hasher, check) = Hasher::new(options.hash, options.seed.as_ref())?;
         geometry.seed_check = check;
@@ -273,7 +276,7 @@ impl<'m, M: Access> Table<'m, M> {
         self.geometry.unlimited()
     }
 
-    /// Hashes a key with the table's secret.
+    /// Hashes a key with the table's secret. Tables with the same seed and kind of hash give a key the same hash.
     ///
     /// # Errors
     /// [`TableError::BadHashKind`] if the caller hashes.
@@ -282,7 +285,16 @@ impl<'m, M: Access> Table<'m, M> {
         self.hasher.hash(key).ok_or(TableError::BadHashKind)
     }
 
-    /// Converts ticks to q-units for GCRA, on the hot path. Other algorithms need `Geometry::clock_q`.
+    /// Hashes the prefix of an address: `v4` bits of an IPv4 address, `v6` bits of an IPv6 one. It is the hash of
+    /// [`Address::prefix`].
+    ///
+    /// # Errors
+    /// [`TableError::BadPrefix`] if the address has fewer bits; as [`hash`](Table::hash).
+    pub fn prefix_hash(&self, address: &Address, v4: u8, v6: u8) -> Result<u64, TableError> {
+        self.hash(address.prefix_of(v4, v6).ok_or(TableError::BadPrefix)?.as_ref())
+    }
+
+    /// The clock of the hot path: GCRA's. Elsewhere see `Geometry::clock_q`.
     #[inline(always)]
     pub(crate) fn now_q(&self, now: u64) -> u64 {
         crate::time::now_q(now, self.geometry.shl, self.geometry.shr)

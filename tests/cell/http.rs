@@ -124,6 +124,23 @@ fn each_verdict_says_what_the_table_of_the_module_says() {
     assert_eq!(lines(1_000, &all), "");
 }
 
+/// A status page is no refusal. A check of cost 0 asks for a verdict, and may be refused.
+#[test]
+fn a_peek_of_cost_0_in_debt_has_no_retry_after() {
+    let (limit, cell) = (LimitSpec::new(2, 1_000, 10).max_debt(6).build().unwrap(), Cell::new());
+    assert!(cell.charge(&limit, 0, 14).passes());
+    let said = |d: Decision| lines(1_000, &[policy("p").decision(&d)]);
+    let policy = "RateLimit-Policy: \"p\";q=10;w=5\r\n";
+    let left = |t| format!("X-RateLimit-Limit: 10\r\nX-RateLimit-Remaining: 0\r\nX-RateLimit-Reset: {t}\r\n");
+    let status = cell.peek(&limit, 0, 0);
+    assert_eq!((status.passes(), status.retry_after, status.in_debt), (false, 2_000, true));
+    assert_eq!(said(status), format!("{policy}RateLimit: \"p\";r=0;t=7\r\n{}", left(7)));
+    let refused = format!("{policy}RateLimit: \"p\";r=0;t=2\r\nRetry-After: 2\r\n{}", left(2));
+    assert_eq!(said(cell.check_ex(&limit, 0, 0, 0)), refused);
+    assert_eq!(said(cell.peek(&limit, 500, 1)), refused);
+    assert!(!cell.peek(&limit, 2_000, 0).in_debt, "no debt above the burst");
+}
+
 #[test]
 fn a_full_burst_has_no_window_and_a_policy_without_decision_is_a_policy_alone() {
     let full = policy("p").decision(&decided(Verdict::Conforming, 10, 0, 0));

@@ -1,7 +1,7 @@
 //! Leases: the bound, what a hoarder can reach, refusals, exact retry times, clocks that step and wrap. lease_policy.rs
 //! compares what a lease takes, holds and gives back at each step with a model.
 use proptest::prelude::*;
-use tatcell::{Cell, ExclusiveCell, Lease, Limit, LimitSpec, Outcome};
+use tatcell::{Cell, Change, ExclusiveCell, Lease, Limit, LimitSpec, Outcome};
 
 /// Replays admitted requests in order of time on a fresh cell: all conform iff every window is within its bound.
 fn within_the_limit(limit: &Limit, mut admitted: Vec<(u64, u32)>) -> Result<(), String> {
@@ -353,5 +353,22 @@ proptest! {
                 (_, outcome) => prop_assert!(outcome.passes(), "refused on time"),
             }
         }
+    }
+}
+
+/// Given back first, units that a lease took stay used through a change as those of the cell do, and no more. Under a
+/// limit that counts a lease takes nothing ahead, so there is nothing to give back.
+#[test]
+fn a_change_keeps_what_a_lease_spent_and_no_more() {
+    let gcra = |units| LimitSpec::new(units, 3_600_000, units);
+    let quota = |units| LimitSpec::fixed_window(units, 3_600_000);
+    for [old, new] in [[gcra(60), gcra(600)], [gcra(600), gcra(100)], [quota(60), quota(600)]] {
+        let [old, new] = [old, new].map(|spec| spec.build().unwrap());
+        let (cell, mut lease) = (Cell::new(), Lease::with_batch(8));
+        assert_eq!((0..45).filter(|_| lease.check(&cell, &old, 5, 1).passes()).count(), 45);
+        let _ = lease.give_back(&cell, &old, 5);
+        assert_eq!(cell.change(&old, &new, 5, Change::KeepUnits), Ok(true));
+        let left = (0..1_000).filter(|_| lease.check(&cell, &new, 5, 1).passes()).count();
+        assert_eq!(left as u64, new.burst() - 45);
     }
 }

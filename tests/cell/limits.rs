@@ -211,11 +211,11 @@ fn given_resolution_is_used_and_exact_against_its_own_clock() {
         assert_eq!(used, s as i32);
         assert_eq!(t_q as u128, (1u128 << (40 + s as i32)).div_ceil(3));
     }
-    // 32-bit: coarser than the tick where the word needs it.
-    let limit = Limit32::new(1, NS, 5).unwrap();
-    let (t_q, s) = limit.emission_interval();
-    assert!(s < 0 && t_q >= 1 << 10 && t_q as u128 == (NS as u128).div_ceil(1 << -s));
-    assert!(limit.span() > 50 * NS, "seven eighths of the word stay free of phantoms");
+    // 32-bit: coarser than the tick only where it is asked for.
+    assert_eq!(Limit32::new(1, NS, 5), Err(LimitError::HorizonTooLong));
+    let limit = LimitSpec::new(1, NS, 5).resolution(-4).build32().unwrap();
+    assert_eq!(limit.emission_interval(), ((NS >> 4), -4));
+    assert!(limit.span() > 50 * NS, "most of the word stays free of phantoms");
 }
 
 #[test]

@@ -207,6 +207,48 @@ fn a_healed_word_is_one_burst_of_debt_to_every_operation() {
     }
 }
 
+/// Units, whatever the limit counts; [`Cell::refund`] gives ticks here and units there.
+#[test]
+fn every_call_tells_the_units_that_it_took_or_gave_back() {
+    let limit = spec(2).max_debt(3).build().unwrap();
+    let cell = Cell::new();
+    let took = |now, cost| cell.charge(&limit, now, cost);
+    assert_eq!([took(0, 4).units, took(0, 400).units, took(0, 1).units], [4, 1, 0]);
+    assert_eq!((took(32, 1).permit.stored, took(32, 1).units), (32_768, 0), "half a unit");
+    assert_eq!((cell.check_ex(&limit, 32, 1, 0).units, cell.peek(&limit, 32, 0).units), (0, 0));
+
+    let third = LimitSpec::new(3, 1_000, 9).build().unwrap(); // T = 333.3 ticks
+    let (cell, cell32) = (Cell::new(), Cell32::new());
+    let charged = cell.check_ex(&third, 0, 3, 0);
+    assert_eq!((charged.units, charged.remaining), (3, 6));
+    assert_eq!(cell.refund(&third, 0, &charged.permit), Some(1_000));
+    let charged = cell.check_ex(&third, 0, 3, 0);
+    let back = cell.refund_ex(&third, 334, &charged.permit);
+    assert_eq!((back.verdict, back.units, back.remaining, back.reset_after), (Verdict::Conforming, 1, 9, 0));
+    assert_eq!((back.cost, back.permit, back.retry_after), (0, Permit::NONE, 0));
+    assert_eq!(cell.refund_ex(&third, 334, &Permit::NONE).units, 0);
+    let limit32 = spec(4).build32().unwrap();
+    let charged = cell32.check_ex(&limit32, 0, 3, 0);
+    assert_eq!(cell32.refund_ex(&limit32, 0, &charged.permit).units, 3);
+    for limit in [
+        Limit::fixed_window(9, 1 << 30),
+        Limit::sliding_counter(9, 1 << 30),
+        Limit::quota_linear(9, 1 << 30),
+        Limit::decay(9, 1 << 30),
+    ] {
+        let (limit, mut cell) = (limit.unwrap(), ExclusiveCell::new());
+        let charged = cell.check_ex(&limit, 5, 7, 0);
+        assert_eq!((charged.units, cell.refund(&limit, 5, &charged.permit)), (7, Some(7)));
+        let charged = cell.check_ex(&limit, 5, 7, 0);
+        let back = cell.refund_ex(&limit, 5, &charged.permit);
+        assert!(back.units == 7 && back.remaining >= 8, "{back:?}"); // a level rounds up
+    }
+    for spec in [spec(1).shadow(), spec(1).penalty(9)] {
+        let (limit, cell) = (spec.build().unwrap(), Cell::new());
+        assert_eq!([0; 2].map(|_| cell.check_ex(&limit, 0, 1, 0).units), [1, 0]);
+    }
+}
+
 #[test]
 fn refund_is_exact_until_it_drains() {
     cases(400, |rng| {

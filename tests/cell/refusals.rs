@@ -38,7 +38,7 @@ fn every_line_is_answered_as_by_the_oracle() {
                 2 => now + rng.below(3 * interval + 2),
                 _ => now + rng.below(interval / 8 + 1),
             };
-            assert_eq!(gate.check(interval, now), oracle.check(interval, now), "{interval} at {now}");
+            assert_eq!(gate.line(now, interval), oracle.check(interval, now), "{interval} at {now}");
             assert_eq!(gate.left_out(), oracle.left_out);
             if rng.one_in(50) {
                 assert_eq!(gate.take(), Some(std::mem::take(&mut oracle.left_out)));
@@ -56,7 +56,7 @@ fn lines_of_any_interval_keep_their_distance_and_lose_no_count() {
         for _ in 0..2000 {
             let steps = rng.within(1, 64);
             now += rng.below(interval / steps + 2);
-            match gate.check(interval, now) {
+            match gate.line(now, interval) {
                 LogLine::LeaveOut => left_out += 1,
                 LogLine::Write { left_out } => {
                     assert!(last.is_none_or(|last| now - last >= interval), "{interval}: too early at {now}");
@@ -86,7 +86,7 @@ fn threads_lose_no_line_and_tell_of_none_twice() {
             scope.spawn(move || {
                 for line in 0..LINES {
                     let now = clock.fetch_add(u64::from(line % 4 == thread), Ordering::Relaxed);
-                    match gate.check(1000, now) {
+                    match gate.line(now, 1000) {
                         LogLine::LeaveOut => left_out.fetch_add(1, Ordering::Relaxed),
                         LogLine::Write { left_out } => {
                             written.fetch_add(1, Ordering::Relaxed);

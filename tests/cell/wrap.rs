@@ -2,7 +2,7 @@
 
 use crate::common::oracle::{seen, Oracle};
 use crate::common::{cases, Rng};
-use tatcell::{Cell, Cell32, Decision, Limit, Limit32, LimitSpec};
+use tatcell::{Cell, Cell32, Decision, Limit, Limit32, LimitSpec, SmallLimit32};
 
 enum Word {
     Wide(Cell, Limit),
@@ -184,4 +184,41 @@ fn wrap_over_admits_nothing_in_the_long_run() {
         }
         assert!(now > 8 << (32 - s));
     }
+}
+
+/// 200 000 limits whose resolution the library chooses, on cells that a tick counter of 32 bits feeds.
+#[test]
+fn a_tick_counter_of_32_bits_that_wraps_passes_no_unit_extra() {
+    const SEED: u64 = 32;
+    println!("seed {SEED}");
+    let (mut rng, mut made, mut small, mut tight) = (Rng(SEED), 0, 0, 0);
+    while made < 200_000 {
+        let (units, period, burst) = (rng.scaled(24).max(1), rng.scaled(40).max(1), rng.scaled(16).max(1));
+        let delay = rng.scaled(30) * rng.below(2);
+        let Ok(limit) = LimitSpec::new(units, period, burst).max_delay(delay).build32() else { continue };
+        (made, tight) = (made + 1, tight + u64::from(limit.span() < 7 << 29 && limit.info().resolution == 0));
+        let one = (period / units + 1).min(1 << 24);
+        // The whole burst shortly before the wrap. A little later what has drained may pass, and not a unit more.
+        let before = 0u32.wrapping_sub(1 + rng.below(2 * one) as u32);
+        let later = rng.below(4 * one);
+        let (now, over) =
+            (before.wrapping_add(later as u32), 1 + later as u128 * units as u128 / period as u128);
+        let over = u64::try_from(over).unwrap_or(u64::MAX).min(u32::MAX.into());
+        let cell = Cell32::new();
+        assert!(cell.check(&limit, before.into(), burst).passes());
+        assert!(
+            !cell.check(&limit, now.into(), over).passes(),
+            "{units} per {period}, burst {burst}: {over} pass {later} ticks after {before:#x}"
+        );
+        if let Ok(limit) = SmallLimit32::shaped(units, period, burst, delay) {
+            small += 1;
+            let cell = Cell32::new();
+            assert!(cell.check_small(&limit, before, burst as u32).passes());
+            assert!(!cell.check_small(&limit, now, over as u32).passes(), "{units} per {period}, small");
+        }
+    }
+    assert!(
+        small > 50_000 && tight > 1_000,
+        "{small} small ones, {tight} with less than seven eighths of the word"
+    );
 }

@@ -445,6 +445,57 @@ fn with_an_extra_what_is_left_of_an_aggregate_does_not_tell_how_many_passed() {
     assert!(both >= 8, "only {both} readings that either number explains");
 }
 
+/// The whole has the flags of the link that decided, and each link its own; a peek tells each link's decision, too.
+#[test]
+fn flags_are_those_of_the_link_that_decided() {
+    let soft = LimitSpec::new(1, 100, 100).soft(1).build().unwrap();
+    let trial = LimitSpec::new(1, 100, 1).shadow().build().unwrap();
+    let (tight, cells) = (limit(1, 100, 2), [Cell::new(), Cell::new(), Cell::new()]);
+    let links = [Link::cell(&cells[0], &soft, 2), Link::cell(&cells[1], &tight, 1)];
+    let chain = Chain::new(&links).unwrap();
+    let seen = |d: &Decision| (d.verdict, d.flags, d.units);
+    let check = |chain: &Chain<'_>, now| {
+        let mut each = Vec::new();
+        let whole = chain.check_ex(now, None, |_, d| each.push(seen(d)));
+        (whole.policy, seen(&whole), each)
+    };
+    let peek = |chain: &Chain<'_>| {
+        let mut each = Vec::new();
+        let whole = chain.peek_ex(0, |_, d| each.push(seen(d)));
+        (whole.policy, seen(&whole), each)
+    };
+    let (pass, refuse) = (Verdict::Conforming, Verdict::NonConforming);
+    assert_eq!(peek(&chain), (1, (pass, 0, 0), vec![(pass, Decision::SOFT, 0), (pass, 0, 0)]));
+    assert_eq!(check(&chain, 0), (1, (pass, 0, 1), vec![(pass, Decision::SOFT, 2), (pass, 0, 1)]));
+
+    let links = [Link::cell(&cells[2], &trial, 1), Link::cell(&cells[1], &tight, 1)];
+    let chain = Chain::new(&links).unwrap();
+    assert!(chain.check(0).passes());
+    let wanted = (1, (refuse, 0, 0), vec![(pass, Decision::SHADOW, 0), (refuse, 0, 0)]);
+    assert_eq!((peek(&chain), check(&chain, 0)), (wanted.clone(), wanted));
+    let alone = Chain::new(&links[..1]).unwrap();
+    let shadowed = (pass, Decision::SHADOW, 0);
+    assert_eq!(check(&alone, 0), (0, shadowed, vec![shadowed]));
+}
+
+/// A peek of cost 0 in debt refuses nobody; a link of cost 0 in a chain that asks for something does.
+#[test]
+fn a_chain_that_asks_for_nothing_is_a_status() {
+    let debt = LimitSpec::new(1, 100, 2).max_debt(3).build().unwrap();
+    let (free, cells) = (limit(1, 100, 2), [Cell::new(), Cell::new()]);
+    assert!(cells[0].charge(&debt, 0, 4).passes());
+    let status = Chain::new(&[Link::cell(&cells[0], &debt, 0)]).unwrap();
+    let links = [Link::cell(&cells[0], &debt, 0), Link::cell(&cells[1], &free, 1)];
+    let request = Chain::new(&links).unwrap();
+    let refuse = Verdict::NonConforming;
+    let (peeked, checked) = (status.peek(0), status.check(0));
+    assert_eq!((peeked.verdict, peeked.in_debt, peeked.retry_after), (refuse, true, 200));
+    assert_eq!((checked.verdict, checked.in_debt), (refuse, false));
+    for whole in [request.peek(0), request.check(0), request.reserve(0).unwrap()] {
+        assert_eq!((whole.verdict, whole.policy, whole.in_debt), (refuse, 0, false));
+    }
+}
+
 #[test]
 fn shadow_links_pass_uncharged_and_tell_what_they_would_have_said() {
     let trial = LimitSpec::new(1, 100, 1).shadow().build().unwrap();

@@ -1,5 +1,5 @@
-//! The figures of docs/GUIDE.md: the library writes what it reports of limits and tables, and the page must contain it,
-//! in words. Measured times are not included.
+//! The figures of docs/GUIDE.md and docs/PITFALLS.md: the library writes what it reports of limits and tables, and the
+//! page must contain it, in words. Measured times are not included.
 
 use tatcell::http::{Field, Fields, Policy};
 use tatcell::{
@@ -11,22 +11,30 @@ const SECOND: u64 = 1_000_000_000;
 const MINUTE: u64 = 60 * SECOND;
 const YEAR: u64 = 8_766 * 60 * MINUTE;
 
-fn guide() -> String {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/GUIDE.md");
-    std::fs::read_to_string(path).expect("the guide")
+fn page(name: &str) -> String {
+    let path = format!("{}/docs/{name}.md", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read_to_string(path).expect("a page")
 }
 
 /// Whether the guide says so, whatever its line breaks.
 fn says(words: &str) {
-    let text = guide().split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(text.contains(words), "the guide does not say: {words}");
+    says_in("GUIDE", words);
+}
+
+fn says_in(name: &str, words: &str) {
+    let text = page(name).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains(words), "{name} does not say: {words}");
 }
 
 /// The cells of the row of a table that begins so.
 fn row(first: &str) -> Vec<String> {
-    let text = guide();
+    row_in("GUIDE", first)
+}
+
+fn row_in(name: &str, first: &str) -> Vec<String> {
+    let text = page(name);
     let mut rows = text.lines().filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |"));
-    let row = rows.find(|row| row.split(" | ").next() == Some(first)).expect("a row of the guide");
+    let row = rows.find(|row| row.split(" | ").next() == Some(first)).expect("a row of the page");
     row.split(" | ").skip(1).map(|cell| cell.trim_matches(['|', ' ']).to_owned()).collect()
 }
 
@@ -80,6 +88,36 @@ fn the_guide_names_the_default_skews() {
     }
 }
 
+/// A default skew counts ticks: what that is of milliseconds, and what a reading from the future then costs.
+#[test]
+fn the_guide_names_the_skew_of_milliseconds() {
+    let spec = LimitSpec::new(10, 1_000, 5);
+    let skew = table(TableOptions::new(spec)).skew;
+    says(&format!(
+        "2^30 of them are a second of nanoseconds, {:.0} minutes of microseconds, and {:.1} days of milliseconds.",
+        skew as f64 / 60e6,
+        skew as f64 / 86_400e3
+    ));
+    let cell = |rate| LimitSpec::new(rate, 1_000, 5).build().expect("a limit").info().skew;
+    assert_eq!([skew, cell(8)], [1 << 30; 2]);
+    assert!(cell(7) > 100_000 * (YEAR / 1_000_000));
+    says("A 64-bit cell in milliseconds has more than 100 000 years if its rate is below 8 a second.");
+    const DAY: u64 = 86_400_000;
+    for (options, days, locked) in [
+        (TableOptions::new(spec), 5, 5 * DAY),
+        (TableOptions::new(spec), 13, 0),
+        (TableOptions::new(spec).skew(5_000), 5, 0),
+    ] {
+        let lines = memory();
+        let table = Table::init(&lines, &options.seed([7; 16])).expect("a table");
+        let (limit, now, key) =
+            (table.limit(&spec).expect("a limit"), 1 << 40, table.hash(b"key").expect("a hash"));
+        assert!(table.check_hash(&limit, now + days * DAY, key, 5).expect("a verdict").passes());
+        let wait = table.check_hash(&limit, now, key, 1).expect("a verdict").retry_after();
+        assert_eq!(wait, if locked == 0 { 0 } else { locked + 100 }, "{days} days ahead");
+    }
+}
+
 #[test]
 fn the_guide_names_the_chances_of_full_sets_and_a_size() {
     let chance = |ppm| format!("{:.1e}", full_set_ppb(ppm) as f64 / 1e9);
@@ -110,13 +148,26 @@ fn the_guide_names_the_bits_of_tags_and_their_chances() {
 
 #[test]
 fn the_guide_names_how_often_to_sweep() {
-    let spec = LimitSpec::new(10, SECOND, 5);
-    let interval = |bits| table(TableOptions::new(spec).tag_bits(bits)).sweep_interval as f64 / MINUTE as f64;
-    says(&format!(
-        "`sweep_interval`: {:.1} hours for nanosecond ticks and 20 tag bits, {:.0} days with 12",
-        interval(20) / 60.0,
-        interval(12) / 1_440.0
-    ));
+    let words = |ns: u64| match ns {
+        0..SECOND => format!("{:.0} ms", ns as f64 / 1e6),
+        SECOND..10_000_000_000 => format!("{:.1} s", ns as f64 / 1e9),
+        10_000_000_000..600_000_000_000 => format!("{:.0} s", ns as f64 / 1e9),
+        600_000_000_000..6_000_000_000_000 => format!("{:.0} minutes", ns as f64 / MINUTE as f64),
+        6_000_000_000_000..1_000_000_000_000_000 => format!("{:.1} hours", ns as f64 / MINUTE as f64 / 60.0),
+        _ => format!("{:.0} days", ns as f64 / MINUTE as f64 / 1_440.0),
+    };
+    for (name, units, burst) in [
+        ("up to 600 000 a second, bursts of a few seconds", 10, 20),
+        ("up to 600 000 a second, bursts of a few seconds", 600_000, 2_000_000),
+        ("1 Gbit/s in bytes", 125_000_000, 64_000),
+        ("10 Gbit/s in bytes", 1_250_000_000, 64_000),
+        ("100 Gbit/s in bytes", 12_500_000_000, 64_000),
+        ("400 Gbit/s in bytes", 50_000_000_000, 64_000),
+    ] {
+        let spec = LimitSpec::new(units, SECOND, burst);
+        let interval = |bits| words(table(TableOptions::new(spec).tag_bits(bits)).sweep_interval);
+        assert_eq!(row(name), [interval(20), interval(12)], "{name}");
+    }
     let overrides = |longest| table(TableOptions::overrides(longest)).sweep_interval;
     let year_ms = YEAR / 1_000_000;
     says(&format!(
@@ -204,4 +255,70 @@ fn the_guide_names_quota_and_window_of_its_limit() {
     let cell = Cell::new();
     let refused = (0..30).filter(|_| !cell.check(&limit, 0, 1).passes()).count();
     says(&format!("with `q=30;w=60` {refused} of its requests would be refused"));
+}
+
+/// Seconds in the words of the pitfalls: two digits or more, and `exact` for none.
+fn time(seconds: f64) -> String {
+    const UNITS: [(&str, f64); 8] = [
+        ("years", 31_557_600.0),
+        ("days", 86_400.0),
+        ("h", 3_600.0),
+        ("min", 60.0),
+        ("s", 1.0),
+        ("ms", 1e-3),
+        ("us", 1e-6),
+        ("ns", 1e-9),
+    ];
+    let unit = UNITS.iter().find(|(_, unit)| seconds >= 2.0 * unit);
+    unit.map_or("exact".into(), |(name, unit)| {
+        let count = seconds / unit;
+        let digits = if count < 9.95 { 1 } else { 0 };
+        format!("{count:.digits$} {name}")
+    })
+}
+
+#[test]
+fn the_pitfalls_name_how_often_to_sweep_and_how_late_windows_end() {
+    const NS: u64 = SECOND;
+    let bytes = |gigabit: u64, of: u64| LimitSpec::new(gigabit * 125_000_000 / of, NS, 64_000 / of);
+    for (name, hz, spec) in [
+        ("10 a second, burst 20; ns", NS, LimitSpec::new(10, NS, 20)),
+        ("the same; ticks of a 3 GHz processor", 3 * NS, LimitSpec::new(10, 3 * NS, 20)),
+        ("the same; us", 1_000_000, LimitSpec::new(10, 1_000_000, 20)),
+        ("the same; ms", 1_000, LimitSpec::new(10, 1_000, 20)),
+        ("1 Gbit/s in bytes, burst 64 000; ns", NS, bytes(1, 1)),
+        ("10 Gbit/s; ns", NS, bytes(10, 1)),
+        ("10 Gbit/s in units of 64 bytes; ns", NS, bytes(10, 64)),
+        ("400 Gbit/s; ns", NS, bytes(400, 1)),
+        ("100 a second, sliding counter; ns", NS, LimitSpec::sliding_counter(100, NS)),
+        ("the same counter; ms", 1_000, LimitSpec::sliding_counter(100, 1_000)),
+        ("1 million in 30 days, fixed window; ms", 1_000, LimitSpec::fixed_window(1_000_000, 2_592_000_000)),
+    ] {
+        let of = |tag_bits| {
+            let info = table(TableOptions::new(spec).tag_bits(tag_bits));
+            [info.sweep_interval, info.skew, info.border_error].map(|ticks| time(ticks as f64 / hz as f64))
+        };
+        assert_eq!(row_in("PITFALLS", name), [of(20), of(12)].concat(), "{name}");
+    }
+}
+
+#[test]
+fn the_pitfalls_name_the_tag_bits_that_fit() {
+    let most = |millions: u64, burst| {
+        let fastest = LimitSpec::new(millions * 1_000_000, SECOND, 20);
+        let options = TableOptions::new(fastest).slowest(LimitSpec::new(1, SECOND, burst)).seed([7; 16]);
+        let lines = memory();
+        let fits = |bits: &u32| Table::init(&lines, &options.tag_bits(*bits)).is_ok();
+        (12..=24).rev().find(fits)
+    };
+    let ten = [60, 3_600].map(|burst| most(10, burst).expect("some bits"));
+    says_in(
+        "PITFALLS",
+        &format!(
+            "10 million a second fit next to \"1 a second, burst 60\" with up to {} tag bits, and next to a burst of \
+             3600 with up to {}. 100 million do not fit next to the latter.",
+            ten[0], ten[1]
+        ),
+    );
+    assert_eq!(most(100, 3_600), None);
 }

@@ -281,6 +281,30 @@ fn permit_of_an_insert_leaves_out_at_most_the_claim_lifetime() {
     }
 }
 
+/// What the permit of an insert leaves out was charged all the same.
+#[test]
+fn every_call_tells_the_units_that_it_took_or_gave_back() {
+    let (lines, spec) = (memory(4), SPEC.max_debt(3));
+    let options = TableOptions::new(spec).seed(SEED).claim_lifetime(2_048);
+    let table = Table::init(&lines, &options).unwrap();
+    let (limit, hash) = (table.limit(&spec).unwrap(), hash_of(0, 2, 7));
+    let first = table.charge(&limit, 0, hash, 400, None).unwrap();
+    assert_eq!((first.units, first.remaining), (11, 0));
+    assert!(first.permit.stored < 11 << 12, "{first:?}");
+    assert_eq!(table.charge(&limit, 1 << 12, hash, 400, None).unwrap().units, 1);
+    let request = Request { limit: &limit, now: 9 << 12, cost: 2, room: 0 };
+    let second = table.check_ex(&request, hash, None).unwrap();
+    let back = table.refund_ex(&limit, 9 << 12, hash, &second.permit).unwrap();
+    assert_eq!((second.units, back.units, back.remaining, back.in_debt), (2, 2, 5, false));
+    assert_eq!(table.refund_ex(&limit, 9 << 12, hash, &Permit::NONE).unwrap().units, 0);
+    let new = table.check_ex(&request, hash_of(0, 2, 9), None).unwrap();
+    let back = table.refund_ex(&limit, 9 << 12, hash_of(0, 2, 9), &new.permit).unwrap();
+    assert_eq!((new.units, back.units), (2, 1), "the permit leaves out half a unit");
+    let in_debt = table.charge(&limit, 9 << 12, hash, 99, None).unwrap();
+    let back = table.refund_ex(&limit, 9 << 12, hash, &Permit { stored: 1 << 12, ..in_debt.permit }).unwrap();
+    assert_eq!((back.passes(), back.in_debt, back.units, back.departure), (true, false, 1, 9 << 12));
+}
+
 #[test]
 fn cost_zero_and_denied_requests_never_write() {
     cases(200, |rng| {

@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod borders;
 mod bursts;
 mod calls;
 mod few_threads;
@@ -12,6 +13,7 @@ mod image;
 mod migrate;
 mod numbers;
 mod options;
+mod override_addresses;
 mod overrides;
 mod pair_burst;
 mod permits;

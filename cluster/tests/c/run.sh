@@ -48,6 +48,13 @@ claim_run() {
     else skip "$1" 'no redis-server or redis-cli: apt-get install redis-server redis-tools'; fi
 }
 
+# An unused verdict is a warning, unless TATCELL_IGNORE makes the call. gcc warns when it makes code.
+unused() {
+    printf '#include <tatcell_cluster.h>\nvoid f(void) { CALL(tatcell_cluster_check(0, 0, 0, 0, 1, 0, 0, 0)); }\n' > "$out/unused.c"
+    makes="${CC:-cc} -std=c11 -Werror -Iinclude -c $out/unused.c -o $out/unused.o"
+    $makes -DCALL=TATCELL_IGNORE && ! $makes '-DCALL(call)=call'
+}
+claim an_unused_verdict_is_a_warning unused
 claim the_shared_library_exports_the_list_and_no_more exports
 claim the_shared_library_is_named_by_its_abi soname
 for kind in c11 cxx17 asan tsan; do

@@ -59,7 +59,7 @@ int main(void) {
     wrong += tatcell_small32_limit_init(&configured, 10, 0, 5, 0) != TATCELL_ERR_PERIOD;
     wrong += tatcell_small32_limit_init(&configured, 10, 1000, 0, 0) != TATCELL_ERR_BURST;
     wrong += tatcell_small32_limit_init(&configured, UINT64_MAX, 1, 1, 0) != TATCELL_ERR_REPRESENT;
-    wrong += tatcell_small32_limit_init(&configured, 1, 1u << 29, 1, 0) != TATCELL_ERR_HORIZON;
+    wrong += tatcell_small32_limit_init(&configured, 1, 1u << 30, 1, 0) != TATCELL_ERR_HORIZON;
     wrong += expect("untouched by what was refused", configured.t, 0);
     wrong += tatcell_small32_limit_init(&configured, 10, 1000, 5, 0) != 0;
     wrong += expect("configured: five pass", tatcell_small32_check(&cell, &configured, 0, 5), 0);

@@ -49,14 +49,11 @@ ngx_http_tatcell_handler(ngx_http_request_t *r)
     ngx_http_tatcell_use_t       **uses;
     ngx_http_tatcell_loc_conf_t   *lcf;
 
-    /* A request is asked once, however often it is sent on inside, and its subrequests are its own. */
-    if (r != r->main) {
-        return NGX_DECLINED;
-    }
-
     lcf = ngx_http_get_module_loc_conf(r, ngx_http_tatcell_module);
 
-    if (lcf->uses == NULL || ngx_http_tatcell_get_ctx(r)) {
+    /* As limit_req: a request is asked once, however often it is redirected inside, and a subrequest is asked if
+     * neither its main request nor another subrequest was. */
+    if (lcf->uses == NULL || ngx_http_tatcell_get_ctx(r->main)) {
         return NGX_DECLINED;
     }
 
@@ -460,6 +457,7 @@ ngx_http_tatcell_create_ctx(ngx_http_request_t *r, ngx_uint_t count)
 
     cln->handler = ngx_http_tatcell_forget;
     ngx_http_set_ctx(r, ctx, ngx_http_tatcell_module);
+    ngx_http_set_ctx(r->main, ctx, ngx_http_tatcell_module);
 
     return ctx;
 }

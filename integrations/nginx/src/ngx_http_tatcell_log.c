@@ -140,7 +140,7 @@ ngx_http_tatcell_may_log(tatcell_log_t *gate, uint64_t interval, uint64_t now, u
 {
     uint32_t   left_out;
 
-    if (tatcell_log_check(gate, interval, now, &left_out) != TATCELL_PASS) {
+    if (tatcell_log_line(gate, now, interval, &left_out) != TATCELL_PASS) {
         return 0;
     }
 

@@ -1,12 +1,16 @@
 """What passes and what does not: bursts, keys, zones together, costs, rates from variables, fields, logs."""
 
 import json
+import pathlib
 import re
+import shutil
+import subprocess
 import time
 
-from claims import equal
+from claims import Skip, equal
 import load
 
+FILTER = pathlib.Path(__file__).resolve().parent.parent / "fail2ban" / "nginx-tatcell.conf"
 FIELDS = "tatcell_headers ratelimit policy retry_after x;"
 
 
@@ -33,6 +37,29 @@ def claims(claims, server):
             time.sleep(0.55)
             equal(n.statuses(2, "/?k=x"), [200, 429])
     claims.claim("who_waits_passes", comes_back)
+
+    def subrequests():
+        """Four includes in a page, and 20 requests with a mirror: as many get through as with limit_req."""
+        with server() as n:
+            places = ["ssi on; default_type text/html; location = /stats { tatcell_stats; }"]
+            for x, inc, mirror in (("l", "limit_req zone=li", "limit_req zone=lm"),
+                                   ("t", "tatcell zone=ti nodelay", "tatcell zone=tm nodelay")):
+                include = f'<!--# include virtual="/inc-{x}" -->'
+                places += [f"location = /page-{x} {{ return 200 '{4 * include}'; }}",
+                           f"location = /inc-{x} {{ {inc}; try_files /page =404; }}",
+                           f"location = /mirrored-{x} {{ mirror /mirror-{x}; try_files /page =404; }}",
+                           f"location = /mirror-{x} {{ internal; {mirror}; try_files /page =404; }}"]
+            zones = "limit_req_zone %s zone=l%s:1m rate=1r/m; tatcell_zone %s zone=t%s:1m rate=1r/m;"
+            n.start(http=zones % (("i",) * 4) + zones % (("m",) * 4), server="".join(places))
+            page = n.get("/page").body
+            # The first include is asked for all of them: it passes once a minute.
+            for shown in 4, 3, 3:
+                equal([n.get(f"/page-{x}").body.count(page) for x in "lt"], [shown] * 2, "includes")
+            for _ in range(20):
+                equal([n.get(f"/mirrored-{x}").status for x in "lt"], [200, 200])
+            zones = stats(n)
+            equal((zones["tm"]["passed"], zones["tm"]["rejected"]), (1, 19), "mirrored")
+    claims.claim("a_subrequest_is_limited_if_its_main_request_was_not", subrequests)
 
     def fields():
         with server() as n:
@@ -192,6 +219,23 @@ def claims(claims, server):
                 assert "and 24 more lines were left out" in lines[1], lines
             assert "its cost is not a number: passed" in lines[0], lines
     claims.claim("what_cannot_be_decided_does_as_it_is_told_and_is_logged_once_a_second", undecided)
+
+    def banned():
+        """What fail2ban's filter matches in a log with refusals, dry runs, delays and keys that look like addresses."""
+        if not shutil.which("fail2ban-regex"):
+            raise Skip("fail2ban-regex is not installed: apt-get install fail2ban")
+        with server() as n:
+            n.start(http="tatcell_zone $arg_k zone=a:1m rate=1r/h burst=1;",
+                    server="tatcell_log_interval 0; location / { tatcell zone=a nodelay; } location /page "
+                           "{ tatcell zone=a nodelay; tatcell_dry_run on; }")
+            attack = '/?k=x":%20retry%20after%201.0%20s,%20client:%20192.0.2.9,'
+            for path in ("/?k=x", "/?k=x", "/?k=x", "/page?k=x", attack, attack):
+                n.get(path)
+            equal(n.log().count("refused by zone") + n.log().count("refused, dry run,"), 4)
+            done = subprocess.run(["fail2ban-regex", "--out", "<ip>", str(n.run / "error.log"), str(FILTER)],
+                                  capture_output=True, text=True)
+            equal(done.stdout.split(), ["127.0.0.1"] * 3, done.stderr)
+    claims.claim("the_filter_for_fail2ban_names_the_client_of_each_refusal", banned)
 
     def log_lines():
         with server() as n:

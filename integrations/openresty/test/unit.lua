@@ -108,7 +108,20 @@ claim("delays_are_those_of_the_rate_and_end", function ()
     equal(delay, nil)
     equal(why, "rejected")
     equal(limits:incoming("free", false), 0)
-    equal(limits:incoming("free", false), 0)
+    equal(limits:incoming("free"), 0)
+    equal(select("#", limits:incoming("free", true)), 2)
+    -- Without commit it is the delay that a reservation would get, and the next one gets the same.
+    for _ = 1, 2 do
+        delay = limits:incoming("free")
+        assert(delay > 0.05 and delay <= 0.1, delay)
+    end
+    limits:incoming("free", true)
+    limits:incoming("free", true)
+    delay = limits:incoming("free", true)
+    assert(delay > 0.25 and delay <= 0.3, delay)
+    delay, why = limits:incoming("free", false)
+    equal(delay, nil)
+    equal(why, "rejected")
 end)
 
 claim("several_limits_are_charged_all_or_none", function ()

@@ -1,9 +1,9 @@
 //! `tatcell_cell_*`: the 64-bit cell, shared; and `_exclusive` forms for one owner.
 
-use crate::algorithms::gcra::Change;
 use crate::answer::{Outcome, Permit};
-use crate::capi::codes::{limit_code, TATCELL_ERR_OPTION};
+use crate::capi::codes::limit_code;
 use crate::capi::decision::{fill, fill_if, finish, finish_done, finish_refund, tatcell_decision_t};
+use crate::capi::limit::algorithms::change;
 use crate::capi::limit::limit::{only_gcra, tatcell_limit_t};
 use crate::capi::pointers::contract::{args, inside, Contract, Out, Plain};
 use crate::cell::{Cell, ExclusiveCell};
@@ -28,23 +28,6 @@ const _: () = assert!(size_of::<tatcell_cell_t>() == TATCELL_CELL_SIZE);
 const _: () = assert!(align_of::<tatcell_cell_t>() == TATCELL_CELL_ALIGN);
 const _: () = assert!(size_of::<Cell>() == TATCELL_CELL_SIZE && align_of::<Cell>() <= TATCELL_CELL_ALIGN);
 const _: () = assert!(size_of::<ExclusiveCell>() == TATCELL_CELL_SIZE);
-
-/// how: a cell keeps its debt in time when its limit changes.
-pub const TATCELL_CHANGE_KEEP_TIME: u32 = 0;
-/// how: a cell keeps its debt in units when its limit changes.
-pub const TATCELL_CHANGE_KEEP_UNITS: u32 = 1;
-/// how: a cell starts with its full burst when its limit changes.
-pub const TATCELL_CHANGE_RESET: u32 = 2;
-
-/// Converts C's number for a way to change a limit.
-pub(in crate::capi) fn change(how: u32) -> Result<Change, i32> {
-    match how {
-        TATCELL_CHANGE_KEEP_TIME => Ok(Change::KeepTime),
-        TATCELL_CHANGE_KEEP_UNITS => Ok(Change::KeepUnits),
-        TATCELL_CHANGE_RESET => Ok(Change::Reset),
-        _ => Err(TATCELL_ERR_OPTION),
-    }
-}
 
 // SAFETY: one word, and every value is a state.
 unsafe impl Plain for Cell {}
@@ -232,7 +215,7 @@ pub unsafe extern "C" fn tatcell_cell_peek(
 /// @param limit 64-bit limit; not NULL.
 /// @param now   the caller's clock, ticks.
 /// @param cost  units; may be above the burst.
-/// @param out   started from TATCELL_DECISION_INIT; out->permit.stored is the amount that was charged. NULL = not
+/// @param out   started from TATCELL_DECISION_INIT; out->units is the number of units that it took. NULL = not
 ///              wanted.
 /// @retval 0 charged, perhaps less than cost.
 /// @retval TATCELL_CONTENDED nothing is charged; ask again.
@@ -315,7 +298,36 @@ pub unsafe extern "C" fn tatcell_cell_refund(
     finish_refund(cell.refund(limit, now, permit), credited)
 }
 
+/// As tatcell_cell_refund, with the full answer: the state of the cell afterwards, and the number of units given
+/// back.
+///
+/// @param cell   the cell that was charged; not NULL.
+/// @param limit  the limit that it was charged under; not NULL.
+/// @param now    the caller's clock, ticks.
+/// @param permit from a decision; not NULL.
+/// @param out    started from TATCELL_DECISION_INIT; not NULL. out->units is the number of units given back.
+/// @retval 0 done (perhaps nothing was left to give back).
+/// @retval TATCELL_ERR_SIZE out->size is not set.
+/// @retval others as tatcell_cell_refund.
+/// Thread: any number on one cell. Cost: one compare-and-swap, three divisions. Since 0.4.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_cell_refund_ex(
+    cell: *mut tatcell_cell_t,
+    limit: *const tatcell_limit_t,
+    now: u64,
+    permit: *const Permit,
+    out: *mut tatcell_decision_t,
+) -> i32 {
+    args!(c, cell = c.cell(cell), limit = c.limit64(limit), permit = c.input(permit), out = c.report(out));
+    fill(&cell.refund_ex(limit, now, permit), out)
+}
+
 /// Moves a cell from one limit to another, from now on. The key neither gains nor loses anything for the past.
+///
+/// Limits that count keep their count: a window its units and its end, a sliding counter both counts, a used-up quota
+/// how many units it is short of full. A level stays the same and decays by the new half-life from now on;
+/// TATCELL_CHANGE_KEEP_TIME keeps the time after which it is forgotten instead. Give the new limit another epoch, or
+/// refunds of permits from before the change give back too much.
 ///
 /// @param cell      not NULL.
 /// @param old_limit the limit so far; not NULL.
@@ -325,11 +337,12 @@ pub unsafe extern "C" fn tatcell_cell_refund(
 /// @retval 0 done.
 /// @retval TATCELL_CONTENDED nothing is changed; ask again.
 /// @retval TATCELL_ERR_OPTION how is unknown.
-/// @retval TATCELL_ERR_ALGORITHM the old state has no meaning under the new limit. Only TATCELL_CHANGE_RESET is
-///         possible, unless both limits count units with the same algorithm, period and bits.
+/// @retval TATCELL_ERR_ALGORITHM the limits have different algorithms: only TATCELL_CHANGE_RESET is possible.
+/// @retval TATCELL_ERR_KEEP_WINDOW their windows differ in length: only TATCELL_CHANGE_RESET is possible.
+/// @retval TATCELL_ERR_KEEP_COUNT the key has counted more than the word of the new limit holds.
 /// @retval others as tatcell_cell_check.
 /// Thread: any number on one cell. If other threads still check with the old limit, both limits must have the same
-/// resolution. Cost: one compare-and-swap, one 128-bit division. Since 0.1.
+/// resolution and count_bits. Cost: one compare-and-swap, one 128-bit division. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_cell_change(
     cell: *mut tatcell_cell_t,

@@ -1,9 +1,9 @@
 //! `tatcell_cell32_*`: the 32-bit cell, for targets with 32-bit atomics or half the memory.
 
-use super::cell::change;
 use crate::answer::Permit;
 use crate::capi::codes::limit_code;
 use crate::capi::decision::{fill, fill_if, finish, finish_done, finish_refund, tatcell_decision_t};
+use crate::capi::limit::algorithms::change;
 use crate::capi::limit::limit::tatcell_limit_t;
 use crate::capi::pointers::contract::{args, inside, Contract, Plain};
 use crate::cell::Cell32;
@@ -137,7 +137,7 @@ pub unsafe extern "C" fn tatcell_cell32_peek(
 /// @param limit 32-bit limit; not NULL.
 /// @param now   the caller's clock, ticks.
 /// @param cost  units; may be above the burst.
-/// @param out   started from TATCELL_DECISION_INIT; out->permit.stored is the amount that was charged. NULL = not
+/// @param out   started from TATCELL_DECISION_INIT; out->units is the number of units that it took. NULL = not
 ///              wanted.
 /// @retval 0 charged, perhaps less than cost.
 /// @retval TATCELL_CONTENDED nothing is charged; ask again.
@@ -217,6 +217,30 @@ pub unsafe extern "C" fn tatcell_cell32_refund(
         credited = c.result_if(credited)
     );
     finish_refund(cell.refund(limit, now, permit), credited)
+}
+
+/// As tatcell_cell32_refund, with the full answer: the state of the cell afterwards, and the number of units given
+/// back.
+///
+/// @param cell   the cell that was charged; not NULL.
+/// @param limit  the limit that it was charged under; not NULL.
+/// @param now    the caller's clock, ticks.
+/// @param permit from a decision; not NULL.
+/// @param out    started from TATCELL_DECISION_INIT; not NULL. out->units is the number of units given back.
+/// @retval 0 done (perhaps nothing was left to give back).
+/// @retval TATCELL_ERR_SIZE out->size is not set.
+/// @retval others as tatcell_cell32_refund.
+/// Thread: any number on one cell. Cost: one compare-and-swap, three divisions. Since 0.4.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_cell32_refund_ex(
+    cell: *mut tatcell_cell32_t,
+    limit: *const tatcell_limit_t,
+    now: u64,
+    permit: *const Permit,
+    out: *mut tatcell_decision_t,
+) -> i32 {
+    args!(c, cell = c.cell32(cell), limit = c.limit32(limit), permit = c.input(permit), out = c.report(out));
+    fill(&cell.refund_ex(limit, now, permit), out)
 }
 
 /// Moves a cell from one limit to another, from now on. The key neither gains nor loses anything for the past.

@@ -102,9 +102,10 @@ pub struct tatcell_chain_t {
     /// wanted.
     pub permits: *mut Permit,
     /// Gets the decision of each single link, decision_size bytes apart. Their size fields are neither read nor
-    /// written. NULL = not wanted.
+    /// written, so zeroed decisions will do. NULL = not wanted.
     pub decisions: *mut tatcell_decision_t,
-    /// This thread's counters. They count one decision for a chain, and each key that it inserts. NULL = off.
+    /// This thread's counters. They count one decision for a chain, and each key that it inserts. A chain that passes
+    /// counts as soft or shadow if any link has that flag. NULL = off.
     pub counters: *mut Counters,
 }
 
@@ -190,8 +191,8 @@ impl<'a> Work<'a> {
         // The spans that the call writes, and those that it reads.
         let permits = Span::of(given.permits, count);
         let decided = decisions.map_or(Span::NOTHING, Rows::span);
-        let read = [Span::of(chain, 1), each.span()];
-        let (out, counted) = (Span::of(out, 1), Span::of(given.counters, 1));
+        let read = [c.reach(chain), each.span()];
+        let (out, counted) = (c.reach(out), Span::of(given.counters, 1));
         out.apart_from(&read)?;
         permits.apart_from(&[read[0], read[1], out])?;
         decided.apart_from(&[read[0], read[1], out, permits])?;
@@ -242,13 +243,18 @@ impl<'a> Work<'a> {
 /// more than it allows, even if other threads charge meanwhile. Those threads may be refused while a charge waits
 /// for its refund.
 ///
-/// out->policy is the index of a link. If the request passes, it is the tightest link: the one whose remaining
-/// units are worth the fewest requests like this one (with equal costs, the smallest remaining). If it does not
-/// pass, it is the first link that can never pass, else the first one that refuses. cost, burst, remaining,
-/// next_unit and reset_after are those of that link. retry_after is the longest of all links: at now + retry_after
-/// every link passes if nothing else comes, and not a tick before. (If only a race or a full set refused, it is the
-/// retry time of the link that refused.) The permit is zero, because each link has its own in chain->permits. The
-/// permits of a refused chain are zero, unless a refund was contended until its last attempt.
+/// out->policy is the index of the link that decided. If the request passes, it is the tightest link: the one whose
+/// remaining units are worth the fewest requests like this one (with equal costs, the smallest remaining). If it
+/// does not pass, it is the first link that can never pass, else the first one that refuses. All fields are those of
+/// that link, flags included, with these exceptions. The flags and amounts of other links are in chain->decisions.
+///
+/// - retry_after is the longest of all links: at now + retry_after every link passes if nothing else comes, and not a
+///   tick before. (If only a race or a full set refused, it is the retry time of the link that refused. If the chain
+///   passes, it is 0, or what a limit in shadow mode would have reported.)
+/// - departure is the latest of all links, and tracking the first one that is not TATCELL_TRACKED.
+/// - TATCELL_FLAG_EXEMPT is set if any link exempts the request.
+/// - The permit is zero, because each link has its own in chain->permits. The permits of a refused chain are zero,
+///   unless a refund was contended until its last attempt.
 ///
 /// A refused chain leaves nothing charged, with three exceptions: the penalty of a link that refused after the
 /// peek; the charge that TATCELL_FULL_SAMPLED stored; and, for a key that was inserted and refunded, a claim
@@ -289,8 +295,8 @@ pub unsafe extern "C" fn tatcell_chain_check(
     fill_if(&made, to)
 }
 
-/// Reports how tatcell_chain_check would decide, without charging anything. It does not write permits, decisions or
-/// counters.
+/// Reports how tatcell_chain_check would decide, without charging anything. It writes chain->decisions (since 0.4),
+/// but neither permits nor counters. A decision is in_debt only if the cost of every link is 0.
 ///
 /// @param chain started from TATCELL_CHAIN_INIT; not NULL.
 /// @param now   the caller's clock, ticks.
@@ -304,7 +310,8 @@ pub unsafe extern "C" fn tatcell_chain_peek(
     out: *mut tatcell_decision_t,
 ) -> i32 {
     args!(c, to = c.report(out), work = Work::new(c, chain, out));
-    fill(&work.chain.peek(now), to)
+    let work = Work { permits: &mut [], ..work };
+    fill(&work.run(|chain, _, each| chain.peek_ex(now, each)), to)
 }
 
 /// Reserves all links for the earliest instant at which all conform, for shaping; out->departure is the latest

@@ -10,7 +10,7 @@ use crate::capi::codes::{
 use crate::capi::decision::{fill, fill_if, finish_done, tatcell_decision_t};
 use crate::capi::limit::limit::{spec, tatcell_limit_spec_t};
 use crate::capi::pointers::contract::{args, inside, Contract, Grows, Marked, Plain};
-use crate::capi::pointers::places::{apart, Span};
+use crate::capi::pointers::places::Span;
 use crate::capi::table::handle::{tatcell_table_t, Handle};
 use crate::combine::{Chain, LadderLimits, MAX_LINKS};
 use crate::keys::{Address, Ladder, Rung};
@@ -202,7 +202,7 @@ pub unsafe extern "C" fn tatcell_ladder_table_specs(
         c,
         given = c.options(spec),
         ladder = c.rungs(rungs),
-        () = apart(fastest, slowest),
+        () = c.reach(fastest).apart(c.reach(slowest)),
         fastest = c.report(fastest),
         slowest = c.report(slowest),
         one = self::spec(&given),
@@ -285,9 +285,9 @@ pub unsafe extern "C" fn tatcell_ladder_check(
     permits: *mut Permit,
     counters: *mut Counters,
 ) -> i32 {
-    let spans = [Span::of(out, 1), Span::of(permits, MAX_LINKS), Span::of(counters, 1)];
     args!(
         c,
+        spans = Ok::<_, i32>([c.reach(out), Span::of(permits, MAX_LINKS), Span::of(counters, 1)]),
         limits = c.ladder(ladder),
         table = c.handle(table),
         address = c.address(address, address_len),

@@ -203,9 +203,9 @@ pub unsafe extern "C" fn tatcell_table_mark_burst(
     counts: *mut u64,
     next: *mut tatcell_burst_t,
 ) -> i32 {
-    let spans = [Span::of(burst, 1), Span::of(next, 1), Span::of(mark, 1)];
     args!(
         c,
+        spans = Ok::<_, i32>([Span::of(burst, 1), Span::of(next, 1), c.reach(mark)]),
         table = c.handle(table),
         () = placed(burst),
         () = two(burst, next),

@@ -1,8 +1,27 @@
 //! `tatcell_limit_init_*`: limits under the names of their algorithms.
 
 use super::limit::{store, tatcell_limit_t};
+use crate::algorithms::Change;
+use crate::capi::codes::TATCELL_ERR_OPTION;
 use crate::capi::pointers::contract::args;
 use crate::limit::{Limit, LimitSpec};
+
+/// how: a key keeps its debt in time when its limit changes.
+pub const TATCELL_CHANGE_KEEP_TIME: u32 = 0;
+/// how: a key keeps its debt in units when its limit changes.
+pub const TATCELL_CHANGE_KEEP_UNITS: u32 = 1;
+/// how: a key starts with its full burst when its limit changes.
+pub const TATCELL_CHANGE_RESET: u32 = 2;
+
+/// Converts C's number for a way to change a limit.
+pub(in crate::capi) fn change(how: u32) -> Result<Change, i32> {
+    match how {
+        TATCELL_CHANGE_KEEP_TIME => Ok(Change::KeepTime),
+        TATCELL_CHANGE_KEEP_UNITS => Ok(Change::KeepUnits),
+        TATCELL_CHANGE_RESET => Ok(Change::Reset),
+        _ => Err(TATCELL_ERR_OPTION),
+    }
+}
 
 /// Makes a token bucket for 64-bit cells. Tokens flow in at the rate, and a request takes as many as it costs.
 ///

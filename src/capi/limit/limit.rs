@@ -101,8 +101,9 @@ pub struct tatcell_limit_spec_t {
     /// Units: refused requests are charged too, until the debt is this far beyond the burst. 0 = a refused request
     /// costs nothing.
     pub penalty: u64,
-    /// Ticks by which one reading of the clock may be older than another. 0 = default (see TIME), TATCELL_SKEW_NONE
-    /// = none. For a limit of a table, the skew of the table applies instead.
+    /// Ticks by which one reading of the clock may be older than another. 0 = default (see TIME; state it for wall
+    /// clocks and coarse ticks), TATCELL_SKEW_NONE = none. For a limit of a table, the skew of the table applies
+    /// instead.
     pub skew: u64,
     /// With TATCELL_LIMIT_RESOLUTION: one q-unit is 2^-resolution ticks, -63..63. For algorithms other than GCRA, a
     /// unit of time in the word is 2^-resolution ticks, -62..0.
@@ -333,15 +334,16 @@ pub unsafe extern "C" fn tatcell_limit_init_unlimited(limit: *mut tatcell_limit_
 /// Makes a limit for 32-bit cells: `units` per `period` ticks, and at most `burst` units at one instant after idle.
 ///
 /// A request conforms by the rule of tatcell_limit_init. The rate is never exceeded. Rounding lowers it by at most
-/// 0.1 %. It is exact if the emission interval is a whole number of q-units; tatcell_limit_info reports it. Prefer
-/// milliseconds to nanoseconds: horizon and skew must fit 32 bits.
+/// 0.1 %. It is exact if the emission interval is a whole number of ticks; tatcell_limit_info reports it. Prefer
+/// milliseconds to nanoseconds: a q-unit is a tick or less, and horizon and skew must be below 2^31 q-units.
 ///
 /// @param limit  to initialise; not NULL.
 /// @param units  units per period; not 0.
 /// @param period ticks of the caller's clock; not 0.
 /// @param burst  units, at least 1.
 /// @retval 0 done.
-/// @retval TATCELL_ERR_HORIZON horizon and skew are not below an eighth of 2^32 q-units.
+/// @retval TATCELL_ERR_HORIZON horizon and skew are not below 2^31 q-units. Take a slower clock, a smaller burst, or
+///         tatcell_limit32_init_spec with a shorter skew.
 /// @retval others as tatcell_limit_init.
 /// Thread: one writer, no reader. Cost: as tatcell_limit_init. Since 0.2.
 #[no_mangle]
@@ -377,11 +379,13 @@ pub unsafe extern "C" fn tatcell_limit32_init_rate(
 
 /// Makes a limit for 32-bit cells from a specification with options.
 ///
+/// With TATCELL_LIMIT_RESOLUTION and a negative resolution, a q-unit is longer than a tick. The clock must not wrap
+/// then.
+///
 /// @param limit to initialise; not NULL.
 /// @param spec  started from TATCELL_LIMIT_SPEC_INIT; not NULL.
 /// @retval 0 done.
-/// @retval TATCELL_ERR_HORIZON horizon and skew are not below an eighth of 2^32 q-units; with
-///         TATCELL_LIMIT_RESOLUTION, not below half of 2^32.
+/// @retval TATCELL_ERR_HORIZON horizon and skew are not below 2^31 q-units.
 /// @retval others as tatcell_limit_init_spec.
 /// Thread: one writer, no reader. Cost: as tatcell_limit_init. Since 0.2.
 #[no_mangle]

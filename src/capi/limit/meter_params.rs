@@ -104,19 +104,19 @@ pub struct tatcell_meter_info_t {
     pub reserved: u32,
     /// As specified.
     pub cir: u64,
-    /// As specified; 0 if no rate fills it.
+    /// As specified.
     pub cbs: u64,
     /// As specified.
     pub rate2: u64,
-    /// As specified; 0 if no rate fills it.
+    /// As specified.
     pub burst2: u64,
     /// Ticks per second, as specified.
     pub tick_hz: u64,
-    /// See committed_k.
+    /// See committed_k. 0 for a rate of 0.
     pub committed_m: u64,
-    /// See second_k.
+    /// See second_k. 0 for a rate of 0.
     pub second_m: u64,
-    /// H, the longest debt that a store can make.
+    /// H, the longest debt that a store can make. Without any rate no debt drains: UINT64_MAX, like skew and span.
     pub horizon: u64,
     /// S. A reading that is older than another by more than this finds the meter full.
     pub skew: u64,
@@ -179,7 +179,9 @@ impl<'a> Contract<'a> {
 
 /// Makes the parameters of a meter. On error they are not changed.
 ///
-/// No rate is ever exceeded. Rounding may lower a rate; tatcell_meter_params_info reports by how much.
+/// No rate is ever exceeded. Rounding may lower a rate; tatcell_meter_params_info reports by how much. A rate may be 0
+/// (a library of 0.3 returns TATCELL_ERR_RATE, or takes the burst of a rate of 0 for 0). The burst of that rate is then
+/// given once: nothing fills it again, except tatcell_meter_reset.
 ///
 /// @param params to initialise; not NULL.
 /// @param spec   started from TATCELL_METER_SPEC_INIT; not NULL.
@@ -189,10 +191,9 @@ impl<'a> Contract<'a> {
 /// @retval TATCELL_ERR_OPTION unknown kind or flag; a second rate for RFC 2697; TATCELL_METER_COUPLED for another
 ///         kind than RFC 4115; or the structure is of a newer header and sets a field that this library does not
 ///         know.
-/// @retval TATCELL_ERR_RATE a rate that the RFC needs is 0: cir for RFC 2697, one of both for RFC 2698, both for
-///         RFC 4115.
-/// @retval TATCELL_ERR_BURST a burst that the RFC needs is 0: both for RFC 2697, one of both for RFC 2698, that of
-///         a rate for RFC 4115.
+/// @retval TATCELL_ERR_RATE both rates and both bursts of RFC 4115 are 0.
+/// @retval TATCELL_ERR_BURST a burst that the RFC needs is 0: both for RFC 2697, that of a rate above 0 for RFC 2698
+///         and RFC 4115, the peak burst for RFC 2698.
 /// @retval TATCELL_ERR_PERIOD tick_hz is 0.
 /// @retval TATCELL_ERR_PEAK the peak rate is below the committed rate.
 /// @retval TATCELL_ERR_REPRESENT a rate is too fast for the clock, a value is too large, or the rates are too far

@@ -24,6 +24,7 @@ use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 
+use super::places::Span;
 use crate::capi::codes::{
     TATCELL_ERR_ALIGN, TATCELL_ERR_COUNT, TATCELL_ERR_KEY_LENGTH, TATCELL_ERR_NULL, TATCELL_ERR_OPTION,
     TATCELL_ERR_SIZE, TATCELL_ERR_TOO_LARGE,
@@ -277,6 +278,13 @@ impl<'a> Contract<'a> {
         self.known_of(p, size)
     }
 
+    /// Does the same as [`known`](Self::known); a size of 0 stands for that of the first release.
+    pub(in crate::capi) fn known_or_zeroed<T: Grows>(self, p: *const T) -> Result<T, i32> {
+        placed(p)?;
+        let size = *self.input(p.cast::<u32>())? as usize;
+        self.known_of(p, if size == 0 { T::FIRST } else { good_size::<T>(size)? })
+    }
+
     /// Does the same as [`known`](Self::known) for a structure of this size, whatever it says.
     pub(super) fn known_of<T: Grows>(self, p: *const T, size: usize) -> Result<T, i32> {
         placed(p)?;
@@ -287,6 +295,20 @@ impl<'a> Contract<'a> {
             core::ptr::copy_nonoverlapping(p.cast::<u8>(), own.as_mut_ptr().cast::<u8>(), size);
             Ok(own.assume_init())
         }
+    }
+
+    /// Returns the part of a structure that a call may touch: no more than the caller says that it has, even if the
+    /// library knows more. Nothing, if `report` or `options` refuses it.
+    #[inline(always)]
+    pub(in crate::capi) fn reach<T: Grows>(self, p: *const T) -> Span {
+        let size = self.input(p.cast::<u32>()).map_or(0, |size| *size as usize);
+        Span::bytes(p, size.min(size_of::<T>()))
+    }
+
+    /// Refuses a structure of results that overlaps another object; what is NULL overlaps nothing.
+    #[inline(always)]
+    pub(in crate::capi) fn reach_apart<T: Grows, U>(self, p: *const T, other: *const U) -> Result<(), i32> {
+        self.reach(p).apart(Span::of(other, 1))
     }
 
     /// Refuses a structure that sets fields which the library does not know.

@@ -27,6 +27,15 @@ impl<'a> Contract<'a> {
         Err(TATCELL_ERR_TOO_LARGE)
     }
 
+    /// Returns a text of this length, which may have any character; 0: as [`printable`](Self::printable), up to a NUL.
+    pub(in crate::capi) fn text_of(self, p: *const c_char, length: usize) -> Result<Option<&'a str>, i32> {
+        if length == 0 {
+            return self.printable(p);
+        }
+        placed(p)?;
+        Ok(self.bytes_if(p.cast(), length)?.and_then(|text| core::str::from_utf8(text).ok()))
+    }
+
     /// Returns bytes of any kind, at most [`MAX_TEXT`]; NULL is `None`.
     pub(in crate::capi) fn bytes_if(self, p: *const c_void, length: usize) -> Result<Option<&'a [u8]>, i32> {
         if p.is_null() {

@@ -47,7 +47,7 @@ pub struct tatcell_http_policy_t {
     /// Must be 0.
     pub flags: u32,
     /// Distinguishes this policy from others. It is text of the bytes 0x20 to 0x7e, as in a structured-field
-    /// string, and ends with a NUL. The call escapes quotes and backslashes. Not NULL.
+    /// string, and ends with a NUL if name_len is 0. The call escapes quotes and backslashes. Not NULL.
     pub name: *const c_char,
     /// Names the unit if it is not a request: "content-bytes", "concurrent-requests" or another name of the
     /// registry. Text as for name. NULL = not stated.
@@ -61,19 +61,24 @@ pub struct tatcell_http_policy_t {
     /// window algorithm's window. A decaying level has none. The limit may be of any kind. NULL = the fields quota
     /// and window apply.
     pub limit: *const tatcell_limit_t,
-    /// The decision, from a call that returned no error. NULL = the policy appears only in RateLimit-Policy.
+    /// The decision, from a call that returned no error. Its size may be 0, as in a decision that was zeroed for a
+    /// chain. NULL = the policy appears only in RateLimit-Policy.
     pub decision: *const tatcell_decision_t,
     /// Without limit: units in a window. 0 = not stated; the policy then does not appear in RateLimit-Policy.
     pub quota: u64,
     /// Without limit: ticks. 0 = not stated.
     pub window: u64,
+    /// Bytes of name; 0 = name ends with a NUL. Since 0.4.
+    pub name_len: usize,
+    /// Bytes of unit; 0 = unit ends with a NUL. Since 0.4.
+    pub unit_len: usize,
 }
 
 // SAFETY: repr(C), its size first, integers and pointers without padding (asserted).
 unsafe impl Grows for tatcell_http_policy_t {
     const FIRST: usize = TATCELL_HTTP_POLICY_MIN;
 }
-const _: () = assert!(size_of::<tatcell_http_policy_t>() == TATCELL_HTTP_POLICY_MIN);
+const _: () = assert!(size_of::<tatcell_http_policy_t>() == TATCELL_HTTP_POLICY_MIN + 2 * size_of::<usize>());
 const _: () = assert!(TATCELL_HTTP_POLICY_MIN % 8 == 0);
 
 /// Returns the code of an error.
@@ -91,7 +96,7 @@ fn said(d: &tatcell_decision_t) -> Result<Said, i32> {
     let verdict = usize::try_from(d.verdict).ok().and_then(|verdict| verdicts.get(verdict));
     match verdict {
         Some(verdict) if d.burst != 0 => Ok(Said {
-            verdict: *verdict,
+            verdict: if d.in_debt == 0 { *verdict } else { Verdict::Conforming },
             flags: d.flags,
             burst: d.burst,
             remaining: d.remaining,
@@ -113,11 +118,11 @@ fn policy<'a>(
     if raw.flags != 0 {
         return Err(TATCELL_ERR_OPTION);
     }
-    let name = c.printable(raw.name)?.ok_or(TATCELL_ERR_HTTP_NAME)?;
+    let name = c.text_of(raw.name, raw.name_len)?.ok_or(TATCELL_ERR_HTTP_NAME)?;
     let mut spans = [place, Span::of(name.as_ptr(), name.len()), Span::NOTHING, Span::NOTHING];
     let mut policy = Policy::new(name).map_err(http_code)?.quota(raw.quota).window(raw.window);
     if !raw.unit.is_null() {
-        let unit = c.printable(raw.unit)?.ok_or(TATCELL_ERR_HTTP_NAME)?;
+        let unit = c.text_of(raw.unit, raw.unit_len)?.ok_or(TATCELL_ERR_HTTP_NAME)?;
         spans[2] = Span::of(unit.as_ptr(), unit.len());
         policy = policy.unit(unit).map_err(http_code)?;
     }
@@ -132,7 +137,7 @@ fn policy<'a>(
         policy = policy.limit(&c.any_limit(raw.limit)?.info());
     }
     if !raw.decision.is_null() {
-        policy = policy.say(said(&c.known(raw.decision)?)?);
+        policy = policy.say(said(&c.known_or_zeroed(raw.decision)?)?);
     }
     written.apart_from(&spans)?;
     Ok(policy)
@@ -199,8 +204,9 @@ fn written(mut room: Room<'_>, write: impl FnOnce(&mut Sink<'_>) -> fmt::Result)
 /// Seconds are rounded up and units down. RateLimit is `"name";r=3;t=4` with a member for each policy. Retry-After
 /// is the longest wait of all refusals. The X-RateLimit fields describe the policy that refused for longest, or has
 /// least left. A field has no value in these cases, and the call returns 0: Retry-After of a request that passes,
-/// or can never pass; all fields except Retry-After (1) of a contended decision; all fields except RateLimit-Policy
-/// of a decision with TATCELL_FLAG_SHADOW; all fields of an unlimited limit.
+/// or can never pass, and of a peek with cost 0, so that a status page (200) has none; all fields except Retry-After
+/// (1) of a contended decision; all fields except RateLimit-Policy of a decision with TATCELL_FLAG_SHADOW; all
+/// fields of an unlimited limit.
 ///
 /// Source: draft-ietf-httpapi-ratelimit-headers-11, RFC 9651 (structured fields), RFC 9110 section 10.2.3.
 ///

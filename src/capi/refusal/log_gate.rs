@@ -1,7 +1,7 @@
 //! `tatcell_log_*`: log lines that are counted instead of written.
 
 use crate::capi::codes::{TATCELL_CONTENDED, TATCELL_NON_CONFORMING, TATCELL_PASS};
-use crate::capi::pointers::contract::{args, inside, Plain};
+use crate::capi::pointers::contract::{args, inside, Out, Plain};
 use crate::cell::{LogGate, LogLine};
 
 /// Bytes of a tatcell_log_t.
@@ -32,11 +32,22 @@ const _: () = assert!(TATCELL_LOG_MOST == LogGate::MOST_LEFT_OUT);
 // SAFETY: an atomic number.
 unsafe impl Plain for LogGate {}
 
+fn line(log: &LogGate, (now, interval): (u64, u64), out: Option<Out<'_, u32>>) -> i32 {
+    let (code, count) = match log.line(now, interval) {
+        LogLine::Write { left_out } => (TATCELL_PASS, left_out),
+        LogLine::LeaveOut => (TATCELL_NON_CONFORMING, 0),
+    };
+    if let Some(out) = out {
+        out.put(count);
+    }
+    code
+}
+
 /// Decides whether to write one log line, or to count it and leave it out.
 ///
 ///     static tatcell_log_t gates[256];
 ///     uint32_t more;
-///     if (tatcell_log_check(&gates[hash & 255], 1000000000, now, &more) == TATCELL_PASS) {
+///     if (tatcell_log_line(&gates[hash & 255], now, 1000000000, &more) == TATCELL_PASS) {
 ///         if (more) fprintf(stderr, "%s refused, and %u more were not logged\n", address, more);
 ///         else fprintf(stderr, "%s refused\n", address);
 ///     }
@@ -47,8 +58,8 @@ unsafe impl Plain for LogGate {}
 /// unused for 2^21 intervals or more may, with a probability of 2^-20, leave out lines for two more intervals.
 ///
 /// @param log      not NULL.
-/// @param interval ticks from one written line to the next; 0 writes every line. The same in all calls.
 /// @param now      the caller's clock, ticks.
+/// @param interval ticks from one written line to the next; 0 writes every line. The same in all calls.
 /// @param left_out gets the number of lines left out since the last written one; 0 if this line is left out, too.
 ///                 TATCELL_LOG_MOST means this many or more. NULL = not wanted; the count of a written line is then
 ///                 lost.
@@ -56,7 +67,28 @@ unsafe impl Plain for LogGate {}
 /// @retval TATCELL_NON_CONFORMING do not write it: it is counted.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
 /// Thread: any number on one gate. Cost: a load and an atomic addition if the line is left out, one
-/// compare-and-swap if it is written. Since 0.3.
+/// compare-and-swap if it is written. Since 0.4.
+#[no_mangle]
+#[must_use]
+pub unsafe extern "C" fn tatcell_log_line(
+    log: *mut tatcell_log_t,
+    now: u64,
+    interval: u64,
+    left_out: *mut u32,
+) -> i32 {
+    args!(c, log = c.input::<LogGate>(inside(log)), out = c.result_if(left_out));
+    line(log, (now, interval), out)
+}
+
+/// As tatcell_log_line, but the interval comes before the clock. Deprecated: every other call takes the clock first,
+/// and no compiler notices two numbers that are swapped.
+///
+/// @param log      not NULL.
+/// @param interval as for tatcell_log_line.
+/// @param now      the caller's clock, ticks.
+/// @param left_out as for tatcell_log_line.
+/// @retval as tatcell_log_line.
+/// Thread: as tatcell_log_line. Cost: as tatcell_log_line. Since 0.3.
 #[no_mangle]
 #[must_use]
 pub unsafe extern "C" fn tatcell_log_check(
@@ -66,14 +98,7 @@ pub unsafe extern "C" fn tatcell_log_check(
     left_out: *mut u32,
 ) -> i32 {
     args!(c, log = c.input::<LogGate>(inside(log)), out = c.result_if(left_out));
-    let (code, count) = match log.check(interval, now) {
-        LogLine::Write { left_out } => (TATCELL_PASS, left_out),
-        LogLine::LeaveOut => (TATCELL_NON_CONFORMING, 0),
-    };
-    if let Some(out) = out {
-        out.put(count);
-    }
-    code
+    line(log, (now, interval), out)
 }
 
 /// Takes the count of lines left out, for a summary line from a timer or at the end of the program. It does not

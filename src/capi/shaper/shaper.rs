@@ -310,7 +310,7 @@ pub unsafe extern "C" fn tatcell_shaper_info(
     shaper: *mut tatcell_shaper_t,
     info: *mut tatcell_shaper_info_t,
 ) -> i32 {
-    args!(c, out = c.report(info), shaper = c.shaper(shaper, Span::of(info, 1)));
+    args!(c, out = c.report(info), shaper = c.shaper(shaper, c.reach(info)));
     let wheel = shaper.wheel();
     out.put(&tatcell_shaper_info_t {
         size: 0,

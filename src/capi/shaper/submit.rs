@@ -6,7 +6,6 @@ use crate::answer::Decision;
 use crate::capi::combine::chain::{link, tatcell_chain_t, tatcell_link_t, Work};
 use crate::capi::decision::{fill, tatcell_decision_t};
 use crate::capi::pointers::contract::{args, Report};
-use crate::capi::pointers::places::Span;
 use crate::combine::ShaperError;
 
 /// Fills a decision in and returns the code of its verdict, or that of the error.
@@ -59,7 +58,7 @@ pub unsafe extern "C" fn tatcell_shaper_submit(
 ) -> i32 {
     args!(
         c,
-        shaper = c.shaper(shaper, Span::of(out, 1)),
+        shaper = c.shaper(shaper, c.reach(out)),
         to = c.report(out),
         given = c.options(link),
         link = self::link(c, &given),
@@ -96,12 +95,7 @@ pub unsafe extern "C" fn tatcell_shaper_submit_chain(
     handle: u64,
     out: *mut tatcell_decision_t,
 ) -> i32 {
-    args!(
-        c,
-        shaper = c.shaper(shaper, Span::of(out, 1)),
-        to = c.report(out),
-        work = Work::new(c, chain, out)
-    );
+    args!(c, shaper = c.shaper(shaper, c.reach(out)), to = c.report(out), work = Work::new(c, chain, out));
     let made = work.run(|chain, counters, each| shaper.submit_chain_ex(now, chain, handle, counters, each));
     finish_submit(made, to)
 }
@@ -131,7 +125,7 @@ pub unsafe extern "C" fn tatcell_shaper_forward(
 ) -> i32 {
     args!(
         c,
-        shaper = c.shaper(shaper, Span::of(out, 1)),
+        shaper = c.shaper(shaper, c.reach(out)),
         to = c.report(out),
         waiting = c.input(waiting),
         given = c.options(link),

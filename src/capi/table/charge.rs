@@ -8,7 +8,6 @@ use crate::answer::Permit;
 use crate::capi::decision::{fill, fill_if, finish_done, finish_refund, tatcell_decision_t};
 use crate::capi::limit::limit::tatcell_limit_t;
 use crate::capi::pointers::contract::{args, Out, Report};
-use crate::capi::pointers::places::apart;
 use crate::combine::link::either;
 use crate::limit::TableLimit;
 use crate::table::Counters;
@@ -64,7 +63,7 @@ fn refund(
 /// @param key     bytes of the key; not NULL, even when empty.
 /// @param key_len bytes.
 /// @param cost    units; may be above the burst.
-/// @param out     started from TATCELL_DECISION_INIT; out->permit.stored is the amount that was charged. NULL = not
+/// @param out     started from TATCELL_DECISION_INIT; out->units is the number of units that it took. NULL = not
 ///                wanted.
 /// @retval 0 charged, perhaps less than cost.
 /// @retval TATCELL_CONTENDED nothing is charged; ask again.
@@ -113,7 +112,7 @@ pub unsafe extern "C" fn tatcell_table_charge_hash(
 /// @param key      bytes of the key; not NULL, even when empty.
 /// @param key_len  bytes.
 /// @param cost     units; may be above the burst.
-/// @param out      started from TATCELL_DECISION_INIT; out->permit.stored is the amount that was charged. NULL =
+/// @param out      started from TATCELL_DECISION_INIT; out->units is the number of units that it took. NULL =
 ///                 not wanted.
 /// @param counters this thread's counters; NULL = off.
 /// @retval as tatcell_table_charge.
@@ -135,7 +134,7 @@ pub unsafe extern "C" fn tatcell_table_charge_ex(
         table = c.handle(table),
         limit = c.table_limit(limit),
         key = c.key(key, key_len),
-        () = apart(out, counters),
+        () = c.reach_apart(out, counters),
         out = c.report_if(out),
         counters = c.owned_if(counters),
         hash = hash_of(table, key)
@@ -158,7 +157,7 @@ pub unsafe extern "C" fn tatcell_table_charge_ex_hash(
         c,
         table = c.handle(table),
         limit = c.table_limit(limit),
-        () = apart(out, counters),
+        () = c.reach_apart(out, counters),
         out = c.report_if(out),
         counters = c.owned_if(counters)
     );
@@ -255,7 +254,7 @@ pub unsafe extern "C" fn tatcell_table_reserve_ex(
         table = c.handle(table),
         limit = c.table_limit(limit),
         key = c.key(key, key_len),
-        () = apart(out, counters),
+        () = c.reach_apart(out, counters),
         out = c.report(out),
         counters = c.owned_if(counters),
         hash = hash_of(table, key)
@@ -279,7 +278,7 @@ pub unsafe extern "C" fn tatcell_table_reserve_ex_hash(
         c,
         table = c.handle(table),
         limit = c.table_limit(limit),
-        () = apart(out, counters),
+        () = c.reach_apart(out, counters),
         out = c.report(out),
         counters = c.owned_if(counters)
     );
@@ -302,7 +301,7 @@ pub unsafe extern "C" fn tatcell_table_reserve_ex_hash(
 /// @param key      bytes of the key that was charged; not NULL.
 /// @param key_len  bytes.
 /// @param permit   from a decision; not NULL.
-/// @param credited gets the ticks of debt removed, rounded down; NULL = not wanted.
+/// @param credited ticks of debt removed, rounded down (units if the limit counts units); NULL = not wanted.
 /// @retval 0 done (perhaps nothing was left to give back).
 /// @retval TATCELL_CONTENDED nothing is changed; ask again.
 /// @retval others as tatcell_table_check.

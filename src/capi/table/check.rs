@@ -7,7 +7,6 @@ use crate::capi::codes::{table_code, TATCELL_PASS};
 use crate::capi::decision::{fill, finish, tatcell_decision_t};
 use crate::capi::limit::limit::{not_own, tatcell_limit_t};
 use crate::capi::pointers::contract::{args, inside, Contract, Out, Report};
-use crate::capi::pointers::places::apart;
 use crate::combine::link::either;
 use crate::keys::aes;
 use crate::limit::TableLimit;
@@ -192,7 +191,8 @@ fn check_other(
 }
 
 /// Hashes a key with the table's secret seed, for the _hash calls and for bursts. For a table made with
-/// TATCELL_HASH_CALLER, pass your own keyed hash there instead.
+/// TATCELL_HASH_CALLER, pass your own keyed hash there instead. Tables with the same seed and the same hash give a key
+/// the same hash: one call serves the tables of limits and of overrides.
 ///
 /// @param table   handle; not NULL.
 /// @param key     bytes of the key; not NULL, even when empty. Pass only identifying bytes: padding makes new keys.
@@ -330,7 +330,7 @@ pub unsafe extern "C" fn tatcell_table_check_ex(
         table = c.handle(table),
         limit = c.table_limit(limit),
         key = c.key(key, key_len),
-        () = apart(out, counters),
+        () = c.reach_apart(out, counters),
         out = c.report(out),
         counters = c.owned_if(counters),
         hash = hash_of(table, key)
@@ -355,7 +355,7 @@ pub unsafe extern "C" fn tatcell_table_check_ex_hash(
         c,
         table = c.handle(table),
         limit = c.table_limit(limit),
-        () = apart(out, counters),
+        () = c.reach_apart(out, counters),
         out = c.report(out),
         counters = c.owned_if(counters)
     );

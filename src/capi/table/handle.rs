@@ -144,7 +144,8 @@ fn ticket<M: Access>(table: &Table<'_, M>) -> u64 {
 /// @retval TATCELL_ERR_OPTION a value is unknown or out of range; a table of overrides has a limit; or the claim
 ///         lifetime is above half of the shortest emission interval, or, if words hold a count, above one unit of
 ///         time.
-/// @retval TATCELL_ERR_SPAN fastest and slowest limit do not fit one word: use fewer tag bits or a smaller burst.
+/// @retval TATCELL_ERR_SPAN fastest and slowest limit do not fit one word: tatcell_table_options_fit says what
+///         does.
 /// @retval TATCELL_ERR_ALGORITHM fastest and slowest have different algorithms.
 /// @retval TATCELL_ERR_INHERIT a new key cannot inherit a count, and an override cannot be dropped: use
 ///         TATCELL_FULL_DENY, which also fails closed.

@@ -54,13 +54,16 @@ pub struct tatcell_limit_info_t {
     pub algorithm: u32,
     /// Bits of the word that count units, next to the time; 0 for GCRA and decay.
     pub count_bits: u32,
+    /// The most ticks by which a window ends later than specified; it never ends earlier. 0 if every border is exact,
+    /// and for GCRA. Since 0.4.
+    pub border_error: u64,
 }
 
 // SAFETY: repr(C), its size first, integers without padding (asserted).
 unsafe impl Grows for tatcell_limit_info_t {
     const FIRST: usize = TATCELL_LIMIT_INFO_MIN;
 }
-const _: () = assert!(size_of::<tatcell_limit_info_t>() == 6 * 4 + 8 * 8);
+const _: () = assert!(size_of::<tatcell_limit_info_t>() == 6 * 4 + 9 * 8);
 
 /// The numbers that decide a request, in q-units, for a program that decides without the library (BPF). The key
 /// conforms iff lead + cost * emission_q <= burst_q.
@@ -151,13 +154,16 @@ pub struct tatcell_table_info_t {
     pub count_bits: u32,
     /// For aligned windows: ticks by which callers' clocks may differ; otherwise 0.
     pub guard: u64,
+    /// The most ticks by which a window of the table ends later than specified; it never ends earlier. 0 if every
+    /// border is exact, and for GCRA. Since 0.4.
+    pub border_error: u64,
 }
 
 // SAFETY: repr(C), its size first, integers without padding (asserted).
 unsafe impl Grows for tatcell_table_info_t {
     const FIRST: usize = TATCELL_TABLE_INFO_MIN;
 }
-const _: () = assert!(size_of::<tatcell_table_info_t>() == 8 * 4 + 12 * 8);
+const _: () = assert!(size_of::<tatcell_table_info_t>() == 8 * 4 + 13 * 8);
 
 /// The numbers for reading and writing a table's slots, for a program that does it without the library (BPF). The
 /// seed is not among them, because the caller has it.
@@ -241,6 +247,7 @@ pub unsafe extern "C" fn tatcell_limit_info(
         rate_error_ppb: made.rate_error_ppb,
         algorithm: made.algorithm as u32,
         count_bits: made.count_bits,
+        border_error: made.border_error,
     });
     TATCELL_PASS
 }
@@ -316,6 +323,7 @@ pub unsafe extern "C" fn tatcell_table_info(
         algorithm: if made.overrides { TATCELL_ALGORITHM_OVERRIDES } else { made.algorithm as u32 },
         count_bits: made.count_bits,
         guard: made.guard,
+        border_error: made.border_error,
     });
     TATCELL_PASS
 }

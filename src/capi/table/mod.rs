@@ -1,13 +1,17 @@
 //! Tables: [`handle`] makes one and finds it again; [`check`] and the other files use it.
 
 pub(super) mod burst;
+mod change;
 mod charge;
 pub(super) mod check;
+mod fit;
 pub(super) mod handle;
 mod info;
 mod limit;
 mod migrate;
-mod options;
+pub(super) mod options;
+mod override_addresses;
 mod overrides;
+mod refund;
 mod top;
 mod upkeep;

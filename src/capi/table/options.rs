@@ -79,12 +79,13 @@ pub struct tatcell_table_options_t {
     pub seed: *const u8,
     /// Must be NULL.
     pub reserved: *const c_void,
-    /// Ticks by which callers' readings may differ or step back; 0 = max(horizon, min(span / 64, 2^30)).
+    /// Ticks by which callers' readings may differ or step back; 0 = max(horizon, min(span / 64, 2^30)). That is 12
+    /// days of milliseconds: state it for wall clocks and coarse ticks (see TIME).
     pub skew: u64,
     /// Ticks for which a thread that stopped inside an insert keeps a slot, at least two q-units; 0 = one tick.
     pub claim_lifetime: u64,
-    /// Ticks per second of the callers' clock, for processes that attach; 0 = not stated. The library only stores
-    /// it.
+    /// Ticks per second of the callers' clock; 0 = not stated. Processes that attach can ask for it. A table of
+    /// windows takes a unit of time with which its words last a year of this clock.
     pub tick_hz: u64,
     /// For tables of aligned windows: ticks by which callers' clocks may differ; 0 = an eighth of the window, or
     /// skew if that is less. The table keeps a slot this much longer than its window.
@@ -94,13 +95,22 @@ pub struct tatcell_table_options_t {
     /// which this time fits the word. With 20 tag bits that is one tick for less than 2^38 - 1 ticks, and 2^17
     /// ticks (131 us) for a year of nanoseconds.
     pub overrides: u64,
+    /// Both NULL: in a migration a debt keeps its time, so under a higher rate it is worth more units. Both set: it
+    /// keeps its units. Every key of the old table has the limit old_limit, and every key of the new table has
+    /// new_limit: a key that has used 60 units has used 60 units afterwards, or all of them if new_limit has fewer.
+    /// Each word is scaled once, rounded up. A word does not say its limit, so this is for tables of one limit. Limits
+    /// of one rate with different bursts are one limit here; then new_limit is the one with the largest burst and
+    /// allowances. If keys have several limits, call tatcell_table_change for each key. Since 0.4.
+    pub old_limit: *const tatcell_limit_spec_t,
+    /// See old_limit. tatcell_table_init refuses both with TATCELL_ERR_OPTION. Since 0.4.
+    pub new_limit: *const tatcell_limit_spec_t,
 }
 
 // SAFETY: repr(C), its size first, integers and pointers without padding (asserted).
 unsafe impl Grows for tatcell_table_options_t {
     const FIRST: usize = TATCELL_TABLE_OPTIONS_MIN;
 }
-const _: () = assert!(size_of::<tatcell_table_options_t>() == 6 * 4 + 4 * size_of::<*const u8>() + 5 * 8);
+const _: () = assert!(size_of::<tatcell_table_options_t>() == 6 * 4 + 6 * size_of::<*const u8>() + 5 * 8);
 
 /// Bytes of a tatcell_attach_options_t in its first release. (The header has it in terms of sizeof.)
 const TATCELL_ATTACH_OPTIONS_MIN: usize = 24 + 2 * size_of::<*const u8>();
@@ -133,7 +143,7 @@ unsafe impl Grows for tatcell_attach_options_t {
 }
 const _: () = assert!(size_of::<tatcell_attach_options_t>() == 4 * 4 + 2 * size_of::<*const u8>() + 8);
 
-fn policy(number: u32) -> Result<FullPolicy, i32> {
+pub(in crate::capi) fn policy(number: u32) -> Result<FullPolicy, i32> {
     u8::try_from(number).ok().and_then(FullPolicy::from_number).ok_or(TATCELL_ERR_OPTION)
 }
 
@@ -185,6 +195,14 @@ impl Contract<'_> {
         }
         if o.flags & TATCELL_TABLE_ZEROED != 0 {
             made = made.zeroed();
+        }
+        match (o.old_limit.is_null(), o.new_limit.is_null()) {
+            (true, true) => {}
+            (false, false) => {
+                let (old, new) = (self.options(o.old_limit)?, self.options(o.new_limit)?);
+                made = made.keep_units(spec(&old)?, spec(&new)?);
+            }
+            _ => return Err(TATCELL_ERR_OPTION),
         }
         Ok(made)
     }

@@ -26,15 +26,15 @@ fn keyed<'a>(
     Ok((table, hash_of(table, c.key(key, key_len)?)?))
 }
 
-fn ban(table: &Handle, now: u64, hash: u64, until: u64) -> i32 {
+pub(super) fn ban(table: &Handle, now: u64, hash: u64, until: u64) -> i32 {
     either!(table.table(), t => t.ban(now, hash, until)).map_or_else(table_code, |()| TATCELL_PASS)
 }
 
-fn exempt(table: &Handle, now: u64, hash: u64, until: u64) -> i32 {
+pub(super) fn exempt(table: &Handle, now: u64, hash: u64, until: u64) -> i32 {
     either!(table.table(), t => t.exempt(now, hash, until)).map_or_else(table_code, |()| TATCELL_PASS)
 }
 
-fn lift(table: &Handle, now: u64, hash: u64) -> i32 {
+pub(super) fn lift(table: &Handle, now: u64, hash: u64) -> i32 {
     match either!(table.table(), t => t.lift(now, hash)) {
         Ok(true) => TATCELL_PASS,
         Ok(false) => TATCELL_END,
@@ -44,10 +44,15 @@ fn lift(table: &Handle, now: u64, hash: u64) -> i32 {
 
 /// Returns the kind of a key's override, and how long it lasts.
 fn overridden(table: &Handle, now: u64, hash: u64) -> Result<(u32, u64), i32> {
-    match either!(table.table(), t => t.overridden(now, hash)).map_err(table_code)? {
-        None => Ok((TATCELL_OVERRIDE_NONE, 0)),
-        Some(Override::Banned { retry_after }) => Ok((TATCELL_OVERRIDE_BAN, retry_after)),
-        Some(Override::Exempt { left }) => Ok((TATCELL_OVERRIDE_EXEMPT, left)),
+    either!(table.table(), t => t.overridden(now, hash)).map(found_as).map_err(table_code)
+}
+
+/// The kind of an override, and for how long.
+pub(super) fn found_as(found: Option<Override>) -> (u32, u64) {
+    match found {
+        None => (TATCELL_OVERRIDE_NONE, 0),
+        Some(Override::Banned { retry_after }) => (TATCELL_OVERRIDE_BAN, retry_after),
+        Some(Override::Exempt { left }) => (TATCELL_OVERRIDE_EXEMPT, left),
     }
 }
 
@@ -56,6 +61,9 @@ fn overridden(table: &Handle, now: u64, hash: u64) -> Result<(u32, u64), i32> {
 ///
 /// Overrides live in a table of their own, made with options.overrides. Your program checks it before the limits,
 /// with tatcell_table_overridden or with a link of a chain (TATCELL_LINK_OVERRIDES). Overrides end by themselves.
+/// Addresses have calls of their own: a key is bytes, and the bytes of 192.0.2.1 are not those of ::ffff:192.0.2.1
+/// (tatcell_table_ban_address).
+///
 /// Sweep such a table at least once in its sweep interval (tatcell_table_info): an exemption that is never swept would
 /// exempt again after a whole span.
 /// Sweeping, statistics, saving and sharing work as for every table. A key takes two slots. The table takes another

@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicBool, Ordering as Plain};
 use std::sync::Arc;
 
-use crate::algorithms::gcra::Change;
+use crate::algorithms::Change;
 use crate::answer::{Outcome, Permit};
 use crate::cell::{Cell, Cell32};
 use crate::limit::{Limit, Limit32, LimitSpec};

@@ -26,8 +26,8 @@ fn bursty(end: u64, used: u64) -> u64 {
 
 /// Returns the word of a bucket that is full at `full`, in whole ticks.
 fn smooth(full: u64) -> u64 {
-    // ceil(y) and the fraction of y + 3, in fourths.
-    full << 3 | 1 << 2 | 3
+    // ceil(y), and y - 1 below the point, in thirds.
+    full << 3 | 1 << 2 | 2
 }
 
 /// Three threads and one unit of the quota: one thread uses it up and makes the key smooth, the others wait for the

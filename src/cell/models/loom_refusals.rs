@@ -41,7 +41,7 @@ fn three_lines_at_once_write_one_and_count_two() {
 fn lines_across_an_interval(check: fn(&LogGate, u64) -> LogLine, name: &str) {
     explore(name, Bound::Exhaustive, move || {
         let gate = Arc::new(LogGate::new());
-        let first = gate.check(I, NOW);
+        let first = gate.line(NOW, I);
         assert_eq!(first, LogLine::Write { left_out: 0 });
         let (a, b) = (gate.clone(), gate.clone());
         let (a, b) = race(
@@ -57,7 +57,7 @@ fn lines_across_an_interval(check: fn(&LogGate, u64) -> LogLine, name: &str) {
 
 #[test]
 fn lines_left_out_are_told_of_once_across_an_interval() {
-    lines_across_an_interval(|gate, now| gate.check(I, now), "log: 2 threads x 2 lines");
+    lines_across_an_interval(|gate, now| gate.line(now, I), "log: 2 threads x 2 lines");
 }
 
 /// A count is taken while lines are written and counted: nothing is lost, nothing is reported twice.
@@ -65,7 +65,7 @@ fn lines_left_out_are_told_of_once_across_an_interval() {
 fn what_is_taken_is_told_by_no_line() {
     explore("log: take beside 2 lines", Bound::Exhaustive, || {
         let gate = Arc::new(LogGate::new());
-        let lines = [gate.check(I, NOW), gate.check(I, NOW)];
+        let lines = [gate.line(NOW, I), gate.line(NOW, I)];
         assert_eq!(sums(&lines), (1, 0));
         let (a, b, c) = (gate.clone(), gate.clone(), gate.clone());
         let (a, b, taken) = race3(move || a.check(I, NOW + 1), move || b.check(I, NOW + I), move || c.take());
@@ -83,7 +83,7 @@ fn stored(gate: &LogGate, now: u64) -> LogLine {
             gate.word().store(word, Ordering::Relaxed);
             LogLine::Write { left_out }
         }
-        Step::LeaveOut => gate.check(I, now),
+        Step::LeaveOut => gate.line(now, I),
     }
 }
 
@@ -103,7 +103,7 @@ fn counted_by_store(gate: &LogGate, now: u64) -> LogLine {
             gate.word().store(word + 1, Ordering::Relaxed);
             LogLine::LeaveOut
         }
-        Step::Write { .. } => gate.check(I, now),
+        Step::Write { .. } => gate.line(now, I),
     }
 }
 

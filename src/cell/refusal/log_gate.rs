@@ -51,11 +51,11 @@ pub enum LogLine {
 /// static GATES: [LogGate; 256] = [const { LogGate::new() }; 256];
 /// let gate = &GATES[0xc0_00_02_01 % GATES.len()]; // by a hash of the client's address
 ///
-/// assert_eq!(gate.check(SECOND, 0), LogLine::Write { left_out: 0 });
+/// assert_eq!(gate.line(0, SECOND), LogLine::Write { left_out: 0 });
 /// for _ in 0..41_207 {
-///     assert_eq!(gate.check(SECOND, SECOND / 2), LogLine::LeaveOut);
+///     assert_eq!(gate.line(SECOND / 2, SECOND), LogLine::LeaveOut);
 /// }
-/// match gate.check(SECOND, 3 * SECOND) {
+/// match gate.line(3 * SECOND, SECOND) {
 ///     LogLine::Write { left_out: 0 } => println!("192.0.2.1 refused"),
 ///     LogLine::Write { left_out } => println!("192.0.2.1 refused, and {left_out} more were not logged"),
 ///     LogLine::LeaveOut => {}
@@ -92,7 +92,7 @@ impl LogGate {
 
     /// Decides one line: written, or counted.
     ///
-    /// `interval` and `now` are ticks of the caller's clock. If clocks agree, written lines are at least one interval
+    /// `now` and `interval` are ticks of the caller's clock. If clocks agree, written lines are at least one interval
     /// apart, and at most 0.3 % more; intervals below 2048 ticks are exact. An interval of 0 writes every line. A
     /// reading of the clock that is older than another by more than one interval writes a line too many.
     ///
@@ -100,7 +100,7 @@ impl LogGate {
     /// Any number of callers; each line is written or counted exactly once. Cost: O(1), no division; a load and an
     /// atomic addition if it is left out, one compare-and-swap if it is written.
     #[inline]
-    pub fn check(&self, interval: u64, now: u64) -> LogLine {
+    pub fn line(&self, now: u64, interval: u64) -> LogLine {
         let pace = Pace::of(interval);
         let answer = update64(&self.word, |word| match pace.step(word, now) {
             Step::Write { left_out, word } => (LogLine::Write { left_out }, Some(word)),
@@ -114,6 +114,13 @@ impl LogGate {
                 LogLine::LeaveOut
             }
         }
+    }
+
+    /// Decides one line, like [`line`](LogGate::line), but takes the interval first.
+    #[deprecated(since = "0.4.0", note = "use `line`, which takes the clock first, as every other call does")]
+    #[inline]
+    pub fn check(&self, interval: u64, now: u64) -> LogLine {
+        self.line(now, interval)
     }
 
     /// Counts one line. Between the load and the addition the word may have become that of a later line, whose
@@ -169,7 +176,7 @@ mod tests {
         let next = 99 << 32;
         let gate = LogGate { word: AtomicU64::new(next | u64::from(MOST - 2)) };
         for count in [MOST - 1, MOST, MOST, MOST] {
-            assert_eq!(gate.check(50, 98), LogLine::LeaveOut);
+            assert_eq!(gate.line(98, 50), LogLine::LeaveOut);
             // ORDERING: Relaxed; one thread.
             assert_eq!(gate.word.load(Ordering::Relaxed), next | u64::from(count));
         }

@@ -27,11 +27,11 @@ pub struct MeterInfo {
     pub word_bits: u32,
     /// One q-unit is 2^-resolution ticks.
     pub resolution: i32,
-    /// (m, k): one unit takes m / 2^k q-units at the committed rate.
+    /// (m, k): a unit of the committed rate takes m / 2^k q-units; (0, 0) for a rate of 0.
     pub committed_emission: (u64, u32),
-    /// (m, k): one unit takes m / 2^k q-units at the second rate.
+    /// (m, k): a unit of the second rate takes m / 2^k q-units; (0, 0) for a rate of 0.
     pub second_emission: (u64, u32),
-    /// H, the longest debt that a store can make, in ticks.
+    /// H, the longest debt that a store can make, in ticks. Without a rate no debt drains: `u64::MAX`, as the others.
     pub horizon: u64,
     /// S, how far the clock may step back, in ticks.
     pub skew: u64,
@@ -62,8 +62,8 @@ impl MeterInfo {
             tick_hz: p.tick_hz,
             word_bits: 64u32.wrapping_sub(p.diff_bits as u32),
             resolution: (p.shl as i32).wrapping_sub(p.shr as i32),
-            committed_emission: (p.committed.m, p.committed.k as u32),
-            second_emission: (p.second.m, p.second.k as u32),
+            committed_emission: emission(&p.committed, p.cir),
+            second_emission: emission(&p.second, if p.kind == 2697 { p.cir } else { p.rate2 }),
             horizon: p.ticks_up(p.horizon_q),
             skew: p.ticks_up(p.skew_q()),
             span: p.span(),
@@ -74,7 +74,15 @@ impl MeterInfo {
     }
 }
 
-/// Returns 10^9 * 2^k / M, rounded up; saturates.
+/// (M, k) of a bucket that this rate fills.
+const fn emission(bucket: &Bucket, rate: u64) -> (u64, u32) {
+    if rate == 0 {
+        return (0, 0);
+    }
+    (bucket.m, bucket.k as u32)
+}
+
+/// 10^9 * 2^k / M, rounded up.
 const fn rounding_ppb(bucket: &Bucket) -> u64 {
     if bucket.add == 0 {
         return 0;

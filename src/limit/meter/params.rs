@@ -10,6 +10,8 @@
 //! b          bits of the word's difference: bits(He) for RFC 2697, else bits(Hc + He). At most 44
 //! bias       the stored form of a difference of 0: 0 for RFC 2697, else Hc
 //! H          the longest debt: Hc + He for RFC 2697, else the larger one
+//! counts     a bucket that no rate fills: a unit is a q-unit, the debt never drains. Beside a bucket that drains it is
+//!            the word's difference, bias 0; where no rate is above 0, the clock stands still (shl = shr = 63)
 //! S          skew; the default is max(H, 2^W / 64), W = 64 - b, at most 2^61 ticks
 //! ```
 //!
@@ -21,11 +23,15 @@
 use super::spec::{MeterError, MeterKind, MeterSpec};
 use crate::time::{self, ticks_to_q_up};
 
-/// The fingerprint of this layout of [`MeterParams`]; its low bits count up whenever the layout changes.
-pub(crate) const FINGERPRINT_METER: u64 = 0x7c6d_6574_6572_0001;
+/// The fingerprint of parameters of this layout of [`MeterParams`]; its low bits count up whenever that changes.
+pub(crate) const FINGERPRINT_METER: u64 = 0x7c6d_6574_6572_0002;
 
 /// [`MeterParams::flags`]: overflow of the committed bucket fills the second one.
 pub(crate) const FLAG_COUPLED: u8 = 1;
+/// No rate fills the committed bucket, but one the second bucket: the difference is what it has given.
+pub(crate) const FLAG_COUNTS_COMMITTED: u8 = 2;
+/// No rate fills the second bucket, but one the committed bucket: the difference is what it has given.
+pub(crate) const FLAG_COUNTS_SECOND: u8 = 4;
 
 /// The most bits of a word's difference: that leaves 20 for the time.
 const MAX_DIFF_BITS: u32 = 44;
@@ -51,8 +57,10 @@ pub(crate) struct Bucket {
 }
 
 impl Bucket {
-    /// A bucket that holds nothing.
-    const NONE: Bucket = Bucket { burst: 0, m: 0, add: 0, k: 0 };
+    /// A bucket that no rate fills: it counts units.
+    const fn counting(burst: u64) -> Bucket {
+        Bucket { burst, m: 1, add: 0, k: 0 }
+    }
 
     /// Returns the most debt that leaves room for `cost` units; `None` if the cost is above the burst.
     ///
@@ -124,7 +132,10 @@ impl MeterParams {
             None => DEFAULT_SPAN.saturating_mul(spec.tick_hz),
         };
         let fastest = if spec.cir > spec.rate2 { spec.cir } else { spec.rate2 };
-        // From fine to coarse: each coarser resolution doubles the span of the same split of the word.
+        if fastest == 0 {
+            return MeterParams::at(&spec, 0);
+        }
+        // From fine to coarse: each step doubles the span of a given split of the word.
         let (mut s, mut best) = (63i32, Err(MeterError::NotRepresentable));
         while s >= -63 && is_at_least(spec.tick_hz, s, fastest) {
             if !is_at_least(spec.tick_hz, s.wrapping_sub(FINEST as i32), fastest) {
@@ -147,8 +158,10 @@ impl MeterParams {
     /// Validates a specification at one resolution.
     const fn at(spec: &MeterSpec, s: i32) -> Result<MeterParams, MeterError> {
         let single = matches!(spec.kind, MeterKind::Rfc2697);
-        let (committed, second) = if single {
-            // One rate: both bursts have one scale, so that their debts can be added.
+        // Nothing is ever filled: units are q-units, and the clock stands still.
+        let stands = spec.cir == 0 && spec.rate2 == 0;
+        let (committed, second) = if single && !stands {
+            // One rate: both bursts in one scale, so that the debt of both is a sum.
             let most = if spec.cbs > spec.burst2 { spec.cbs } else { spec.burst2 };
             match Scale::of(spec.cir, most, spec.tick_hz, s) {
                 Some(scale) => (scale.bucket(spec.cbs), scale.bucket(spec.burst2)),
@@ -166,26 +179,36 @@ impl MeterParams {
         // Each is below 2^62.
         let (hc, h2) = (committed.horizon(), second.horizon());
         let both = hc.wrapping_add(h2);
-        let (horizon_q, bias, diff_bits) =
-            if single { (both, 0, bits(h2)) } else { (if hc > h2 { hc } else { h2 }, hc, bits(both)) };
+        let larger = if hc > h2 { hc } else { h2 };
+        let (horizon_q, bias, diff_bits, mut flags) = match (spec.cir, spec.rate2) {
+            _ if single => (both, 0, bits(h2), 0),
+            (0, 1..) => (h2, 0, bits(hc), FLAG_COUNTS_COMMITTED),
+            (1.., 0) => (hc, 0, bits(h2), FLAG_COUNTS_SECOND),
+            _ => (larger, hc, bits(both), 0),
+        };
         if diff_bits > MAX_DIFF_BITS {
             return Err(MeterError::NotRepresentable);
         }
         let word_bits = 64u32.wrapping_sub(diff_bits);
-        let (shl, shr) = if s >= 0 { (s as u32, 0) } else { (0, s.unsigned_abs()) };
+        let (shl, shr) = match s {
+            // (now >> 63) << 63 has no bit of the word: it is shifted by b >= 1 more, or taken mod 2^W.
+            _ if stands => (63, 63),
+            0.. => (s as u32, 0),
+            _ => (0, s.unsigned_abs()),
+        };
         let skew_q = match spec.skew {
+            _ if stands => 0,
             Some(ticks) => ticks_to_q_up(ticks, shl, shr),
             None => default_skew(word_bits, shr, horizon_q),
         };
         let window = (horizon_q as u128).wrapping_add(skew_q as u128);
-        if window >= 1 << word_bits.wrapping_sub(1) || window << shr >= 1 << 63 {
+        if window >= 1 << word_bits.wrapping_sub(1) || !stands && window << shr >= 1 << 63 {
             return Err(MeterError::HorizonTooLong);
         }
-        // One tick must fit into the span next to H + S: a clock that stands still mod 2^W would never drain a word.
-        if window.wrapping_add(1 << shl) > 1 << word_bits {
+        // A tick must not go beyond the span: a word whose clock stands still, mod 2^W, would never drain.
+        if !stands && window.wrapping_add(1 << shl) > 1 << word_bits {
             return Err(MeterError::HorizonTooLong);
         }
-        let mut flags = 0;
         let mut ratio = 0;
         if spec.coupled {
             flags |= FLAG_COUPLED;
@@ -220,8 +243,16 @@ impl MeterParams {
         time::now_q(now, self.shl, self.shr)
     }
 
-    /// Converts q-units to ticks, rounded up.
+    /// Does no rate fill a bucket, so that the clock stands still?
+    pub const fn stands(&self) -> bool {
+        self.shl != 0 && self.shr != 0
+    }
+
+    /// q-units in ticks, rounded up; a clock that stands still has no end of them.
     pub const fn ticks_up(&self, q: u64) -> u64 {
+        if self.stands() {
+            return u64::MAX;
+        }
         time::ticks_up(q, 0, self.shl, self.shr)
     }
 
@@ -242,6 +273,9 @@ impl MeterParams {
     }
 
     const fn range_less(&self, q: u64) -> u64 {
+        if self.stands() {
+            return u64::MAX;
+        }
         let left = (1u128 << 64u32.wrapping_sub(self.diff_bits as u32)).wrapping_sub(q as u128);
         let ticks = (left >> self.shl) << self.shr;
         if ticks > u64::MAX as u128 {
@@ -253,17 +287,14 @@ impl MeterParams {
 }
 
 impl MeterSpec {
-    /// Returns the same meter without parts that have no effect: a burst that no rate fills, a coupling to a rate of 0.
+    /// The same meter without a coupling that has no effect: of a rate of 0, or to one.
     const fn effective(&self) -> MeterSpec {
         let mut spec = *self;
         if spec.coupled && spec.rate2 == 0 {
             (spec.kind, spec.coupled) = (MeterKind::Rfc2697, false);
         }
         if spec.cir == 0 {
-            (spec.cbs, spec.coupled) = (0, false);
-        }
-        if spec.rate2 == 0 && !matches!(spec.kind, MeterKind::Rfc2697) {
-            spec.burst2 = 0;
+            spec.coupled = false;
         }
         spec
     }
@@ -316,10 +347,10 @@ impl Scale {
         Bucket { burst, m: self.m, add: self.add, k: self.k as u64 }
     }
 
-    /// Returns the bucket of a rate; a rate of 0 has a bucket that holds nothing.
+    /// The bucket of a rate; without one it counts.
     const fn bucket_of(rate: u64, burst: u64, tick_hz: u64, s: i32) -> Option<Bucket> {
         if rate == 0 {
-            return Some(Bucket::NONE);
+            return if burst < 1 << 62 { Some(Bucket::counting(burst)) } else { None };
         }
         match Scale::of(rate, burst, tick_hz, s) {
             Some(scale) => Some(scale.bucket(burst)),

@@ -50,14 +50,15 @@ impl MeterSpec {
 
     /// Describes a single-rate meter: committed information rate, committed burst, excess burst.
     ///
-    /// One of the two bursts may be 0. Source: RFC 2697.
+    /// One of the two bursts may be 0. With a rate of 0 both are given once. Source: RFC 2697.
     pub const fn rfc2697(cir: u64, cbs: u64, ebs: u64, tick_hz: u64) -> MeterSpec {
         MeterSpec::new(MeterKind::Rfc2697, [cir, cbs, 0, ebs, tick_hz])
     }
 
     /// Describes a two-rate meter: committed information rate and burst, peak information rate and burst.
     ///
-    /// None may be 0, and the peak rate is at least the committed one. Source: RFC 2698.
+    /// The peak rate is at least the committed one, and no burst may be 0, except that of a committed rate of 0. With a
+    /// rate of 0 a burst is given once. Source: RFC 2698.
     pub const fn rfc2698(cir: u64, cbs: u64, pir: u64, pbs: u64, tick_hz: u64) -> MeterSpec {
         MeterSpec::new(MeterKind::Rfc2698, [cir, cbs, pir, pbs, tick_hz])
     }
@@ -65,7 +66,7 @@ impl MeterSpec {
     /// Describes a two-rate meter with independent buckets: committed information rate and burst, excess information
     /// rate and burst.
     ///
-    /// One of the two rates may be 0; its burst then counts as 0 too. Source: RFC 4115.
+    /// A rate may be 0: its burst, which may be 0 too, is then given once. Source: RFC 4115.
     pub const fn rfc4115(cir: u64, cbs: u64, eir: u64, ebs: u64, tick_hz: u64) -> MeterSpec {
         MeterSpec::new(MeterKind::Rfc4115, [cir, cbs, eir, ebs, tick_hz])
     }
@@ -104,14 +105,14 @@ impl MeterSpec {
         }
         match kind {
             MeterKind::Rfc2697 | MeterKind::Rfc2698 if self.coupled => Err(MeterError::BadCoupling),
-            MeterKind::Rfc2697 if cir == 0 => Err(MeterError::ZeroRate),
             MeterKind::Rfc2697 if cbs == 0 && burst2 == 0 => Err(MeterError::ZeroBurst),
-            MeterKind::Rfc2698 if cir == 0 || rate2 == 0 => Err(MeterError::ZeroRate),
-            MeterKind::Rfc2698 if cbs == 0 || burst2 == 0 => Err(MeterError::ZeroBurst),
             MeterKind::Rfc2698 if rate2 < cir => Err(MeterError::PeakBelowCommitted),
-            MeterKind::Rfc4115 if cir == 0 && rate2 == 0 => Err(MeterError::ZeroRate),
-            // A rate without a burst is a mistake; a burst without a rate counts as 0.
-            MeterKind::Rfc4115 if cir != 0 && cbs == 0 || rate2 != 0 && burst2 == 0 => {
+            MeterKind::Rfc2698 if burst2 == 0 => Err(MeterError::ZeroBurst),
+            MeterKind::Rfc4115 if cir == 0 && rate2 == 0 && cbs == 0 && burst2 == 0 => {
+                Err(MeterError::ZeroRate)
+            }
+            // A rate that fills nothing is a mistake.
+            MeterKind::Rfc2698 | MeterKind::Rfc4115 if cir != 0 && cbs == 0 || rate2 != 0 && burst2 == 0 => {
                 Err(MeterError::ZeroBurst)
             }
             _ => Ok(()),
@@ -124,9 +125,9 @@ impl MeterSpec {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MeterError {
-    /// A rate that the RFC requires is 0.
+    /// Both rates and both bursts are 0: every packet would be red.
     ZeroRate,
-    /// A burst that the RFC requires is 0, so nothing would ever get that colour.
+    /// A burst that the RFC needs is 0, or that of a rate: nothing would ever get that colour.
     ZeroBurst,
     /// The clock has 0 ticks per second.
     ZeroFrequency,
@@ -146,14 +147,14 @@ pub enum MeterError {
 impl core::fmt::Display for MeterError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(match self {
-            MeterError::ZeroRate => "a rate that the meter needs is 0: give at least 1",
-            MeterError::ZeroBurst => "a burst that the meter needs is 0: give at least 1",
-            MeterError::ZeroFrequency => "the clock has 0 ticks a second: give its frequency",
-            MeterError::PeakBelowCommitted => "the peak rate is below the committed rate: raise it",
-            MeterError::BadCoupling => "only the buckets of RFC 4115 can be coupled: leave it out",
-            MeterError::NotRepresentable => "rates and bursts do not fit one word: use smaller bursts",
-            MeterError::HorizonTooLong => "bursts and skew are too long for the word: lower them",
-            MeterError::SpanTooShort => "the word cannot have this span: ask for less, or use smaller bursts",
+            MeterError::ZeroRate => "all rates and bursts of the meter are zero",
+            MeterError::ZeroBurst => "a burst that the meter needs is zero",
+            MeterError::ZeroFrequency => "the clock has no ticks",
+            MeterError::PeakBelowCommitted => "the peak rate is below the committed rate",
+            MeterError::BadCoupling => "only the buckets of RFC 4115 can be coupled",
+            MeterError::NotRepresentable => "rates and bursts do not fit one word",
+            MeterError::HorizonTooLong => "bursts and skew are too long for the word",
+            MeterError::SpanTooShort => "the word cannot have the span that was asked for",
         })
     }
 }

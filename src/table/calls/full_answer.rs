@@ -1,9 +1,9 @@
 //! The calls for one key that return the full answer (remaining, retry, reset, permit), and those that do more than
 //! decide: peek, charge after the fact, reserve, refund.
 
-use crate::algorithms::{self, Kind, Op};
-use crate::answer::{Answer, Decision, Permit, Place, Tracking};
-use crate::limit::TableLimit;
+use crate::algorithms::{self, Change, Kind, Op};
+use crate::answer::{units_of, Answer, Decision, Permit, Place, Tracking};
+use crate::limit::{LimitError, TableLimit};
 use crate::sync::access::Access;
 use crate::table::counters::Counters;
 use crate::table::error::TableError;
@@ -65,7 +65,7 @@ impl<M: Access> Table<'_, M> {
     pub fn peek(&self, limit: &TableLimit, now: u64, hash: u64, cost: u64) -> Result<Decision, TableError> {
         self.verify_limit(limit)?;
         let answer = self.answer_of(limit, now, hash, cost);
-        Ok(algorithms::decision(&answer, &limit.0, now, cost, Tracking::Tracked, Permit::NONE))
+        Ok(algorithms::decision(&answer, &limit.0, now, cost, Tracking::Tracked, Permit::NONE).peeked())
     }
 
     /// Returns the raw answer of [`peek`](Table::peek) under a limit of this table.
@@ -156,6 +156,35 @@ impl<M: Access> Table<'_, M> {
         hash: u64,
         permit: &Permit,
     ) -> Result<Option<u64>, TableError> {
+        Ok(self.give_back(limit, now, hash, permit)?.map(|back| limit.0.credited(back)))
+    }
+
+    /// As [`refund`](Table::refund) with the full answer: the state of the key afterwards, and in `units` the units
+    /// given back.
+    ///
+    /// # Errors
+    /// As [`refund`](Table::refund).
+    pub fn refund_ex(
+        &self,
+        limit: &TableLimit,
+        now: u64,
+        hash: u64,
+        permit: &Permit,
+    ) -> Result<Decision, TableError> {
+        Ok(match self.give_back(limit, now, hash, permit)? {
+            Some(back) => self.peek(limit, now, hash, 0)?.refunded(now, units_of(&limit.0, 0, back)),
+            None => Decision::contended(0, limit.burst()),
+        })
+    }
+
+    /// As [`refund`](Table::refund), in q-units or counted units.
+    fn give_back(
+        &self,
+        limit: &TableLimit,
+        now: u64,
+        hash: u64,
+        permit: &Permit,
+    ) -> Result<Option<u64>, TableError> {
         self.verify_limit(limit)?;
         let g = &self.geometry;
         let (layout, now_q) = (&g.layout, g.clock_q(now));
@@ -177,8 +206,67 @@ impl<M: Access> Table<'_, M> {
             (step.answer.stored, next)
         });
         // If it is gone (drained, reset or evicted), there is nothing to give back.
-        let back = back.map(|back| back.unwrap_or(0));
-        Ok(back.map(|back| if g.is_gcra() { crate::time::ticks_down(back, g.shl, g.shr) } else { back }))
+        Ok(back.map(|back| back.unwrap_or(0)))
+    }
+
+    /// Moves one key from one limit of this table to another, from now on, like [`Cell::change`](crate::Cell::change).
+    /// An absent key stays absent. Returns false when contended: nothing changed, ask again.
+    ///
+    /// Use it if keys have several limits, for instance when one customer gets another plan: a word does not say its
+    /// limit. Call it once for each change of the key. Give the new limit another epoch, or permits from before may be
+    /// taken for its own. Afterwards the key owes at least the claim lifetime and 18 q-units if it did before.
+    ///
+    /// ```
+    /// use tatcell::{Change, LimitSpec, Line, Table, TableOptions};
+    /// let (few, many) = (LimitSpec::new(60, 3_600_000, 60), LimitSpec::new(600, 3_600_000, 600));
+    /// let lines = [Line::EMPTY; 34];
+    /// let table = Table::init(&lines, &TableOptions::new(many).slowest(few).seed(*b"16 random bytes!"))?;
+    /// let (old, new, hash) = (table.limit(&few)?, table.limit(&many)?, table.hash(b"a customer")?);
+    /// assert!(table.check_hash(&old, 0, hash, 60)?.passes());
+    /// assert!(table.change(&old, &new, 0, hash, Change::KeepUnits)?);
+    /// assert_eq!(table.peek(&new, 0, hash, 1)?.remaining, 540);
+    /// # Ok::<(), tatcell::TableError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`TableError::ForeignLimit`]. The errors of [`Cell::change`](crate::Cell::change), in [`TableError::Limit`].
+    ///
+    /// # Concurrency
+    /// Safe next to any other call. Under [`FullPolicy::Inherit`] and [`FullPolicy::Sampled`] a smaller debt may lie
+    /// below the claim by which the key took over its slot. A thread that stalls inside that insert could then give the
+    /// key two slots, so stop the callers first. One compare-and-swap, one 128-bit division.
+    pub fn change(
+        &self,
+        old: &TableLimit,
+        new: &TableLimit,
+        now: u64,
+        hash: u64,
+        how: Change,
+    ) -> Result<bool, TableError> {
+        self.verify_limit(old)?;
+        self.verify_limit(new)?;
+        let (layout, now_q) = (&self.geometry.layout, self.geometry.clock_q(now));
+        let (set, tag) = self.place(hash);
+        if matches!(how, Change::Reset) {
+            return Ok(set.reset::<M>(layout, tag, now_q));
+        }
+        algorithms::keeps(&old.0, &new.0).map_err(TableError::Limit)?;
+        let op = Op::new(&new.0, Kind::Check, 0, 0);
+        let made = set.update::<M, _>(layout, tag, |word| {
+            let lead = layout.lead(word, now_q);
+            let (next, is_cut) = algorithms::change(&old.0, &new.0, lead, now, how);
+            if is_cut && !op.p.is_gcra() {
+                return (Err(TableError::Limit(LimitError::LargerCount)), None);
+            }
+            // Not to before the claim that took the slot; a refund of a level does the same.
+            let next = algorithms::no_less(&op, now, next, lead.min(layout.grace.wrapping_add(2)));
+            let moved = layout.live(tag, now_q.wrapping_add(next));
+            (Ok(()), (lead != 0 && next != lead).then_some(moved))
+        });
+        match made {
+            Some(Some(Err(e))) => Err(e),
+            made => Ok(made.is_some()),
+        }
     }
 
     /// Runs an operation under a limit of this table, and counts it.
@@ -213,7 +301,8 @@ impl<M: Access> Table<'_, M> {
         match &done.answer {
             Some(answer) => {
                 let permit = self.permit(limit, now, done);
-                algorithms::decision(answer, &limit.0, now, cost, done.tracking, permit)
+                let answer = Answer { stored: done.charged, ..*answer };
+                algorithms::decision(&answer, &limit.0, now, cost, done.tracking, permit)
             }
             None => Decision::contended(cost, limit.0.burst),
         }

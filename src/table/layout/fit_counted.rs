@@ -4,11 +4,11 @@
 //!  [CLAIM:1][tag : t][ time : F                ][ count : a ]      F + a = W = 63 - t
 //! ```
 //!
-//! All limits of the table share the unit of time u = 2^z ticks and the number of aux bits a: that of the limit that
-//! counts the most. The unit gives the shortest window at least 2^10 units (0.1 %), or one unit a tick if it has fewer
-//! ticks. A coarser unit makes the time wrap later, after 2^F units. If time and count do not both fit, the unit
-//! becomes coarser, down to 2^5 units a window. Then the table is refused: use fewer tag bits or larger units of the
-//! count.
+//! All limits of the table share the unit of time u = 2^z ticks and the aux bits a: those of the limit that counts the
+//! most. The time wraps after 2^F units, so a coarser unit lasts longer and ends windows later. The unit is the finest
+//! one that reaches a goal of [`goals`]: one tick, and so exact borders, wherever a tick lasts long enough. If time and
+//! count do not both fit, the unit becomes coarser, down to 2^5 units a window. Then the table is refused: use fewer
+//! tag bits or larger units of the count.
 
 use super::geometry::{table_width, Content, Geometry};
 use super::options::TableOptions;
@@ -16,14 +16,12 @@ use super::override_word::OVERRIDE_BITS;
 use super::policy::FullPolicy;
 use super::word::Layout;
 use crate::limit::params::Params;
-use crate::limit::window::{default_skew, most, window_units, within, Frame};
-use crate::limit::{Algorithm, LimitError, LimitSpec};
+use crate::limit::window::{default_skew, finest, goals, window_units, within, Frame};
+use crate::limit::{LimitError, LimitSpec};
 use crate::table::error::TableError;
 use crate::time::{max, ticks_to_q_up};
 
-/// The fewest units of time in the shortest window, if the resolution is chosen here.
-const PRECISE: u64 = 1 << 10;
-/// A window with fewer units is refused, unless one unit is one tick.
+/// A window with fewer units of time is refused, unless one unit is one tick.
 const COARSEST: u64 = 1 << 5;
 
 /// Checks that all limits have one algorithm, and returns the most bits that their counts need.
@@ -89,33 +87,33 @@ pub(in crate::table) const fn choose(options: &TableOptions, lines: u32) -> Resu
         }
         return at(options, lines, shift as i32, frame);
     }
-    // An override ends on a whole unit of time, so it uses the finest unit that fits.
-    let least = if options.overrides { u64::MAX } else { max(PRECISE, within_decay(fast, slow)) };
-    let mut z = 0u32;
-    while z < 62 && shortest >> z.wrapping_add(1) >= least {
-        z = z.wrapping_add(1);
-    }
-    loop {
-        match at(options, lines, (z as i32).wrapping_neg(), frame) {
-            Err(TableError::SpanTooShort) if z < 62 && shortest >> z.wrapping_add(1) >= COARSEST => {
-                z = z.wrapping_add(1);
+    let longest = max(fast.period, slow.period);
+    let (a, b) = (finest(fast), finest(slow));
+    let finest = if a < b { a } else { b };
+    let goals = goals(shortest, longest, options.tick_hz, COARSEST);
+    // An override ends at its unit of time, so that is the finest one that fits.
+    let mut i = if options.overrides { goals.len().wrapping_sub(1) } else { 0 };
+    while i < goals.len() {
+        let goal = goals[i];
+        let mut z = finest;
+        while z <= 62 && (z == finest || shortest >> z >= goal.units) {
+            match at(options, lines, (z as i32).wrapping_neg(), frame) {
+                Ok(g) if g.span() >= goal.span => return Ok(g),
+                Ok(_) | Err(TableError::SpanTooShort) => {}
+                // A decaying level needs a finer unit.
+                Err(TableError::Limit(LimitError::NotRepresentable)) if z > finest => break,
+                Err(e) => return Err(e),
             }
-            made => return made,
+            z = z.wrapping_add(1);
         }
+        i = i.wrapping_add(1);
     }
+    Err(TableError::SpanTooShort)
 }
 
 /// Returns whether a window of `period` ticks has too few units of 2^z ticks.
 const fn too_coarse(period: u64, z: u32) -> bool {
     window_units(period, z) < COARSEST
-}
-
-/// Returns the units in a half-life that keep a greedy client's loss below 1 %, with a margin; 0 for windows.
-const fn within_decay(fast: &LimitSpec, slow: &LimitSpec) -> u64 {
-    if !matches!(fast.algorithm, Algorithm::Decay) {
-        return 0;
-    }
-    max(most(fast), most(slow)).saturating_mul(128)
 }
 
 const fn at(options: &TableOptions, lines: u32, shift: i32, frame: Frame) -> Result<Geometry, TableError> {

@@ -44,15 +44,28 @@ fn one_aligned_limit_makes_the_table_aligned_and_the_shorter_window_decides() {
     assert_eq!(guard(aligned(2 * W), anchored(W)), Ok(W / 8));
 }
 
+/// Three of 43 bits count, and 40 are left for the time.
 #[test]
-fn the_unit_of_time_keeps_a_thousand_of_them_in_the_shorter_window() {
-    let shr = |fast, slow| {
+fn the_unit_of_time_is_the_finest_that_lasts_for_1024_of_the_longer_window_or_a_year() {
+    let shr = |fast, slow, hz| {
         let window = |w| LimitSpec::fixed_window(5, w);
-        made(TableOptions::new(window(fast)).slowest(window(slow))).map(|g| g.shr)
+        made(TableOptions::new(window(fast)).slowest(window(slow)).tick_hz(hz)).map(|g| g.shr)
     };
-    assert_eq!([shr(1 << 10, 1 << 20), shr(1 << 20, 1 << 10)], [Ok(0); 2]);
-    assert_eq!([shr(1 << 11, 1 << 20), shr((1 << 11) - 1, 1 << 20)], [Ok(1), Ok(0)]);
-    assert_eq!([shr(1 << 20, 1 << 20), shr(1 << 20, 1 << 14), shr(1 << 14, 1 << 20)], [Ok(10), Ok(4), Ok(4)]);
+    // A quarter of an hour and a day of milliseconds, with the frequency and without.
+    assert_eq!(
+        [shr(900_000, 900_000, 0), shr(86_400_000, 900_000, 0), shr(900_000, 900_000, 1_000)],
+        [Ok(0); 3]
+    );
+    assert_eq!(
+        [shr(1 << 30, 1 << 29, 0), shr(1 << 29, 1 << 30, 0), shr(1 << 29, 1 << 29, 0)],
+        [Ok(1), Ok(1), Ok(0)]
+    );
+    // A year: of nanoseconds, as told by the frequency or by whole seconds of them.
+    let second = 1_000_000_000;
+    assert_eq!([shr(second, second, 0), shr(second - 1, second - 1, second)], [Ok(15); 2]);
+    assert_eq!([shr(second, second, 1_000), shr(second - 1, second - 1, 0)], [Ok(0); 2]);
+    // A year would leave fewer than 1024 units in the shorter window, so 64 of the longer one do.
+    assert_eq!([shr(1 << 24, 1 << 24, second), shr(1 << 20, 1 << 36, second)], [Ok(0), Ok(3)]);
 }
 
 #[test]

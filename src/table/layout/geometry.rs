@@ -135,11 +135,21 @@ impl Geometry {
         TableLimit(p)
     }
 
+    /// Returns the ticks after which an untouched slot may read as a debt again: 2^bits - H - S q-units, rounded down.
+    /// Saturates.
+    pub const fn span(&self) -> u64 {
+        self.ticks_down((1u128 << self.layout.bits).saturating_sub(self.layout.window as u128))
+    }
+
     /// Returns the ticks within which every slot must be swept once so that no returning key meets a false debt.
     /// Saturates.
     pub const fn sweep_interval(&self) -> u64 {
         // A sweep empties a word only after it has been expired for more than H + S.
-        let q = (self.layout.mask - 2 * self.layout.window) as u128;
+        self.ticks_down((self.layout.mask - 2 * self.layout.window) as u128)
+    }
+
+    /// Returns q-units in ticks, rounded down. Saturates.
+    const fn ticks_down(&self, q: u128) -> u64 {
         let ticks = (q >> self.shl) << self.shr;
         if ticks > u64::MAX as u128 {
             u64::MAX

@@ -120,10 +120,16 @@ pub(in crate::table) fn header(g: &Geometry, exclusive: bool) -> [u64; HEADER_WO
 /// Word 0 of a published image.
 pub(in crate::table) const FIRST_WORD: u64 = MAGIC | LAYOUT_VERSION as u64;
 
+/// Returns the header of an image, and its word 0.
+pub(in crate::table) fn head(lines: &[Line]) -> Option<(&[Line], &AtomicU64)> {
+    let head = lines.get(..HEADER_LINES)?;
+    Some((head, head.first()?.words.first()?))
+}
+
 /// Writes a fresh image: slots first, magic last. `slot(i)` returns the word of slot i.
 pub(crate) fn format(lines: &[Line], g: &Geometry, exclusive: bool, slot: impl Fn(usize) -> u64) {
-    let Some((head, slots)) = lines.split_at_checked(HEADER_LINES) else { return };
-    let Some(magic) = head.first().and_then(|line| line.words.first()) else { return };
+    let Some((head, magic)) = head(lines) else { return };
+    let slots = lines.get(HEADER_LINES..).unwrap_or_else(|| impossible!(&[]));
     // ORDERING: Relaxed throughout; nobody may use the image before it is published below.
     magic.store(0, Ordering::Relaxed);
     for (i, word) in slots.iter().flat_map(|line| &line.words).enumerate() {
@@ -134,8 +140,7 @@ pub(crate) fn format(lines: &[Line], g: &Geometry, exclusive: bool, slot: impl F
 
 /// Writes a fresh image in zero memory, touching only the header. Returns false if the header is not zero.
 pub(crate) fn format_zeroed(lines: &[Line], g: &Geometry, exclusive: bool) -> bool {
-    let Some((head, _)) = lines.split_at_checked(HEADER_LINES) else { return false };
-    let Some(magic) = head.first().and_then(|line| line.words.first()) else { return false };
+    let Some((head, magic)) = head(lines) else { return false };
     // ORDERING: Relaxed; nobody may use the memory before it is published below.
     let zero = head.iter().flat_map(|line| &line.words).all(|word| word.load(Ordering::Relaxed) == 0);
     if zero {
@@ -145,7 +150,7 @@ pub(crate) fn format_zeroed(lines: &[Line], g: &Geometry, exclusive: bool) -> bo
 }
 
 /// Writes the header, magic last.
-fn publish(head: &[Line], magic: &AtomicU64, g: &Geometry, exclusive: bool) {
+pub(in crate::table) fn publish(head: &[Line], magic: &AtomicU64, g: &Geometry, exclusive: bool) {
     for (word, value) in head.iter().flat_map(|line| &line.words).skip(1).zip(header(g, exclusive)) {
         // ORDERING: Relaxed; published by the Release store below.
         word.store(value, Ordering::Relaxed);

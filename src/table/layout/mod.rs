@@ -2,6 +2,7 @@
 
 pub(super) mod fit;
 pub(super) mod fit_counted;
+pub(super) mod fit_report;
 pub(super) mod geometry;
 pub(super) mod image;
 pub(super) mod options;

@@ -28,6 +28,7 @@ pub struct TableOptions {
     pub(crate) guard: Option<u64>,
     pub(crate) overrides: bool,
     pub(crate) zeroed: bool,
+    pub(crate) keeps: Option<[LimitSpec; 2]>,
 }
 
 impl TableOptions {
@@ -47,6 +48,7 @@ impl TableOptions {
             guard: None,
             overrides: false,
             zeroed: false,
+            keeps: None,
         }
     }
 
@@ -103,8 +105,10 @@ impl TableOptions {
         self
     }
 
-    /// Sets how far callers' clocks may be apart or step back, in ticks. An older reading finds no debt. Default: a
-    /// 64th of the span, at most 2^30 ticks, and at least the horizon.
+    /// Sets how far callers' clocks may be apart or step back, in ticks. A reading that is older than this finds a key
+    /// expired and full. Default: a 64th of the span, at most 2^30 ticks, and at least the horizon. That is 12 days of
+    /// milliseconds: state it for wall clocks and coarse ticks, as a reading from the future locks its key until the
+    /// clock gets there, for at most the horizon and this.
     pub const fn skew(mut self, ticks: u64) -> Self {
         self.skew = Some(ticks);
         self
@@ -126,10 +130,26 @@ impl TableOptions {
         self
     }
 
-    /// Sets how many ticks of the callers' clock make a second, for those who attach (default: 0, unknown). The library
-    /// computes nothing from it.
+    /// Sets how many ticks of the callers' clock make a second, for those who attach (default: 0, unknown).
+    ///
+    /// A table of windows takes the finest unit of time with which a word lasts 1024 windows and a year, and then the
+    /// windows still have 1024 units each; else the finest that lasts 64 windows. Without the frequency, a year counts
+    /// only if the windows are whole seconds of nanoseconds (multiples of 10^9).
     pub const fn tick_hz(mut self, hz: u64) -> Self {
         self.tick_hz = hz;
+        self
+    }
+
+    /// Keeps units in a [migration](crate::Table::migrate): every key of the old table has the limit `old`, and every
+    /// key of the new one has `new`. A key that has used 60 units of `old` has used 60 of `new`, or all of them if that
+    /// is fewer. Without this a debt keeps its time, so under a higher rate it is worth more units.
+    ///
+    /// Each word is scaled once, rounded up, to what a charge of as many units at the time of the migration would have
+    /// stored. A word does not say its limit, so this is for tables of one limit. Limits of one rate with different
+    /// bursts are one limit here; then `new` is the one with the largest burst and allowances. If keys have several
+    /// limits, [change](crate::Table::change) them one by one.
+    pub const fn keep_units(mut self, old: LimitSpec, new: LimitSpec) -> Self {
+        self.keeps = Some([old, new]);
         self
     }
 

@@ -27,14 +27,14 @@
 
 use super::error::TableError;
 use super::handle::Table;
-use super::layout::fit::choose;
+use super::layout::fit::{choose, limit};
 use super::layout::geometry::{Content, HEADER_LINES, MIN_SLOTS};
 use super::layout::image;
 use super::layout::image::Line;
 use super::layout::options::{AttachOptions, TableOptions};
 use crate::keys::Hasher;
 use crate::sync::access::{Access, Exclusive, Shared};
-use crate::sync::Ordering;
+use crate::sync::{fence, Ordering};
 
 mod plan;
 mod report;
@@ -42,7 +42,7 @@ mod report;
 use plan::Plan;
 pub use report::Migrated;
 
-impl<M: Access> Table<'_, M> {
+impl<'m, M: Access> Table<'m, M> {
     /// Formats memory as a fresh table that knows the debts of this one, in another geometry: another size, policy,
     /// resolution, horizon or skew, or fewer tag bits. Otherwise like [`init`](Table::init); overwrites the memory.
     ///
@@ -51,12 +51,16 @@ impl<M: Access> Table<'_, M> {
     /// in the range of a debt owe it too. Permits of this table give nothing back in the new one, whose generation is
     /// one higher. Limits must be made anew.
     ///
+    /// A debt keeps its time, so under a higher rate it is worth more units; [`TableOptions::keep_units`] keeps the
+    /// units. What is counted stays counted, and a window keeps its end, rounded up to the new unit of time.
+    ///
     /// # Errors
     /// The errors of [`init`](Table::init). [`TableError::BadHashKind`] and [`TableError::WrongSeed`] unless both
     /// tables hash alike (if the caller hashes, it answers for that), [`TableError::TagTooWide`] for more tag bits than
     /// here, [`TableError::BadMode`] for another tick frequency if both tables name one, [`TableError::Overlap`],
-    /// [`TableError::BadAlgorithm`] for another algorithm and for tables of overrides, which cannot migrate; tables
-    /// that count must also agree in resolution, bits and guard. Nothing is touched then.
+    /// [`TableError::BadAlgorithm`] for another algorithm and for tables of overrides, which cannot migrate.
+    /// [`LimitError::OtherWindow`](crate::LimitError::OtherWindow) if the two limits of `keep_units` have windows of
+    /// other lengths, or if a sliding counter would get another unit of time without it. Nothing is touched then.
     ///
     /// # Concurrency
     /// One caller, before anyone else uses the memory. Stop deciding by this table first: what it charges meanwhile may
@@ -184,6 +188,50 @@ impl<M: Access> Table<'_, M> {
         Ok((Table::attach_as(lines, &attach)?, report))
     }
 
+    /// Migrates a table of either kind in its own memory; see [`migrate_in_place`](Table::migrate_in_place).
+    pub(crate) fn migrate_in_place_as(
+        lines: &'m [Line],
+        generation: u64,
+        options: &TableOptions,
+        now: u64,
+    ) -> Result<(Table<'m, M>, Migrated), TableError> {
+        let attach = AttachOptions { seed: options.seed, ..AttachOptions::new() };
+        let old = Table::<M>::attach_as(lines, &attach)?;
+        if old.geometry.generation != generation {
+            return Err(TableError::BadMode);
+        }
+        let plan = old.plan(lines.len(), options, now)?;
+        let (head, magic) = image::head(lines).ok_or(TableError::TooSmall)?;
+        // Withdraws the image. Of two callers at once only one goes on, and a killed caller leaves no table.
+        // ORDERING: Acquire pairs with the Release store of the magic, whose header is compared below. Relaxed if the
+        // magic is not there.
+        magic
+            .compare_exchange(image::FIRST_WORD, 0, Ordering::Acquire, Ordering::Relaxed)
+            .map_err(|_| TableError::NotReady)?;
+        // The magic does not show whether another caller has migrated since the header was read.
+        let known = image::header(&old.geometry, M::EXCLUSIVE);
+        let mut words = head.iter().flat_map(|line| &line.words).skip(1).zip(known);
+        // ORDERING: Relaxed; single words, after the Acquire above.
+        if !words.all(|(word, value)| word.load(Ordering::Relaxed) == value) {
+            // ORDERING: Release; pairs with the Acquire load of an attach.
+            magic.store(image::FIRST_WORD, Ordering::Release);
+            return Err(TableError::BadMode);
+        }
+        // ORDERING: SeqCst; no word is written before the magic is gone.
+        fence(Ordering::SeqCst);
+        let mut report = Migrated::default();
+        // The number of lines stays the same, so a new set gets the debts of the same old set, and no others.
+        for (set, pair) in old.slots.chunks_exact(2).enumerate() {
+            let words = plan.fill(set as u64, &mut report);
+            for (slot, word) in pair.iter().flat_map(|line| &line.words).zip(words.into_iter().flatten()) {
+                // ORDERING: Relaxed; published below.
+                slot.store(word, Ordering::Relaxed);
+            }
+        }
+        image::publish(head, magic, &plan.to, M::EXCLUSIVE);
+        Ok((Table::attach_as(lines, &attach)?, report))
+    }
+
     /// Checks a migration and chooses the new geometry; changes nothing.
     fn plan(&self, lines: usize, options: &TableOptions, now: u64) -> Result<Plan<'_>, TableError> {
         let from = self.geometry;
@@ -195,10 +243,8 @@ impl<M: Access> Table<'_, M> {
         if to.seed_check != from.seed_check {
             return Err(TableError::WrongSeed);
         }
-        let alike = to.shl == from.shl && to.shr == from.shr && to.guard == from.guard;
         // Words of two sets that became one could be an override and a witness: one of them would be lost.
-        let overrides = from.content == Content::Overrides;
-        if to.content != from.content || !to.is_gcra() && !alike || overrides {
+        if to.content != from.content || from.content == Content::Overrides {
             return Err(TableError::BadAlgorithm);
         }
         if to.layout.bits < from.layout.bits {
@@ -208,7 +254,72 @@ impl<M: Access> Table<'_, M> {
             return Err(TableError::BadMode);
         }
         to.generation = from.generation.wrapping_add(1);
-        Ok(Plan::new(self.slots, from, to, now))
+        let limits = match &options.keeps {
+            Some([old, new]) => Some([self.limit(old)?.0, limit(&to, new)?.0]),
+            None => None,
+        };
+        Plan::new(self.slots, [from, to], limits, now).map_err(TableError::Limit)
+    }
+}
+
+impl<'m> Table<'m, Shared> {
+    /// Migrates a table in its own memory while nobody calls it. It does what [`migrate`](Table::migrate) does into the
+    /// same number of lines, for a caller that has no second memory or must keep the place. `generation` is the present
+    /// one of the table ([`TableInfo::generation`](crate::TableInfo::generation)).
+    ///
+    /// The call withdraws the image before it changes the first word. It publishes the image after the last word, with
+    /// a generation that is one higher. So if the caller is killed, nobody can attach or migrate the memory: format it,
+    /// or restore a saved image. A second call after success names the old generation and is refused, so no debt is
+    /// scaled twice.
+    ///
+    /// Older permits give nothing back afterwards. [Attach](Table::attach) every other handle again, and make limits by
+    /// the new handle.
+    ///
+    /// ```
+    /// use tatcell::{LimitSpec, Line, Table, TableOptions};
+    /// let (few, many) = (LimitSpec::new(60, 3_600_000, 60), LimitSpec::new(600, 3_600_000, 600));
+    /// let options = TableOptions::new(many).slowest(few).seed(*b"16 random bytes!");
+    /// let lines = [Line::EMPTY; 34];
+    /// let table = Table::init(&lines, &options)?;
+    /// assert!(table.check(&table.limit(&few)?, 0, b"192.0.2.1", 60)?.passes());
+    ///
+    /// // All callers have stopped.
+    /// let to = options.keep_units(few, many);
+    /// let (table, report) = Table::migrate_in_place(&lines, table.info().generation, &to, 0)?;
+    /// assert!(report.is_whole());
+    /// assert_eq!(table.peek(&table.limit(&many)?, 0, table.hash(b"192.0.2.1")?, 1)?.remaining, 540);
+    /// # Ok::<(), tatcell::TableError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of [`migrate`](Table::migrate) and [`attach`](Table::attach). [`TableError::BadMode`] also for
+    /// another generation: the migration is done. [`TableError::NotReady`] also while another caller migrates the
+    /// table, and after it was killed. Nothing changes then.
+    ///
+    /// # Concurrency
+    /// One caller, and nobody else uses the table. Reads and writes it once: O(slots).
+    pub fn migrate_in_place(
+        lines: &'m [Line],
+        generation: u64,
+        options: &TableOptions,
+        now: u64,
+    ) -> Result<(Self, Migrated), TableError> {
+        Self::migrate_in_place_as(lines, generation, options, now)
+    }
+}
+
+impl<'m> Table<'m, Exclusive> {
+    /// Migrates a table with one owner in its own memory; see [`migrate_in_place`](Table::migrate_in_place).
+    ///
+    /// # Errors
+    /// The errors of [`migrate_in_place`](Table::migrate_in_place).
+    pub fn migrate_in_place_exclusive(
+        lines: &'m mut [Line],
+        generation: u64,
+        options: &TableOptions,
+        now: u64,
+    ) -> Result<(Self, Migrated), TableError> {
+        Self::migrate_in_place_as(lines, generation, options, now)
     }
 }
 

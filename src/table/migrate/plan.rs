@@ -3,16 +3,21 @@
 //! ```text
 //!  old tag   [  dropped  |  low bits  ]        new tag = its low bits, or 1 if they are 0 (as for a hash)
 //!  old TAT - now, in old q-units  ------>  ticks  ------>  new q-units, rounded up, at most H of the new table
+//!                                 ------>  units  ----->  if both limits are known and units are kept
+//!  old count                      ------>  units  ----->  in other bits, with the end of its window in other units
 //! ```
 //!
 //! A table that is coarser than a tick floors its clock. So its TATs may lie up to a q-unit minus a tick before those
-//! of an exact bucket on the finer clock of the new table. The plan adds that much.
+//! of an exact bucket on the finer clock of the new table. The plan adds that much to a debt that keeps its time.
 #![forbid(unsafe_code)]
 
 use super::report::Migrated;
+use crate::algorithms::{change, keeps, Change, State};
 use crate::keys::home_line;
+use crate::limit::params::{Params, FLAG_COUNTED};
+use crate::limit::{Algorithm, LimitError};
 use crate::sync::Ordering;
-use crate::table::layout::geometry::{Geometry, SLOTS_PER_LINE};
+use crate::table::layout::geometry::{Content, Geometry, SLOTS_PER_LINE};
 use crate::table::layout::image::Line;
 use crate::table::layout::policy::FullPolicy;
 use crate::table::layout::word::{Layout, Tag};
@@ -25,6 +30,9 @@ pub(super) struct Plan<'a> {
     old: &'a [Line],
     pub from: Geometry,
     pub to: Geometry,
+    /// The limit of all keys in the old and in the new table, if that decides what becomes of a word; and what is kept.
+    limits: Option<([Params; 2], Change)>,
+    now: u64,
     /// `now` in the q-units of the old and of the new table.
     from_q: u64,
     to_q: u64,
@@ -53,20 +61,37 @@ struct Kept {
 }
 
 impl<'a> Plan<'a> {
-    pub fn new(old: &'a [Line], from: Geometry, to: Geometry, now: u64) -> Plan<'a> {
+    /// Makes a plan. `limits` are those of all keys in the old and in the new table, to keep units.
+    pub fn new(
+        old: &'a [Line],
+        [from, to]: [Geometry; 2],
+        limits: Option<[Params; 2]>,
+        now: u64,
+    ) -> Result<Plan<'a>, LimitError> {
+        let limits = match limits {
+            Some([old, new]) => Some((keeps(&old, &new).map(|()| [old, new])?, Change::KeepUnits)),
+            None if from.is_gcra() => None,
+            // The weight of the previous window depends on the length of both.
+            None if from.content == Content::Debts(Algorithm::SlidingCounter) && from.shr != to.shr => {
+                return Err(LimitError::OtherWindow);
+            }
+            None => Some(([from, to].map(|g| any_limit(&g)), Change::KeepTime)),
+        };
         let floor = |shr: u8| now >> (shr & 63) << (shr & 63);
         let unit = |shr: u8| 1u64 << (shr & 63);
         // With equal resolutions both are 0. With different ones neither is negative.
         let apart = floor(from.shr).wrapping_sub(floor(to.shr));
         let coarse = unit(from.shr).saturating_sub(unit(to.shr));
-        Plan {
+        Ok(Plan {
             old,
             from,
             to,
+            limits,
+            now,
             from_q: from.clock_q(now),
             to_q: to.clock_q(now),
             late: apart.wrapping_add(coarse),
-        }
+        })
     }
 
     /// Returns the number of sets of the new table.
@@ -134,12 +159,12 @@ impl<'a> Plan<'a> {
         })
     }
 
-    /// Converts a lead to q-units of the new table. Returns also whether it was cut to the horizon.
+    /// Converts a lead to q-units of the new table. Returns also whether it was cut to the horizon, or its count to the
+    /// bits.
     fn convert(&self, lead: u64) -> (u64, bool) {
         let (from, to) = (&self.from, &self.to);
-        if !to.is_gcra() {
-            // Both tables have one algorithm, unit and number of bits, so a lead means the same in both.
-            return (lead.min(to.horizon), lead > to.horizon);
+        if let Some(([old, new], how)) = &self.limits {
+            return change(old, new, lead, self.now, *how);
         }
         // In 2^-shl ticks of the old table. H + S in ticks fits 63 bits and a lead in q-units 52. Each table has at
         // most one shift that is not 0, so all stays below 2^127.
@@ -175,7 +200,15 @@ impl<'a> Plan<'a> {
         };
         match old.chunks_exact(2).map(of_set).max() {
             None | Some(0) => 0,
-            Some(lead) => self.convert(lead).0,
+            Some(lead) if self.to.is_gcra() => self.convert(lead).0,
+            // A time without a count, in whole units of it.
+            Some(lead) => {
+                let (from, to) = (&self.from, &self.to);
+                let ahead = State::split(from.shl.into(), lead).ahead;
+                let end = (u128::from(self.now >> from.shr) + u128::from(ahead)) << from.shr;
+                let ahead = end.div_ceil(1 << to.shr) - u128::from(self.now >> to.shr);
+                (ahead << to.shl).min(to.horizon.into()) as u64
+            }
         }
     }
 
@@ -218,6 +251,13 @@ impl<'a> Plan<'a> {
         }
         [first, second].map(|line| line.map(|word| if word == 0 { rest } else { word }))
     }
+}
+
+/// Returns a limit of a table that counts, with all that is known of it if nobody names it.
+fn any_limit(g: &Geometry) -> Params {
+    let (algorithm, horizon_q, window_q) = (g.content.number(), g.horizon, g.layout.window);
+    let any = g.unlimited().0;
+    Params { flags: FLAG_COUNTED, algorithm, horizon_q, window_q, guard: g.guard, ..any }
 }
 
 impl Kept {

@@ -76,7 +76,7 @@ fn a_debt_lies_in_the_line_where_the_middle_of_its_old_line_looks_first() {
         for number in 0..from.lines as usize {
             let old = memory(from.lines);
             put(&old[number], 3, from.layout.live(from.layout.tag(7), NOW + T));
-            let plan = Plan::new(&old, from, to, NOW);
+            let plan = Plan::new(&old, [from, to], None, NOW).unwrap();
             let middle = ((2 * number as u64 + 1) << 31).div_ceil(from.lines.into()) << 32;
             let middle = home_line(middle, to.lines) as u64;
             let mut copies = 0;
@@ -103,12 +103,13 @@ fn a_lead_is_cut_to_the_horizon_and_no_earlier() {
     let counts = TableOptions::new(LimitSpec::fixed_window(10, 1_000)).caller_hash().resolution(0);
     for options in [options(), counts] {
         let (from, old) = (geometry(&options, 2), memory(2));
-        let plan = Plan::new(&old, from, from, NOW);
+        let plan = Plan::new(&old, [from, from], None, NOW).unwrap();
         for (lead, cut) in [
             (1, None),
             (from.horizon - 1, None),
             (from.horizon, None),
-            (from.horizon + 1, Some(from.horizon)),
+            // The time alone: it counts nothing.
+            (from.horizon + 1, Some(from.horizon - from.aux_mask())),
         ] {
             assert_eq!(plan.convert(lead), (cut.unwrap_or(lead), cut.is_some()), "{options:?}");
         }
@@ -131,7 +132,7 @@ fn a_set_has_a_floor_while_no_slot_of_it_may_be_taken() {
         // A tombstone.
         let word = (NOW + ahead) & layout.mask;
         put(&old[1], 5, word);
-        let floor = Plan::new(&old, from, from, NOW).floor(&old);
+        let floor = Plan::new(&old, [from, from], None, NOW).unwrap().floor(&old);
         let reusable = layout.is_reusable(word, NOW);
         assert_eq!(floor, if reusable { 0 } else { ahead }, "{ahead} ahead, grace {}", layout.grace);
         taken[usize::from(reusable)] += 1;
@@ -145,7 +146,7 @@ fn a_tombstone_is_never_the_word_of_a_fresh_slot() {
     let to = geometry(&options().policy(FullPolicy::Deny), 2);
     let (layout, old) = (to.layout, memory(2));
     for before in 0..4 * T {
-        let plan = Plan::new(&old, to, to, layout.mask.wrapping_sub(before));
+        let plan = Plan::new(&old, [to, to], None, layout.mask.wrapping_sub(before)).unwrap();
         for lead in [1, 2, 99] {
             let word = plan.tombstone(lead);
             let left = layout.tombstone_lead(word, plan.to_q);

@@ -31,6 +31,10 @@
 //! Progress: as the table's inserts. At the bound the call returns Contended, and the override is as it was (its
 //! witness may be later). Not here: the keys themselves; a reason; a count of refusals, which a limit has.
 
+mod address;
+
+pub use address::PrefixLengths;
+
 use super::error::TableError;
 use super::handle::Table;
 use super::layout::geometry::Content;

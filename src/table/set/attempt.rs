@@ -41,16 +41,24 @@ pub(crate) struct Done {
     pub slot: u32,
     /// Whether the key was absent before.
     pub inserted: bool,
+    /// What was charged; `answer.stored` is the part that a permit may give back.
+    pub charged: u64,
 }
 
 impl Done {
     #[inline(always)]
     fn hit(answer: Answer, slot: u32) -> Done {
-        Done { answer: Some(answer), tracking: Tracking::Tracked, slot, inserted: false }
+        Done {
+            answer: Some(answer),
+            tracking: Tracking::Tracked,
+            slot,
+            inserted: false,
+            charged: answer.stored,
+        }
     }
 
     pub(in crate::table) fn untracked(answer: Option<Answer>, tracking: Tracking) -> Done {
-        Done { answer, tracking, slot: 0, inserted: false }
+        Done { answer, tracking, slot: 0, inserted: false, charged: 0 }
     }
 }
 
@@ -110,13 +118,14 @@ impl<O: Operation> Ask<'_, O> {
         // A claim lies above everything that the slot held, and a store never lowers a payload, so the commit must not
         // lie before the claim. A takeover needs no such care: `lead` includes the debt that it took over.
         let lead = if Layout::is_takeover(claim.word) { lead } else { self.op.commit_lead(lead, ahead) };
+        let charged = answer.stored;
         answer.lead = lead;
         // Nobody was charged for what lies below the claim, so no permit may give it back.
         answer.stored = self.op.refundable(answer.stored, lead.saturating_sub(ahead));
         let next = layout.live(tag, now_q.wrapping_add(lead));
         A::replace(slot, claim.word, next).ok()?;
         let tracking = self.tracking(claim.word);
-        Some(Done { answer: Some(answer), tracking, slot: set.number(claim.at), inserted: true })
+        Some(Done { answer: Some(answer), tracking, slot: set.number(claim.at), inserted: true, charged })
     }
 }
 

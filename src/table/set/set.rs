@@ -104,15 +104,28 @@ impl<'a, const N: usize> Set<'a, N> {
 
     /// Turns the key's live word into a tombstone if it owes anything. Returns false when contended.
     pub(in crate::table) fn reset<A: Access>(&self, layout: &Layout, tag: Tag, now_q: u64) -> bool {
+        let owes = |word| layout.lead(word, now_q) != 0;
+        self.update::<A, _>(layout, tag, |word| ((), owes(word).then(|| layout.tombstone(word)))).is_some()
+    }
+
+    /// Changes the key's live word, if there is one; never inserts. The answers are those of
+    /// [`update_in`](Set::update_in).
+    pub(in crate::table) fn update<A: Access, T>(
+        &self,
+        layout: &Layout,
+        tag: Tag,
+        step: impl Fn(u64) -> (T, Option<u64>),
+    ) -> Option<Option<T>> {
         for _ in 0..MAX_LOST {
             // Searches again each time: the winner of the swap may have moved the key.
-            let Some((_, slot, word)) = self.find(layout, tag) else { return true };
-            let owes = layout.lead(word, now_q) != 0;
-            if !owes || A::replace(slot, word, layout.tombstone(word)).is_ok() {
-                return true;
+            let Some((_, slot, word)) = self.find(layout, tag) else { return Some(None) };
+            let (answer, next) = step(word);
+            let Some(next) = next else { return Some(Some(answer)) };
+            if A::replace(slot, word, next).is_ok() {
+                return Some(Some(answer));
             }
         }
-        false
+        None
     }
 
     /// Returns the position in search order of the slot with this number, or `None` if this set does not have it.

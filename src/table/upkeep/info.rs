@@ -53,6 +53,9 @@ pub struct TableInfo {
     pub generation: u64,
     /// Whether the table has one owner at a time.
     pub exclusive: bool,
+    /// Most ticks by which a window of this table ends later than specified: one less than its unit of time. 0 where
+    /// that is a tick, and for GCRA.
+    pub border_error: u64,
 }
 
 impl<M: Access> Table<'_, M> {
@@ -60,8 +63,6 @@ impl<M: Access> Table<'_, M> {
     pub fn info(&self) -> TableInfo {
         let g = &self.geometry;
         let ticks = |q: u64| ticks_up(q, 0, g.shl, g.shr);
-        let span = (1u128 << g.layout.bits).saturating_sub(g.layout.window as u128);
-        let span = span.wrapping_shr(g.shl as u32).wrapping_shl(g.shr as u32);
         TableInfo {
             slots: self.slots() as u64,
             lines: self.slots.len() as u64,
@@ -81,12 +82,13 @@ impl<M: Access> Table<'_, M> {
             horizon: ticks(g.horizon),
             skew: ticks(g.layout.window.saturating_sub(g.horizon)),
             window: ticks(g.layout.window),
-            span: u64::try_from(span).unwrap_or(u64::MAX),
+            span: g.span(),
             sweep_interval: self.sweep_interval(),
             claim_lifetime: ticks(g.layout.lifetime),
             tick_hz: g.tick_hz,
             generation: g.generation,
             exclusive: M::EXCLUSIVE,
+            border_error: if g.is_gcra() { 0 } else { (1u64 << g.shr).wrapping_sub(1) },
         }
     }
 }

@@ -35,9 +35,9 @@ pub struct Slot {
 }
 
 impl<M: Access> Table<'_, M> {
-    /// Empties the expired ones of `count` slots from number `from` on. Returns the number to continue from, 0 after
-    /// the last slot. It is enough to sweep all slots once per [`sweep_interval`](Table::sweep_interval), a few slots a
-    /// call, from a timer. Changes no decision.
+    /// Empties expired slots among `count` slots from number `from`; returns the number to continue from, 0 after
+    /// the last. Needed once in each [`sweep_interval`](Table::sweep_interval), if the table runs for longer than that:
+    /// a few slots a call, from a timer or after each burst. Changes no decision.
     ///
     /// # Concurrency
     /// Together with any other call. One load per slot, one swap per expired one.

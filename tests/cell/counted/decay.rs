@@ -6,14 +6,14 @@
 
 use super::frame::{ask, cost, Clock};
 use crate::common::{cases, size_from, Rng};
-use tatcell::{Cell, Change, Decision, ExclusiveCell, Limit, LimitError, LimitSpec, Permit, Verdict};
+use tatcell::{Cell, Decision, ExclusiveCell, Limit, LimitError, LimitSpec, Permit, Verdict};
 
 /// A level below which a key may be forgotten.
 const FORGOTTEN: f64 = 1.0 / 1024.0;
 /// What the oracle itself does not know: f64 after many steps.
 const UNSURE: f64 = 1e-9;
 
-/// A level that halves in every half-life: a number and the unit of time that it is of.
+/// A level that halves in every half-life: a number and the time that it is of.
 #[derive(Clone, Copy, Debug)]
 struct Level {
     level: f64,
@@ -22,12 +22,17 @@ struct Level {
 }
 
 impl Level {
-    /// The level at a unit of time, before or after.
+    /// The level at a time, before or after.
     fn of(&self, t: u64) -> f64 {
         if self.level <= 0.0 {
             return 0.0;
         }
-        self.level * ((self.at as i64 - t as i64) as f64 / self.half_life).exp2()
+        self.level * self.decay(self.at, t)
+    }
+
+    /// What is left of a unit of `from` at `to`.
+    fn decay(&self, from: u64, to: u64) -> f64 {
+        ((from as i64 - to as i64) as f64 / self.half_life).exp2()
     }
 
     fn set(&mut self, t: u64, level: f64) {
@@ -35,7 +40,7 @@ impl Level {
     }
 }
 
-/// The exact level of what was charged, and the highest that the stated errors allow.
+/// The exact level of what was charged, in ticks, and the highest that the stated errors allow, in units of time.
 pub struct Oracle {
     shift: u32,
     exact: Level,
@@ -49,8 +54,8 @@ impl Oracle {
         assert!(info.resolution <= 0);
         let shift = -info.resolution as u32;
         let half_life = ((info.period - 1) >> shift) + 1;
-        let level = Level { level: 0.0, at: 0, half_life: half_life as f64 };
-        Oracle { shift, exact: level, high: level, units: info.units as f64 }
+        let level = |half_life: u64| Level { level: 0.0, at: 0, half_life: half_life as f64 };
+        Oracle { shift, exact: level(info.period), high: level(half_life), units: info.units as f64 }
     }
 
     /// From now on so many units.
@@ -58,46 +63,44 @@ impl Oracle {
         self.units = units as f64;
     }
 
-    /// The clock in units of time.
-    pub fn clock(&self, now: u64) -> u64 {
-        now >> self.shift
-    }
-
-    /// What rounding a level to a time may add: a unit of time, and four places of a Q40 logarithm.
-    fn rounded(&self, level: f64) -> f64 {
-        level * (1.0 / self.high.half_life + 4.0 / 2f64.powi(40)).exp2()
+    /// What rounding a level to a time may add: a unit of time, one more where a charge came after the floored clock,
+    /// and four places of a Q40 logarithm.
+    fn rounded(&self, now: u64, level: f64) -> f64 {
+        let units = if now & ((1 << self.shift) - 1) == 0 { 1.0 } else { 2.0 };
+        level * (units / self.high.half_life + 4.0 / 2f64.powi(40)).exp2()
     }
 
     /// The level that was read: two places of Q32, two of Q40.
-    fn read(&self, t: u64) -> f64 {
-        self.high.of(t) * (2.0 / 2f64.powi(40)).exp2() + 2.0 / 2f64.powi(32)
+    fn read(&self, now: u64) -> f64 {
+        self.high.of(now >> self.shift) * (2.0 / 2f64.powi(40)).exp2() + 2.0 / 2f64.powi(32)
     }
 
-    pub fn charged(&mut self, t: u64, cost: f64, forgotten: bool) {
-        let high = if forgotten { cost } else { self.read(t) + cost };
-        self.high.set(t, self.rounded(high));
-        self.exact.set(t, self.exact.of(t) + cost);
+    pub fn charged(&mut self, now: u64, cost: f64, forgotten: bool) {
+        let high = if forgotten { cost } else { self.read(now) + cost };
+        self.high.set(now >> self.shift, self.rounded(now, high));
+        self.exact.set(now, self.exact.of(now) + cost);
     }
 
     /// `cost` was charged at `then`; what its refund gives back decays.
-    pub fn refunded(&mut self, t: u64, then: u64, cost: f64, kept: bool) {
+    pub fn refunded(&mut self, now: u64, then: u64, cost: f64, kept: bool) {
         // Taken out where f64 can tell it from the rest: a clock behind sees a level of any size.
-        let (seen, half_life) = (t.max(then), self.exact.half_life);
-        let part = ((then as i64 - seen as i64) as f64 / half_life).exp2();
-        self.exact.set(seen, self.exact.of(seen) - cost * part);
-        if kept && self.read(t) < 2f64.powi(31) {
+        let seen = now.max(then);
+        self.exact.set(seen, self.exact.of(seen) - cost * self.exact.decay(then, seen));
+        if kept && self.read(now) < 2f64.powi(31) {
+            let part = self.high.decay(then >> self.shift, seen >> self.shift);
             let back = cost * (part * (1.0 - UNSURE) - 6.0 / 2f64.powi(32));
             // A level below the smallest that a word has is none at this time, and the smallest to a clock behind.
-            self.high.set(t, self.rounded(self.read(t) - back).max(FORGOTTEN));
+            let rest = self.rounded(now, self.read(now) - back).max(FORGOTTEN);
+            self.high.set(now >> self.shift, rest);
         }
     }
 
     /// The answer is one that the exact level, or one above it by no more than the stated error, would give.
-    pub fn judge(&self, t: u64, cost: u64, made: &Decision, forgotten: bool) {
-        let (exact, high, cost) = (self.exact.of(t), self.read(t), cost as f64);
+    pub fn judge(&self, now: u64, cost: u64, made: &Decision, forgotten: bool) {
+        let (exact, high, cost) = (self.exact.of(now), self.read(now), cost as f64);
         if forgotten {
             // Some of it may be left of what was forgotten before, ten half-lives ago.
-            assert!(exact <= FORGOTTEN * 1.01, "forgot a level of {exact} at {t}, {:?}", self.exact);
+            assert!(exact <= FORGOTTEN * 1.01, "forgot a level of {exact} at {now}, {:?}", self.exact);
         } else {
             assert!(high >= FORGOTTEN * (1.0 - UNSURE), "remembers a level of {high}");
         }
@@ -143,22 +146,22 @@ fn every_decision_is_that_of_a_level_no_lower_than_the_exact_one_and_hardly_high
         let mut counts = seen.get();
         for _ in 0..1_000 {
             clock.step(rng);
-            let (now, t) = (clock.now, oracle.clock(clock.now));
+            let now = clock.now;
             let cost = cost(rng, limit.burst());
             let forgotten = cell.peek(&limit, now, 1).remaining == limit.burst();
             if let (true, Some((then, units, permit))) = (rng.one_in(12), last.take()) {
-                let kept = permit.tat.wrapping_sub(t) as i64 > 0 && !forgotten;
+                let kept = permit.tat.wrapping_sub(now >> -limit.info().resolution) as i64 > 0 && !forgotten;
                 let back = cell.refund(&limit, now, &permit).unwrap() as f64;
                 assert!(back <= units && (kept || back == 0.0));
-                oracle.refunded(t, then, units, kept);
+                oracle.refunded(now, then, units, kept);
                 counts[2] += u64::from(kept);
             }
             let forgotten = cell.peek(&limit, now, 1).remaining == limit.burst();
             let made = ask(&mut cell, &limit, now, cost);
-            oracle.judge(t, cost, &made, forgotten);
+            oracle.judge(now, cost, &made, forgotten);
             if made.passes() {
-                oracle.charged(t, cost as f64, forgotten);
-                last = Some((t, cost as f64, made.permit));
+                oracle.charged(now, cost as f64, forgotten);
+                last = Some((now, cost as f64, made.permit));
             }
             counts[usize::from(!made.passes())] += 1;
             counts[3] += u64::from(forgotten);
@@ -380,19 +383,4 @@ fn what_decay_does_not_have_is_refused_by_name() {
     assert_eq!((limit.info().count_bits, limit.info().rate_error_ppb), (0, 0));
     let cell = Cell::new();
     assert_eq!((cell.reserve(&limit, 5, 1).verdict, cell.word()), (Verdict::Never, 0));
-}
-
-#[test]
-fn a_change_keeps_the_level_between_limits_of_one_half_life_and_else_only_resets() {
-    let (ten, twelve) = (Limit::decay(10, 1_000_000).unwrap(), Limit::decay(12, 1_000_000).unwrap());
-    let (other, gcra) = (Limit::decay(10, 2_000_000).unwrap(), Limit::new(10, 1_000_000, 10).unwrap());
-    let cell = Cell::new();
-    assert!(cell.check(&ten, 1, 10).passes());
-    assert_eq!(cell.change(&ten, &twelve, 1, Change::KeepUnits), Ok(true));
-    assert_eq!(cell.peek(&twelve, 1, 1).remaining, 2);
-    for to in [&other, &gcra] {
-        assert_eq!(cell.change(&twelve, to, 1, Change::KeepUnits), Err(LimitError::BadAlgorithm));
-    }
-    assert_eq!(cell.change(&twelve, &gcra, 1, Change::Reset), Ok(true));
-    assert_eq!(cell.word(), 0);
 }

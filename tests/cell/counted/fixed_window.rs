@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::frame::{ask, cost, Clock};
 use crate::common::{cases, size_from, Rng};
-use tatcell::{Cell, Change, ExclusiveCell, Limit, LimitError, LimitSpec, Verdict};
+use tatcell::{Cell, ExclusiveCell, Limit, LimitError, LimitSpec, Verdict};
 
 /// A window of any length, a limit of any size, aligned or not.
 fn any_spec(rng: &mut Rng) -> (LimitSpec, Option<u64>) {
@@ -255,23 +255,4 @@ fn what_a_window_does_not_have_is_refused_by_name() {
     let cell = Cell::new();
     let reserved = cell.reserve(&limit, 5, 1);
     assert_eq!((reserved.verdict, cell.word()), (Verdict::Never, 0));
-}
-
-#[test]
-fn a_change_keeps_the_count_between_windows_of_one_shape_and_else_only_resets() {
-    let (ten, twelve) = (Limit::fixed_window(10, 1_000).unwrap(), Limit::fixed_window(12, 1_000).unwrap());
-    let (other, gcra) = (Limit::fixed_window(10, 2_000).unwrap(), Limit::new(10, 1_000, 10).unwrap());
-    let cell = Cell::new();
-    assert!(cell.check(&ten, 1, 10).passes());
-    assert_eq!(cell.change(&ten, &twelve, 1, Change::KeepUnits), Ok(true));
-    assert_eq!(cell.peek(&twelve, 1, 1).remaining, 2);
-    for to in [&other, &gcra] {
-        for how in [Change::KeepUnits, Change::KeepTime] {
-            assert_eq!(cell.change(&twelve, to, 1, how), Err(LimitError::BadAlgorithm));
-            assert_eq!(cell.change(to, &twelve, 1, how), Err(LimitError::BadAlgorithm));
-        }
-    }
-    assert_eq!(cell.peek(&twelve, 1, 1).remaining, 2);
-    assert_eq!(cell.change(&twelve, &gcra, 1, Change::Reset), Ok(true));
-    assert_eq!(cell.peek(&gcra, 1, 1).remaining, 10);
 }

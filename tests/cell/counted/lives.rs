@@ -61,10 +61,7 @@ impl Rule {
         match kind {
             0 | 1 => Rule::Fixed(fixed_window::Oracle::new(limit, phase)),
             2 => Rule::Sliding(sliding_counter::Oracle::new(limit)),
-            3 => {
-                let shape = quota_linear::Shape::of(limit);
-                Rule::Quota(quota_linear::Oracle::new(&shape, false))
-            }
+            3 => Rule::Quota(quota_linear::Oracle::new(limit)),
             _ => Rule::Decay(decay::Oracle::new(limit)),
         }
     }
@@ -77,10 +74,9 @@ impl Rule {
             Rule::Quota(rule) => rule.check(now, cost),
             Rule::Decay(rule) => {
                 // Within the bounds that are stated: not below the exact level, hardly above it.
-                let t = rule.clock(now);
-                rule.judge(t, cost, made, before);
+                rule.judge(now, cost, made, before);
                 if made.passes() {
-                    rule.charged(t, cost as f64, before);
+                    rule.charged(now, cost as f64, before);
                 }
                 return;
             }
@@ -97,7 +93,7 @@ impl Rule {
             Rule::Fixed(rule) => Charged::Window(rule.charged()),
             Rule::Sliding(rule) => Charged::Window(rule.charged()),
             Rule::Quota(rule) => Charged::Quota(rule.charged()),
-            Rule::Decay(rule) => Charged::Level(rule.clock(now), cost),
+            Rule::Decay(_) => Charged::Level(now, cost),
         }
     }
 
@@ -109,7 +105,7 @@ impl Rule {
             (Rule::Quota(rule), Charged::Quota(window)) => rule.refund(now, window, units),
             (Rule::Decay(rule), Charged::Level(then, cost)) => {
                 assert!(made <= cost && (kept || made == 0), "{made} of {cost} at {now}");
-                rule.refunded(rule.clock(now), then, cost as f64, kept);
+                rule.refunded(now, then, cost as f64, kept);
                 made
             }
             _ => panic!("a charge of another algorithm"),
@@ -269,9 +265,9 @@ impl Key {
         let Some((charged, units, [own, cell, table, one])) = self.last.take() else { return false };
         let (limit, keyed) = (&world.cells[world.now_is], &world.tables[world.now_is]);
         let kept = match &self.rule {
-            Rule::Decay(rule) => {
+            Rule::Decay(_) => {
                 let forgotten = self.own.peek(limit, now, 1).remaining == limit.burst();
-                own.tat.wrapping_sub(rule.clock(now)) as i64 > 0 && !forgotten
+                own.tat.wrapping_sub(now >> -limit.info().resolution) as i64 > 0 && !forgotten
             }
             _ => true,
         };

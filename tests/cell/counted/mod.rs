@@ -5,6 +5,7 @@
 //! TATCELL_SEED runs it alone.
 
 mod buckets;
+mod changes;
 mod decay;
 mod fixed_window;
 mod frame;

@@ -2,6 +2,7 @@
 
 pub mod oracle;
 mod properties;
+mod rates_of_0;
 mod told;
 mod traffic;
 
@@ -68,23 +69,27 @@ fn bursts_are_given_to_the_last_unit_and_not_one_more() {
 fn meters_that_their_rfc_forbids_are_refused_by_name() {
     use MeterError::*;
     let cases = [
-        (MeterSpec::rfc2697(0, 1, 1, SECOND), ZeroRate),
         (MeterSpec::rfc2697(1, 0, 0, SECOND), ZeroBurst),
+        (MeterSpec::rfc2697(0, 0, 0, SECOND), ZeroBurst),
         (MeterSpec::rfc2697(1, 1, 1, 0), ZeroFrequency),
         (MeterSpec::rfc2697(1, 1, 1, SECOND).coupled(), BadCoupling),
-        (MeterSpec::rfc2698(0, 1, 1, 1, SECOND), ZeroRate),
-        (MeterSpec::rfc2698(1, 1, 0, 1, SECOND), ZeroRate),
+        (MeterSpec::rfc2698(1, 1, 0, 1, SECOND), PeakBelowCommitted),
+        (MeterSpec::rfc2698(0, 1, 0, 0, SECOND), ZeroBurst),
         (MeterSpec::rfc2698(1, 0, 1, 1, SECOND), ZeroBurst),
         (MeterSpec::rfc2698(1, 1, 1, 0, SECOND), ZeroBurst),
         (MeterSpec::rfc2698(2, 1, 1, 1, SECOND), PeakBelowCommitted),
         (MeterSpec::rfc2698(1, 1, 1, 1, 0), ZeroFrequency),
         (MeterSpec::rfc2698(1, 1, 1, 1, SECOND).coupled(), BadCoupling),
-        (MeterSpec::rfc4115(0, 1, 0, 1, SECOND), ZeroRate),
+        (MeterSpec::rfc4115(0, 0, 0, 0, SECOND), ZeroRate),
         (MeterSpec::rfc4115(1, 0, 1, 1, SECOND), ZeroBurst),
         (MeterSpec::rfc4115(1, 1, 1, 0, SECOND), ZeroBurst),
         (MeterSpec::rfc4115(1, 1, 1, 1, 0), ZeroFrequency),
         (MeterSpec::rfc4115(1, 0, 1, 1, SECOND).coupled(), ZeroBurst),
         // What no word has room for.
+        (MeterSpec::rfc2697(0, 1 << 20, 1 << 44, SECOND), NotRepresentable),
+        (MeterSpec::rfc2697(0, 1 << 44, 1 << 20, SECOND), HorizonTooLong),
+        (MeterSpec::rfc2698(0, 1 << 44, 1, 1, SECOND), NotRepresentable),
+        (MeterSpec::rfc4115(1, 1, 0, u64::MAX, SECOND), NotRepresentable),
         (MeterSpec::rfc2697(u64::MAX, 1 << 63, 1 << 63, SECOND), NotRepresentable),
         (MeterSpec::rfc2698(1, u64::MAX, u64::MAX, u64::MAX, SECOND), NotRepresentable),
         (MeterSpec::rfc4115(1, 1 << 40, u64::MAX >> 1, 1, SECOND), NotRepresentable),
@@ -102,6 +107,14 @@ fn meters_that_their_rfc_allows_are_made() {
     for spec in [
         MeterSpec::rfc2697(1, 1, 0, SECOND),
         MeterSpec::rfc2697(1, 0, 1, SECOND),
+        MeterSpec::rfc2697(0, 1, 0, SECOND),
+        MeterSpec::rfc2697(0, 0, 1, SECOND),
+        MeterSpec::rfc2697(0, (1 << 43) - (1 << 19) - 1, 1 << 19, SECOND),
+        MeterSpec::rfc2698(0, 0, 0, 1, SECOND),
+        MeterSpec::rfc2698(0, 0, 1, 1, SECOND),
+        MeterSpec::rfc2698(0, 1, 1, 1, SECOND),
+        MeterSpec::rfc4115(0, 1, 0, 0, SECOND),
+        MeterSpec::rfc4115(0, 0, 0, 1, SECOND).coupled(),
         MeterSpec::rfc2698(1, 1, 1, 1, SECOND),
         MeterSpec::rfc2698(1_000, 9_000, 1_000, 1, SECOND),
         MeterSpec::rfc4115(1, 1, 0, 0, SECOND),
@@ -113,21 +126,6 @@ fn meters_that_their_rfc_allows_are_made() {
     ] {
         let info = build(spec).info();
         assert!(info.word_bits >= 20 && info.span > 0 && info.horizon > 0, "{spec:?}: {info:?}");
-    }
-}
-
-/// A burst that no rate fills counts as 0, so that it is not given once and never again.
-#[test]
-fn a_bucket_without_a_rate_gives_nothing() {
-    let green = build(MeterSpec::rfc4115(1_000_000, 1500, 0, 9000, SECOND));
-    let yellow = build(MeterSpec::rfc4115(0, 9000, 1_000_000, 1500, SECOND));
-    assert_eq!((green.info().burst2, yellow.info().cbs), (0, 0));
-    for now in [0, SECOND, 5 * SECOND] {
-        let (a, b) = (Meter::new(), Meter::new());
-        assert_eq!(a.check(&green, now, 1500, Green).colour, Green);
-        assert_eq!(a.check(&green, now, 1, Green).colour, Red);
-        assert_eq!(b.check(&yellow, now, 1500, Green).colour, Yellow);
-        assert_eq!(b.check(&yellow, now, 1, Green).colour, Red);
     }
 }
 

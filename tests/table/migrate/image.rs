@@ -242,7 +242,7 @@ fn the_part_that_ends_with_the_last_slot_is_the_last() {
 
 /// Words that count mean what they say only in the same bits, unit of time and guard.
 #[test]
-fn tables_that_count_move_into_their_like_alone() {
+fn tables_that_count_move_into_others_of_their_algorithm() {
     let window = |units| LimitSpec::fixed_window(units, 1 << 20).aligned(0);
     let like = TableOptions::new(window(5)).caller_hash().resolution(-2).guard(1_000);
     let (old_lines, new_lines) = (memory(10), memory(18));
@@ -256,6 +256,13 @@ fn tables_that_count_move_into_their_like_alone() {
         TableOptions::new(window(50)).caller_hash().resolution(-2).guard(1_000),
         TableOptions::new(window(50)).caller_hash().resolution(-2).guard(2_000),
     ] {
-        assert_eq!(moved(&other), Some(TableError::BadAlgorithm), "{other:?}");
+        assert_eq!(moved(&other), None, "{other:?}");
+    }
+    for other in [LimitSpec::new(5, 1 << 20, 5), LimitSpec::sliding_counter(5, 1 << 20)] {
+        assert_eq!(
+            moved(&TableOptions::new(other).caller_hash()),
+            Some(TableError::BadAlgorithm),
+            "{other:?}"
+        );
     }
 }

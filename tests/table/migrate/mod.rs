@@ -2,6 +2,8 @@
 
 mod drive;
 mod image;
+mod in_place;
+mod units;
 
 use crate::common::{cases, memory, Rng};
 use tatcell::{Access, LimitSpec, Migrated, Request, Table, TableLimit, TableOptions};

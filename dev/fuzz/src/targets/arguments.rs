@@ -62,9 +62,14 @@ fn has_name(code: i32) -> bool {
 
 /// Memory that a call mapped is given back.
 fn clean_up(function: &Function, code: i32, arguments: &[usize]) {
-    if code == 0 && function.name == "tatcell_host_memory_map" {
+    let (opposite, place) = match function.name {
+        "tatcell_host_memory_map" => ("tatcell_host_memory_unmap", 2),
+        "tatcell_host_table_open" => ("tatcell_host_table_close", 3),
+        _ => return,
+    };
+    if code == 0 {
         // SAFETY: as that call filled it.
-        let unmapped = unsafe { Function::find("tatcell_host_memory_unmap").call(&arguments[2..3]) };
+        let unmapped = unsafe { Function::find(opposite).call(&arguments[place..place + 1]) };
         assert_eq!(unmapped as i32, 0);
     }
 }

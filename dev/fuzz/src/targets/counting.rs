@@ -29,10 +29,9 @@ impl Oracle {
             }
             Oracle::Quota(oracle) => oracle.check(now, cost),
             Oracle::Decay(oracle) => {
-                let t = oracle.clock(now);
-                oracle.judge(t, cost, made, forgotten);
+                oracle.judge(now, cost, made, forgotten);
                 if made.passes() {
-                    oracle.charged(t, cost as f64, forgotten);
+                    oracle.charged(now, cost as f64, forgotten);
                 }
                 return;
             }
@@ -61,7 +60,7 @@ fn limit(data: &mut Data<'_>) -> Option<(LimitSpec, Limit, Oracle)> {
     let oracle = match kind {
         0 | 1 => Oracle::Fixed(fixed_window::Oracle::new(&limit, phase)),
         2 => Oracle::Sliding(sliding_counter::Oracle::new(&limit)),
-        3 => Oracle::Quota(quota_linear::Oracle::new(&quota_linear::Shape::of(&limit), false)),
+        3 => Oracle::Quota(quota_linear::Oracle::new(&limit)),
         _ => Oracle::Decay(decay::Oracle::new(&limit)),
     };
     Some((spec, limit, oracle))

@@ -105,6 +105,8 @@ local function count(options, name, default)
 end
 
 
+-- The longest delay of each limit, in nanoseconds.
+local MAX_DELAY = setmetatable({}, { __mode = "k" })
 local LIMIT_OPTIONS = { "rate", "per", "burst", "max_delay", "max_debt", "shadow" }
 local TABLE_OPTIONS = { "slots", "policy", "tag_bits", "name", "also", "keep" }
 
@@ -358,6 +360,7 @@ function _M.limit(self, options)
     end
     local limit = new("tatcell_limit_t")
     local rc = lib.tatcell_limit_init_table(limit, self.table, spec)
+    MAX_DELAY[limit] = spec.max_delay
     if rc ~= 0 then
         return nil, "resty.tatcell: " .. words(rc) .. ": name the limit in also = { ... } of new"
     end
@@ -453,20 +456,25 @@ function _M.peek(self, key, cost, limit)
 end
 
 
---- As incoming of resty.limit.req: the seconds to wait and what is left, or nil and "rejected". With commit false
--- nothing is charged.
+--- As incoming of resty.limit.req: the seconds to wait and what is left, or nil and "rejected". Without commit it
+-- answers the same and charges nothing.
 function _M.incoming(self, key, commit, cost, limit)
     local decision, at = sized("tatcell_decision_t"), now()
     limit = limit or self.default
-    local rc
-    if commit == false then
-        rc = lib.tatcell_table_peek(self.table, limit, at, key, #key, units(key, cost), decision)
-    else
+    local rc, delay
+    if commit then
         rc = lib.tatcell_table_reserve_ex(self.table, limit, at, key, #key, units(key, cost), decision, self.counters)
+        delay = decision.departure > at and decision.departure - at or 0
+    else
+        -- A reservation would leave when the request conforms.
+        rc = lib.tatcell_table_peek(self.table, limit, at, key, #key, units(key, cost), decision)
+        delay = rc == 1 and decision.retry_after or 0
+        if rc == 1 and delay <= MAX_DELAY[limit] then
+            rc = 0
+        end
     end
     if rc == 0 then
-        local departure = decision.departure
-        return departure > at and seconds(departure - at) or 0, tonumber(decision.remaining), decision
+        return seconds(delay), tonumber(decision.remaining)
     end
     if rc == 1 or rc == 2 then
         return nil, "rejected"

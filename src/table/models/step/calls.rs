@@ -103,7 +103,9 @@ pub(super) fn tag(key: u64) -> u64 {
 
 pub(super) fn keys_of(op: &Op) -> Vec<u64> {
     match op {
-        Op::Check { key, .. } | Op::Charge { key, .. } | Op::Reset { key, .. } => [*key].into(),
+        Op::Check { key, .. } | Op::Charge { key, .. } | Op::Reset { key, .. } | Op::Halve { key, .. } => {
+            [*key].into()
+        }
         Op::Burst { keys, .. } | Op::Groups { keys, .. } | Op::Counted { keys, .. } => keys.to_vec(),
         _ => Vec::new(),
     }

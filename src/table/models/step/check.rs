@@ -169,7 +169,9 @@ impl<'w, A: Access> Checker<'w, A> {
                     {
                         sums.back += back.unwrap_or(0);
                     }
-                    (Op::Reset { key: k, .. }, _) if tag(*k) == key => sums.resets += 1,
+                    (Op::Reset { key: k, .. } | Op::Halve { key: k, .. }, _) if tag(*k) == key => {
+                        sums.resets += 1
+                    }
                     _ => {}
                 }
             }

@@ -41,6 +41,7 @@ mod state;
 mod step_counts;
 mod step_forms;
 mod step_groups;
+mod step_in_place;
 mod step_inserts;
 mod step_migrations;
 mod step_permits;

@@ -54,6 +54,31 @@ fn a_reset_makes_a_key_full_and_doubles_nothing() {
     }
 }
 
+/// The same key again and again, until it owes no more than a change leaves: as far ahead as a tombstone that nobody
+/// takes.
+#[test]
+fn a_key_that_changes_to_a_smaller_debt_is_doubled_nowhere() {
+    let halve = |now| Op::Halve { key: X, now };
+    for policy in [FullPolicy::Admit, FullPolicy::Deny] {
+        let w = world(&[0, 8], policy);
+        let live = w.live(X, NOW + T);
+        let w = w.start(0, live).thread(&[halve(NOW), halve(NOW)]).thread(&[check(X, NOW)]);
+        holds("changes beside two inserts", &w.thread(&[check(Y, NOW)]), EXACT);
+        let w = world(&[0, 8], policy);
+        let stranger = w.live(Y, NOW + 1);
+        let w = w.start(0, stranger).thread(&[check(X, NOW), halve(NOW + 2), check(X, NOW + 3)]);
+        holds("changes, clocks apart", &w.thread(&[check(X, NOW + 2), halve(NOW)]), EXACT);
+        // The claim of an insert that has stalled is committed; then the debt falls by a clock that is a little behind,
+        // until nothing is left of it. Whoever takes the slot next must not claim what was claimed before.
+        let w = far(policy, 1);
+        let (dead, other) = (w.claim(X, NOW + 2), w.live(Z, NOW + T));
+        let mut h = [halve(NOW - 2); 14];
+        (h[0], h[13]) = (check(X, NOW), check(Y, NOW));
+        let w = w.start(0, dead).start(1, other).thread(&h).thread(&[check(X, NOW)]);
+        holds("changes and a claim", &w, SAFE);
+    }
+}
+
 /// The permit of the charge that commits a claim does not lower the payload to the claim or below it. Otherwise the
 /// claim would recur in the same instant.
 #[test]

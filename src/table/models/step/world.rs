@@ -6,6 +6,7 @@ use std::vec;
 use std::vec::Vec;
 
 use super::migration::{How, Target};
+use crate::algorithms::Change;
 use crate::answer::{Permit, Tracking, Verdict};
 use crate::limit::{LimitSpec, TableLimit};
 use crate::sync::access::{Access, Shared};
@@ -72,6 +73,11 @@ pub(super) enum Op {
         key: u64,
         now: u64,
     },
+    /// To a limit of twice the rate, keeping units: the debt is half of what it was.
+    Halve {
+        key: u64,
+        now: u64,
+    },
     Sweep {
         slot: usize,
         now: u64,
@@ -96,6 +102,7 @@ impl Op {
             | Op::Charge { now, .. }
             | Op::Refund { now, .. }
             | Op::Reset { now, .. }
+            | Op::Halve { now, .. }
             | Op::Sweep { now, .. }
             | Op::Save { now }
             | Op::Migrate { now } => now,
@@ -321,6 +328,13 @@ impl<A: Access> World<A> {
                 Outcome::Refunded(table.refund(limit, now, key, permit).expect("its own limit"))
             }
             Op::Reset { key, now } => Outcome::Reset(table.reset_key(now, key)),
+            Op::Halve { key, now } => {
+                let faster = table.limit(&LimitSpec { period: self.spec.period / 2, ..self.spec });
+                let faster = faster.expect("a limit of the table");
+                Outcome::Reset(
+                    table.change(limit, &faster, now, key, Change::KeepUnits).expect("of one algorithm"),
+                )
+            }
             Op::Sweep { slot, now } => {
                 table.sweep(now, slot, 1);
                 Outcome::Swept

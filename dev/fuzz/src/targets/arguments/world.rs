@@ -11,11 +11,12 @@ const SEED: [u8; 16] = *b"a seed for fuzzy";
 /// A length that no object can have.
 const IMPOSSIBLE: u64 = 1 << 63;
 /// Numbers that take time, or machines: these and less.
-const BOUNDED: [(&str, u64); 1] = [("interval_ns", 1_000_000)];
+const BOUNDED: [(&str, u64); 2] = [("interval_ns", 1_000_000), ("keys", 10_000)];
 
 /// Arrays: name of the pointer, of the length, bytes of an element, good lengths.
 const ARRAYS: &[(&str, &str, u64, [u64; 2])] = &[
     ("key", "key_len", 1, [4, 13]),
+    ("text", "length", 1, [13, 4]),
     ("address", "address_len", 1, [4, 16]),
     ("memory", "bytes", 1, [384, 1024]),
     ("image", "image_bytes", 1, [384, 384]),
@@ -73,6 +74,7 @@ impl<'w, 'd> World<'w, 'd> {
             "ticks_per_second" => 1_000_000_000,
             "now" => 1_000_000_000 + u64::from(self.data.byte()),
             "until" => 1_500_000_000,
+            "bits" | "v4_bits" | "v6_bits" => 24,
             "fields" => 63,
             "field" => 1 << self.data.below(6),
             "how" | "pre" | "clock" | "policy" => self.data.below(3),
@@ -119,6 +121,7 @@ impl<'w, 'd> World<'w, 'd> {
             (_, "name") => self.place(b"no slash\0", 1, false),
             (_, "permits") => self.place(&[0; 8 * 64], 8, may_change),
             (_, "canonical") => self.place(&[0; 16], 1, may_change),
+            (_, "prefix") => self.place(&[0; 18], 1, may_change),
             (_, "pre") => self.place(&[0, 1, 2], 1, false),
             (_, "colours") => self.place(&[9; 3], 1, may_change),
             (_, "counts") => self.place(&[0; 24], 8, may_change),
@@ -272,7 +275,7 @@ impl<'w, 'd> World<'w, 'd> {
         let fields: Vec<&Part> = record
             .fields
             .iter()
-            .filter(|f| f.stars == 0 && f.count == 1 && !LENGTHS.contains(&f.name))
+            .filter(|f| f.stars == 0 && f.count == 1 && f.size <= 8 && !LENGTHS.contains(&f.name))
             .collect();
         if let Some(field) = fields.get(usize::from(self.data.byte()) % fields.len().max(1)) {
             let number = self.data.sharp().to_ne_bytes();

@@ -168,6 +168,14 @@ impl World<'_, '_> {
                 let (v4, v6) = (rungs(self, [32, 24]), rungs(self, [128, 64]));
                 vec![("v4_count", 2), ("v6_count", 2), ("v4", v4), ("v6", v6)]
             }
+            "tatcell_prefix_lengths_t" => {
+                let lengths = |world: &mut Self, bits: [u8; 2]| {
+                    let at = world.place(&bits, 1, false);
+                    world.bend(at, 1, true)
+                };
+                let (v4, v6) = (lengths(self, [24, 32]), lengths(self, [128, 64]));
+                vec![("v4_count", 2), ("v6_count", 2), ("v4", v4), ("v6", v6)]
+            }
             "tatcell_http_policy_t" => {
                 let (name, unit) =
                     (self.place(b"per-second\0", 1, false), self.place(b"requests\0", 1, false));

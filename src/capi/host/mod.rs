@@ -1,14 +1,16 @@
 //! `tatcell_host_*`: what a host with an operating system adds; only in libraries built with feature `host`.
 
+mod table;
+
 use core::ffi::{c_char, c_void};
 use core::mem::forget;
 
-use super::codes::{
+use crate::capi::codes::{
     TATCELL_ERR_ABSENT, TATCELL_ERR_EXISTS, TATCELL_ERR_FOLDER, TATCELL_ERR_NAME, TATCELL_ERR_NOT_READY,
     TATCELL_ERR_OPTION, TATCELL_ERR_SYSTEM, TATCELL_ERR_TOO_LARGE, TATCELL_ERR_TOO_SMALL,
     TATCELL_ERR_UNSUPPORTED, TATCELL_ERR_WRONG_SIZE, TATCELL_PASS,
 };
-use super::pointers::contract::{args, Contract, Grows, Out, Report};
+use crate::capi::pointers::contract::{args, Contract, Grows, Out, Report};
 use crate::host::{self, Clock, HostError, Memory, Pages, TickClock};
 
 /// clock: CLOCK_MONOTONIC. NTP slews it, and it stops while the system sleeps. Every Unix has it.
@@ -387,16 +389,21 @@ pub unsafe extern "C" fn tatcell_host_memory_attach(
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_host_memory_unmap(memory: *mut tatcell_host_memory_t) -> i32 {
     args!(c, (now, out) = c.place(memory));
+    let (code, next) = unmap(c, now);
+    out.put(&next);
+    code
+}
+
+/// Unmaps memory of a call under its contract. Returns the code, and what is left of the structure.
+fn unmap(_: Contract<'_>, now: tatcell_host_memory_t) -> (i32, tatcell_host_memory_t) {
     // SAFETY: the contract: the mapping is the caller's, and nobody uses it any more.
-    let (code, next) = match unsafe { host::unmap(now.memory.cast(), now.bytes) } {
+    match unsafe { host::unmap(now.memory.cast(), now.bytes) } {
         Ok(()) => (TATCELL_PASS, tatcell_host_memory_t::NONE),
         Err(e) => {
             let (code, system_error) = host_code(e, now.bytes);
             (code, tatcell_host_memory_t { system_error, ..now })
         }
-    };
-    out.put(&next);
-    code
+    }
 }
 
 /// Removes a name. Processes that have the memory mapped keep it. The system frees it when the last one unmaps it.

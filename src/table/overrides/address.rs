@@ -1,0 +1,139 @@
+//! Overrides of addresses and networks, however they are written.
+//!
+//! ```text
+//!  ban 192.0.2.0/24            -> key of a prefix -> override        one override for each network
+//!  ask ::ffff:192.0.2.1        -> 192.0.2.1 -> /32, /24, /16 ...     one probe for each length that is asked
+//! ```
+//!
+//! Not here: which lengths have overrides. The table does not know them, so the caller names them.
+
+use super::Override;
+use crate::keys::Address;
+use crate::sync::access::Access;
+use crate::table::error::TableError;
+use crate::table::handle::Table;
+
+/// The lengths of the prefixes that are asked for an address, in any order: one probe each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PrefixLengths<'a> {
+    /// For IPv4 addresses: 0 (all of them) to 32.
+    pub v4: &'a [u8],
+    /// For IPv6 addresses: 0 to 128.
+    pub v6: &'a [u8],
+}
+
+impl PrefixLengths<'static> {
+    /// The address itself and nothing else: /32 and /128.
+    pub const WHOLE: PrefixLengths<'static> = PrefixLengths { v4: &[32], v6: &[128] };
+}
+
+impl<M: Access> Table<'_, M> {
+    /// Bans an address, or all addresses of its network, until a time: `v4` bits of an IPv4 address, `v6` bits of an
+    /// IPv6 one. See [`ban`](Table::ban).
+    ///
+    /// An IPv4 address may be written as an IPv6 one ([`Address`]). For a network that people write, take the address
+    /// and the bits of [`Address::network`], for both families. `::/0` is no network of IPv4 addresses.
+    ///
+    /// ```
+    /// use tatcell::{Address, Line, Override, PrefixLengths, Table, TableOptions};
+    /// static MEMORY: [Line; 130] = [Line::EMPTY; 130];
+    ///
+    /// let table = Table::init(&MEMORY, &TableOptions::overrides(86_400_000).seed([7; 16]))?;
+    /// let mapped = |last| Address::from([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, last]);
+    /// table.ban_address(1_000, mapped(1), 24, 64, 61_000)?;
+    /// table.exempt_address(1_000, [192, 0, 2, 9], 32, 128, 61_000)?;
+    /// let asked = PrefixLengths { v4: &[32, 24], v6: &[128, 64] };
+    /// let banned = Some((Override::Banned { retry_after: 60_000 }, 24));
+    /// assert_eq!(table.overridden_address(1_000, [192, 0, 2, 2], asked)?, banned);
+    /// // The longest prefix wins.
+    /// let exempt = Some((Override::Exempt { left: 60_000 }, 32));
+    /// assert_eq!(table.overridden_address(1_000, mapped(9), asked)?, exempt);
+    /// # Ok::<(), tatcell::TableError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`ban`](Table::ban); [`TableError::BadPrefix`] if the address has fewer bits; [`TableError::BadHashKind`]
+    /// where the caller hashes.
+    ///
+    /// # Concurrency
+    /// As [`ban`](Table::ban).
+    pub fn ban_address(
+        &self,
+        now: u64,
+        address: impl Into<Address>,
+        v4: u8,
+        v6: u8,
+        until: u64,
+    ) -> Result<(), TableError> {
+        self.ban(now, self.prefix_hash(&address.into(), v4, v6)?, until)
+    }
+
+    /// Exempts an address, or all addresses of its network, until a time: see [`exempt`](Table::exempt) and
+    /// [`ban_address`](Table::ban_address).
+    ///
+    /// # Errors
+    /// As [`exempt`](Table::exempt) and [`ban_address`](Table::ban_address).
+    ///
+    /// # Concurrency
+    /// As [`ban`](Table::ban).
+    pub fn exempt_address(
+        &self,
+        now: u64,
+        address: impl Into<Address>,
+        v4: u8,
+        v6: u8,
+        until: u64,
+    ) -> Result<(), TableError> {
+        self.exempt(now, self.prefix_hash(&address.into(), v4, v6)?, until)
+    }
+
+    /// Ends the override of an address or network at once, and says whether there was one: see [`lift`](Table::lift).
+    /// Overrides of longer and shorter prefixes stay.
+    ///
+    /// # Errors
+    /// As [`lift`](Table::lift) and [`ban_address`](Table::ban_address).
+    ///
+    /// # Concurrency
+    /// As [`ban`](Table::ban).
+    pub fn lift_address(
+        &self,
+        now: u64,
+        address: impl Into<Address>,
+        v4: u8,
+        v6: u8,
+    ) -> Result<bool, TableError> {
+        self.lift(now, self.prefix_hash(&address.into(), v4, v6)?)
+    }
+
+    /// Tells whether an address is banned or exempt at `now`, for how long, and by a prefix of how many bits. The
+    /// longest prefix with an override decides, of those that `lengths` names. Reads only.
+    ///
+    /// # Errors
+    /// As [`overridden`](Table::overridden); [`TableError::BadPrefix`] for a length above 32 or 128;
+    /// [`TableError::BadHashKind`] where the caller hashes.
+    ///
+    /// # Concurrency
+    /// As [`ban`](Table::ban). Cost: a hash and a probe for each length.
+    pub fn overridden_address(
+        &self,
+        now: u64,
+        address: impl Into<Address>,
+        lengths: PrefixLengths<'_>,
+    ) -> Result<Option<(Override, u8)>, TableError> {
+        self.holds_overrides()?;
+        let (address, mut found) = (address.into(), None);
+        // A length that no address of either family has is a mistake, whichever family is asked.
+        if lengths.v4.iter().any(|bits| *bits > 32) || lengths.v6.iter().any(|bits| *bits > 128) {
+            return Err(TableError::BadPrefix);
+        }
+        for &bits in if address.is_v4() { lengths.v4 } else { lengths.v6 } {
+            if found.is_some_and(|(_, longest)| bits <= longest) {
+                continue;
+            }
+            if let Some(made) = self.look(now, self.hash(address.prefix(bits).as_ref())?) {
+                found = Some((made, bits));
+            }
+        }
+        Ok(found)
+    }
+}
