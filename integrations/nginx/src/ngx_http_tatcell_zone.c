@@ -2,18 +2,23 @@
  * The life of a zone: made at the first start, kept by a reload, or moved by it.
  * SPDX-License-Identifier: MIT OR Apache-2.0
  *
- *   same size, and the table provides for the limits    the memory stays and the new cycle attaches to it
- *   another size, policy, fewer tag bits, other rates   nginx makes new memory, the debts move there
+ *   same size and rate, and room for the limits         the memory stays and the new cycle attaches to it
+ *   another rate, for all keys                          nginx makes new memory, the debts move there and keep units
+ *   another size, policy, fewer tag bits                nginx makes new memory, the debts move there
  *   another key                                         new memory; debts of other keys mean nothing
  *   more tag bits                                       refused: the old slots do not have them
  *
  * The seed of the hash is in private memory alone, which a cycle hands to the next one.
+ *
+ * A debt is a time, so under another rate it is worth other units. To scale it where it lies, all workers would have to
+ * stop first, and a cycle that fails after that would leave the old workers with the debts of the new rate.
  */
 
 #include "ngx_http_tatcell_module.h"
 
 
 static void ngx_http_tatcell_options(ngx_http_tatcell_zone_t *zone, tatcell_table_options_t *options);
+static ngx_uint_t ngx_http_tatcell_has_other_rate(ngx_http_tatcell_zone_t *zone, ngx_http_tatcell_zone_t *old);
 static ngx_int_t ngx_http_tatcell_limits(ngx_http_tatcell_zone_t *zone, ngx_log_t *log);
 static ngx_int_t ngx_http_tatcell_make(ngx_http_tatcell_zone_t *zone, ngx_log_t *log);
 static ngx_int_t ngx_http_tatcell_move(ngx_http_tatcell_zone_t *zone, ngx_log_t *log);
@@ -218,10 +223,20 @@ ngx_http_tatcell_find_old(ngx_conf_t *cf, ngx_http_tatcell_zone_t *zone)
         || old->skew != zone->skew
         || info.policy != zone->policy
         || info.tag_bits != (zone->tag_bits ? zone->tag_bits : 20)
+        || ngx_http_tatcell_has_other_rate(zone, old)
         || ngx_http_tatcell_limits(zone, NULL) != NGX_OK)
     {
         zone->shm_zone->noreuse = 1;
     }
+}
+
+
+/* Whether all keys get another rate than they had. A slot does not tell which rate its key has, if there are several. */
+static ngx_uint_t
+ngx_http_tatcell_has_other_rate(ngx_http_tatcell_zone_t *zone, ngx_http_tatcell_zone_t *old)
+{
+    return zone->rate_by.len == 0 && old->rate_by.len == 0
+           && (zone->rate.units != old->rate.units || zone->rate.period != old->rate.period);
 }
 
 
@@ -357,12 +372,34 @@ ngx_http_tatcell_move(ngx_http_tatcell_zone_t *zone, ngx_log_t *log)
 {
     int32_t                   rc;
     uint64_t                  now, forgiven;
-    ngx_uint_t                level;
+    ngx_uint_t                i, level;
     tatcell_migrated_t        moved = TATCELL_MIGRATED_INIT;
+    tatcell_limit_spec_t      before = TATCELL_LIMIT_SPEC_INIT;
+    tatcell_limit_spec_t      after = TATCELL_LIMIT_SPEC_INIT;
+    ngx_http_tatcell_use_t  **uses;
     tatcell_table_options_t   options;
 
     ngx_memcpy(zone->seed, zone->old->seed, sizeof(zone->seed));
     ngx_http_tatcell_options(zone, &options);
+
+    if (ngx_http_tatcell_has_other_rate(zone, zone->old)) {
+        before.units = zone->old->rate.units;
+        before.period = zone->old->rate.period;
+        before.burst = 1;
+
+        after.units = zone->rate.units;
+        after.period = zone->rate.period;
+        after.burst = zone->burst;
+
+        /* Delays are part of a burst here. */
+        uses = zone->uses.elts;
+        for (i = 0; i < zone->uses.nelts; i++) {
+            after.burst = ngx_max(after.burst, uses[i]->burst);
+        }
+
+        options.old_limit = &before;
+        options.new_limit = &after;
+    }
 
     now = ngx_http_tatcell_now();
     rc = tatcell_table_migrate(&zone->table, zone->shared->memory, zone->shared->bytes, &options, &zone->old->table,
@@ -388,9 +425,9 @@ ngx_http_tatcell_move(ngx_http_tatcell_zone_t *zone, ngx_log_t *log)
 
     level = forgiven ? NGX_LOG_WARN : NGX_LOG_NOTICE;
     ngx_log_error(level, log, 0,
-                  "tatcell: zone \"%V\" moved: %uL debts copied, %uL merged; forgiven: %uL dropped, %uL cut, %uL sets "
-                  "opened; %uL us", &zone->name, moved.copied, moved.merged, moved.dropped, moved.clamped, moved.opened,
-                  (ngx_http_tatcell_now() - now) / 1000);
+                  "tatcell: zone \"%V\" moved, its debts as %s: %uL debts copied, %uL merged; forgiven: %uL dropped, "
+                  "%uL cut, %uL sets opened; %uL us", &zone->name, options.old_limit ? "units" : "times", moved.copied,
+                  moved.merged, moved.dropped, moved.clamped, moved.opened, (ngx_http_tatcell_now() - now) / 1000);
 
     return NGX_OK;
 }

@@ -42,17 +42,41 @@ def claims(claims, server):
         with server() as n:
             n.start(**conf(burst=5))
             equal(passed(n, 1, 7), 5)
-            assert n.reload(**conf(burst=5, rate="2r/h")), n.log()
-            equal(passed(n, 1, 2), 0)
-            equal(stats(n)["a"]["passed"], 5, "counts of before")
+            assert n.reload(**conf(burst=6)), n.log()
+            equal(passed(n, 1, 2), 1)
+            equal(stats(n)["a"]["passed"], 6, "counts of before")
             assert 'zone "a" keeps its debts' in n.log(), n.log()
-            # The new rate counts for the others; what a key owed, it owes for as long as before.
-            assert n.reload(**conf(burst=1, rate="20r/s")), n.log()
-            equal(n.statuses(2, "/page?k=other"), [200, 429])
-            time.sleep(0.06)
-            equal(n.statuses(1, "/page?k=other"), [200])
-            equal(passed(n, 1, 1), 0)
-    claims.claim("a_reload_with_another_rate_keeps_the_debts", kept)
+    claims.claim("a_reload_with_another_burst_keeps_the_debts", kept)
+
+    def units():
+        with server() as n:
+            n.start(**conf(rate="3r/d", burst=3))
+            equal(passed(n, 1, 5), 3)
+            # The incident: three a day are used up, and more are needed now.
+            assert n.reload(**conf(rate="1000r/d", burst=1000)), n.log()
+            equal(passed(n, 1, 1000), 997)
+            equal(stats(n)["a"]["passed"], 1000, "counts of before")
+            assert n.log().count('zone "a" moved, its debts as units: ') == 1, n.log()
+            # Fewer than were used: all of them are.
+            assert n.reload(**conf(rate="5r/d", burst=5)), n.log()
+            equal(passed(n, 1, 2), 0)
+            assert "1 cut" in n.log(), n.log()
+            assert n.reload(**conf(rate="7r/d", burst=7)), n.log()
+            equal(passed(n, 1, 4), 2)
+            equal(n.statuses(8, "/page?k=other"), [200] * 7 + [429])
+    claims.claim("a_reload_with_another_rate_keeps_the_units_that_were_used", units)
+
+    def rates():
+        with server() as n:
+            by = {"more": "rate_by=$arg_r", "rate": "1r/h", "burst": 5}
+            n.start(**conf(**by))
+            equal(passed(n, 1, 7), 5)
+            assert n.reload(**conf(**by | {"rate": "1r/m"})), n.log()
+            # A minute each, of five hours.
+            equal(passed(n, 1, 2), 0)
+            assert 'zone "a" keeps its debts' in n.log(), n.log()
+            assert int(n.get("/page?k=client-0").headers["retry-after"]) > 17000
+    claims.claim("a_zone_with_rates_by_key_keeps_the_times", rates)
 
     def resized(size, more, words):
         with server() as n:
@@ -70,7 +94,7 @@ def claims(claims, server):
         ("of_fewer_tag_bits", "256k", "tag_bits=16"),
     ]:
         claims.claim(f"a_reload_to_a_zone_{name}_moves_the_debts_and_mints_nothing",
-                     lambda: resized(size, more, 'zone "a" moved: '))
+                     lambda: resized(size, more, 'zone "a" moved, its debts as times: '))
 
     def moved_and_back():
         with server() as n:
@@ -102,7 +126,7 @@ def claims(claims, server):
             equal(passed(n, 10, 2), 20)
             # 1e6 a second is beyond what the table provides for: a new one is made, and the debts are in it.
             assert n.reload(**conf(rate="1000000r/s", burst=3)), n.log()
-            assert 'zone "a" moved: ' in n.log(), n.log()
+            assert 'zone "a" moved, its debts as units: ' in n.log(), n.log()
     claims.claim("a_rate_that_the_table_cannot_have_moves_it", too_fast)
 
     def other_key():
@@ -141,6 +165,24 @@ def claims(claims, server):
             s = stats(n)["a"]
             assert s["rejected"] > 1000 and 300 < s["passed"] <= bound, (s["passed"], s["rejected"], bound)
     claims.claim("reloads_under_load_admit_no_more_than_the_rate", needs_wrk(under_load))
+
+    def rates_under_load():
+        with server() as n:
+            hot = {"rate": "100r/s", "burst": 10}
+            n.start(workers=4, **conf(**hot))
+            start = time.monotonic()
+            thread = threading.Thread(target=load.wrk, args=(n.port, "/page?k=hot", 4, 16))
+            thread.start()
+            for i in range(4):
+                time.sleep(0.5)
+                assert n.reload(workers=4, **conf(**hot | {"rate": ["50r/s", "100r/s"][i % 2]})), n.log()
+            thread.join()
+            # What old workers charge once the debts are copied, the new ones do not see: at most both limits together.
+            bound = 2 * (10 + (time.monotonic() - start) * 100)
+            s = stats(n)["a"]
+            assert s["rejected"] > 1000 and 200 < s["passed"] <= bound, (s["passed"], s["rejected"], bound)
+            equal(n.log().count('zone "a" moved, its debts as units: '), 4)
+    claims.claim("old_and_new_workers_admit_at_most_what_both_rates_do", needs_wrk(rates_under_load))
 
     def killed():
         with server() as n:
