@@ -220,6 +220,20 @@ fn garbage_from_backup_memory_is_at_most_a_full_debt() {
     assert_eq!(cell.word(), 0, "no debt is a fresh cell");
 }
 
+/// As the readme says: the debt, times the new interval by the old one.
+#[test]
+fn a_debt_that_is_scaled_under_another_limit_is_as_many_units() {
+    for (old, new, used) in [(60, 600, 60), (60, 600, 45), (600, 60, 7), (100, 60, 60)] {
+        let [from, to] = [old, new].map(|units| SmallLimit32::new(units, 3_600_000, units).unwrap());
+        let cell = Cell32::new();
+        assert_eq!(cell.check_small(&from, 5, used), Outcome::Conforming);
+        let debt = u64::from(cell.debt(&from, 5));
+        cell.set_debt(&to, 5, (debt * (3_600_000 / new)).div_ceil(3_600_000 / old) as u32);
+        let left = (0..1_000).filter(|_| cell.check_small(&to, 5, 1).passes()).count();
+        assert_eq!(left as u32, (new as u32).saturating_sub(used), "{used} of {old}, then {new}");
+    }
+}
+
 #[test]
 fn who_polls_a_cell_that_others_reserve_from_starves() {
     let limit = SmallLimit32::shaped(1, 100, 1, 500).unwrap();
