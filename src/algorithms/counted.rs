@@ -221,17 +221,21 @@ pub(crate) fn change(old: &Params, new: &Params, lead: u64, now: u64, how: Chang
     if old.is_gcra() {
         return gcra::change(old, new, lead, now, how);
     }
-    if lead == 0 {
-        return (0, false);
+    // A count in a window of the same length, bits and unit of time is the same word.
+    let alike = (old.shl, old.shr, old.period) == (new.shl, new.shr, new.period);
+    let counts = matches!(new.algorithm(), Algorithm::FixedWindow | Algorithm::SlidingCounter);
+    if lead == 0 || alike && counts {
+        return (lead, false);
     }
     let (next, cut) = changed(At { p: old, now }, At { p: new, now }, State::of(old, lead), how);
-    let most = new.horizon_q.wrapping_shr(new.shl as u32);
+    // A clock that is behind sees a state further ahead than the horizon, by up to the skew.
+    let most = new.window_q.wrapping_shr(new.shl as u32);
     // An end in coarser units of time may lie up to one of them behind that of the window.
     let finer = (old.shr as u32).saturating_sub(new.shr as u32);
     let late = next.ahead.saturating_sub(most) >= 1u64.wrapping_shl(finer);
-    // Only the count of a forged limit reaches beyond the horizon.
+    // Only the count of a forged limit reaches beyond that.
     let lead = State { ahead: next.ahead.min(most), ..next }.lead(new);
-    (lead.min(new.horizon_q), cut || late)
+    (lead.min(new.window_q), cut || late)
 }
 
 /// Returns how much of a permit may still be given back, in the algorithm's own count, and how many q-units ahead the

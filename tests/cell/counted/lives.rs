@@ -142,14 +142,17 @@ struct World<'m> {
 
 fn any_spec(rng: &mut Rng, kind: usize) -> (LimitSpec, LimitSpec, Option<u64>) {
     let window = rng.pick(&[7, 1_000, 60_000, 1_000_003, 60_000_000_000]) * (1 + rng.below(9)) + rng.below(4);
-    let units = 1 + rng.scaled(14);
+    let units = match (1 + rng.scaled(14), kind) {
+        (units, DECAY) => 1 + units % 1_000,
+        (units, _) => units,
+    };
     let phase = rng.below(window);
     let of = |units: u64| match kind {
         0 => LimitSpec::fixed_window(units, window),
         1 => LimitSpec::fixed_window(units, window).aligned(phase),
         2 => LimitSpec::sliding_counter(units, window),
         3 => LimitSpec::quota_linear(units, window),
-        _ => LimitSpec::decay(1 + units % 1_000, window + 1_000_000),
+        _ => LimitSpec::decay(units, window + 1_000_000),
     };
     // Fewer units, but in as many bits.
     let least = 1 << units.ilog2();
