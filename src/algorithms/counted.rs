@@ -215,27 +215,32 @@ pub(crate) const fn keeps(old: &Params, new: &Params) -> Result<(), LimitError> 
     Ok(())
 }
 
+/// Returns whether every word means the same under both limits, so that a change has nothing to do: windows or
+/// half-lives of one length, with the same bits and unit of time. A clock that is behind sees such a word beyond the
+/// horizon, and must not cut it.
+pub(crate) fn keeps_word(old: &Params, new: &Params) -> bool {
+    let shape = |p: &Params| (p.algorithm, p.shl, p.shr, p.period);
+    let counts = !matches!(new.algorithm(), Algorithm::Gcra | Algorithm::QuotaLinear);
+    counts && shape(old) == shape(new) && old.horizon_q <= new.horizon_q
+}
+
 /// Returns how far ahead a key lies under `new` if it lies `lead` ahead under `old`, both of one algorithm. Also
 /// returns whether that is less than before, because the new word cannot hold its count, level or debt.
 pub(crate) fn change(old: &Params, new: &Params, lead: u64, now: u64, how: Change) -> (u64, bool) {
     if old.is_gcra() {
         return gcra::change(old, new, lead, now, how);
     }
-    // A count in a window of the same length, bits and unit of time is the same word.
-    let alike = (old.shl, old.shr, old.period) == (new.shl, new.shr, new.period);
-    let counts = matches!(new.algorithm(), Algorithm::FixedWindow | Algorithm::SlidingCounter);
-    if lead == 0 || alike && counts {
-        return (lead, false);
+    if lead == 0 {
+        return (0, false);
     }
     let (next, cut) = changed(At { p: old, now }, At { p: new, now }, State::of(old, lead), how);
-    // A clock that is behind sees a state further ahead than the horizon, by up to the skew.
-    let most = new.window_q.wrapping_shr(new.shl as u32);
+    let most = new.horizon_q.wrapping_shr(new.shl as u32);
     // An end in coarser units of time may lie up to one of them behind that of the window.
     let finer = (old.shr as u32).saturating_sub(new.shr as u32);
     let late = next.ahead.saturating_sub(most) >= 1u64.wrapping_shl(finer);
-    // Only the count of a forged limit reaches beyond that.
+    // Only the count of a forged limit reaches beyond the horizon.
     let lead = State { ahead: next.ahead.min(most), ..next }.lead(new);
-    (lead.min(new.window_q), cut || late)
+    (lead.min(new.horizon_q), cut || late)
 }
 
 /// Returns how much of a permit may still be given back, in the algorithm's own count, and how many q-units ahead the

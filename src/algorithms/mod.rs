@@ -25,6 +25,6 @@ mod state;
 #[cfg(all(test, not(any(tatcell_loom, tatcell_step))))]
 mod w16_tests;
 
-pub(crate) use counted::{change, decision, keeps, merge, no_less, peek, refund, step, Call};
+pub(crate) use counted::{change, decision, keeps, keeps_word, merge, no_less, peek, refund, step, Call};
 pub use state::Change;
 pub(crate) use state::{Kind, Op, Operation, State};

@@ -365,6 +365,9 @@ macro_rules! operations {
                     return Ok(true);
                 }
                 algorithms::keeps(&old.0, &new.0)?;
+                if algorithms::keeps_word(&old.0, &new.0) {
+                    return Ok(true);
+                }
                 let (old_q, new_q) = (old.0.clock_q(now), new.0.clock_q(now));
                 let alike = counts && (old.0.shl, old.0.shr) == (new.0.shl, new.0.shr);
                 let done = $me.update(|word| {

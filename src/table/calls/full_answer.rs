@@ -251,6 +251,9 @@ impl<M: Access> Table<'_, M> {
             return Ok(set.reset::<M>(layout, tag, now_q));
         }
         algorithms::keeps(&old.0, &new.0).map_err(TableError::Limit)?;
+        if algorithms::keeps_word(&old.0, &new.0) {
+            return Ok(true);
+        }
         let op = Op::new(&new.0, Kind::Check, 0, 0);
         let made = set.update::<M, _>(layout, tag, |word| {
             let lead = layout.lead(word, now_q);
