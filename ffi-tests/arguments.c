@@ -581,6 +581,7 @@ TEST(table_calls_for_one_key_refuse_bad_arguments) {
     BOTH(TATCELL_ERR_ALIGN, tatcell_table_charge, 1, OFF(&w.d));
     BOTH(TATCELL_ERR_ALIGN, tatcell_table_charge_ex, 1, &w.d, OFF(&w.counters));
     BOTH(TATCELL_ERR_OVERLAP, tatcell_table_charge_ex, 1, &w.d, (tatcell_counters_t *)(void *)&w.d.cost);
+    BOTH(TATCELL_ERR_OVERLAP, tatcell_table_charge_ex, 1, (tatcell_decision_t *)(void *)&w.counters, &w.counters);
     BOTH(TATCELL_ERR_NULL, tatcell_table_reserve, 1, NULL);
     BOTH(TATCELL_ERR_ALIGN, tatcell_table_reserve, 1, OFF(&w.d));
     BOTH(TATCELL_ERR_OVERLAP, tatcell_table_reserve_ex, 1, &w.d, (tatcell_counters_t *)(void *)&w.d.cost);

@@ -298,11 +298,11 @@ impl<'a> Contract<'a> {
     }
 
     /// Returns the part of a structure that a call may touch: no more than the caller says that it has, even if the
-    /// library knows more. Nothing, if `report` or `options` refuses it.
+    /// library knows more. At least its first release, even if the size is wrong, which `report` finds.
     #[inline(always)]
     pub(in crate::capi) fn reach<T: Grows>(self, p: *const T) -> Span {
         let size = self.input(p.cast::<u32>()).map_or(0, |size| *size as usize);
-        Span::bytes(p, size.min(size_of::<T>()))
+        Span::bytes(p, size.min(size_of::<T>()).max(T::FIRST))
     }
 
     /// Refuses a structure of results that overlaps another object; what is NULL overlaps nothing.
