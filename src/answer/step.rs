@@ -126,15 +126,16 @@ impl Answer {
 
 /// The whole units of a stored charge, of which a request asked for `cost`. Divides if those are not the same.
 pub(crate) const fn units_of(p: &Params, cost: u64, stored: u64) -> u64 {
-    if !p.is_gcra() || stored == 0 {
-        return stored;
+    if stored == 0 {
+        return 0;
     }
-    if stored == cost.wrapping_mul(p.t_q) {
+    // Also if units are counted: no more than `cost` is stored, so both are the same only if a unit is one.
+    if stored == cost.saturating_mul(p.t_q) {
         return cost;
     }
     match stored.checked_div(p.t_q) {
-        Some(units) => units,
-        None => 0,
+        Some(units) if p.is_gcra() => units,
+        _ => stored,
     }
 }
 

@@ -406,13 +406,13 @@ impl<'a> Chain<'a> {
             return Decision { policy: named.link, retry_after, permit: Permit::NONE, ..*decided };
         }
         let (mut named, mut decided) = (named, decided);
-        let (mut exempt, mut retry_after, mut departure) = (0, 0, 0);
+        let (mut flags, mut retry_after, mut departure) = (0, 0, 0);
         let mut tracking = Tracking::Tracked;
         for (charge, answer) in told() {
             if is_tighter((charge.cost, answer), (named.cost, decided)) {
                 (named, decided) = (charge, answer);
             }
-            exempt |= answer.flags & Decision::EXEMPT;
+            flags |= answer.flags;
             // Not 0 if a shadow limit would have refused.
             retry_after = retry_after.max(answer.retry_after);
             departure = departure.max(answer.departure);
@@ -420,7 +420,7 @@ impl<'a> Chain<'a> {
                 tracking = answer.tracking;
             }
         }
-        let (flags, permit) = (decided.flags | exempt, Permit::NONE);
+        let (flags, permit) = (decided.flags | flags & Decision::EXEMPT, Permit::NONE);
         Decision { policy: named.link, flags, retry_after, departure, tracking, permit, ..*decided }
     }
 }
