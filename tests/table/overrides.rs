@@ -392,15 +392,18 @@ fn threads_see_each_change_as_a_whole() {
 
     let lines = memory(34);
     let table = table(&lines);
-    let (clock, done) = (AtomicU64::new(1 << 30), AtomicBool::new(false));
+    let (clock, looks, done) = (AtomicU64::new(1 << 30), AtomicU64::new(0), AtomicBool::new(false));
     for key in [1, 2] {
         table.ban(1 << 30, key, (1 << 30) + 1_000).unwrap();
     }
-    let looks: u64 = std::thread::scope(|scope| {
+    std::thread::scope(|scope| {
         let setters = [1, 2].map(|key| {
-            let (table, clock) = (&table, &clock);
+            let (table, clock, looks) = (&table, &clock, &looks);
             scope.spawn(move || {
-                for _ in 0..30_000 {
+                let mut round = 0;
+                // On a busy machine the other thread may start late.
+                while round < 30_000 || looks.load(Ordering::Relaxed) < 100 {
+                    round += 1;
                     let now = clock.fetch_add(20, Ordering::Relaxed);
                     // Two threads set each other's key, too.
                     for key in [key, 3 - key] {
@@ -415,7 +418,6 @@ fn threads_see_each_change_as_a_whole() {
             })
         });
         let looker = scope.spawn(|| {
-            let mut looks = 0;
             while !done.load(Ordering::Relaxed) {
                 let now = clock.load(Ordering::Relaxed);
                 for key in [1, 2] {
@@ -423,16 +425,15 @@ fn threads_see_each_change_as_a_whole() {
                     assert!(matches!(found, Some(Override::Banned { .. })), "a gap at {now}");
                 }
                 assert_eq!([20, 21, 22].map(|key| table.overridden(now, key)), [Ok(None); 3]);
-                looks += 1;
+                looks.fetch_add(1, Ordering::Relaxed);
             }
-            looks
         });
         setters.into_iter().for_each(|setter| setter.join().unwrap());
         done.store(true, Ordering::Relaxed);
-        looker.join().unwrap()
+        looker.join().unwrap();
     });
     let now = clock.into_inner();
-    assert!(looks > 100 && table.stats(now).live <= 8, "{looks} looks, {:?}", table.stats(now));
+    assert!(table.stats(now).live <= 8, "{:?}", table.stats(now));
 }
 
 /// Of a short and a long ban that two threads set at once one stands, and as long as it says.
@@ -442,18 +443,22 @@ fn of_two_bans_at_once_one_stands_until_its_end() {
     let table = table(&lines);
     let barrier = std::sync::Barrier::new(2);
     let (mut short, mut long) = (0, 0);
+    // In turns one thread lets the other go first, so that both orders occur on one processor too.
+    let give_way = |turn: bool| turn.then(std::thread::yield_now);
     std::thread::scope(|scope| {
         let rival = scope.spawn(|| {
-            for round in 0..20_000u64 {
+            for round in 0..5_000u64 {
                 barrier.wait();
+                give_way(round % 2 == 0);
                 while table.ban(round * 1_000, round % 7, round * 1_000 + 500) == Err(TableError::Contended) {
                 }
                 barrier.wait();
             }
         });
-        for round in 0..20_000u64 {
+        for round in 0..5_000u64 {
             let (now, key) = (round * 1_000, round % 7);
             barrier.wait();
+            give_way(round % 2 == 1);
             while table.ban(now, key, now + 900) == Err(TableError::Contended) {}
             barrier.wait();
             let Ok(Some(Override::Banned { retry_after })) = table.overridden(now, key) else {
