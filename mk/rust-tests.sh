@@ -113,9 +113,9 @@ check)
     ;;
 unit)
     if [ -n "$nextest" ]; then
-        run 670 default default "not ($races)" '' --features "$all" --lib --tests --examples
+        run 674 default default "not ($races)" '' --features "$all" --lib --tests --examples
     else
-        run 670 default default '' '--skip refusals::threads_' --features "$all" --lib --examples --test cell \
+        run 674 default default '' '--skip refusals::threads_' --features "$all" --lib --examples --test cell \
             --test table --test combine --test small --test host --test kill --test defects --test layout
     fi
     cargo_test --features "$documented" --doc
@@ -151,18 +151,19 @@ step-long)
     ;;
 long)
     options="--release --features std,host"
-    # Decisions beside the oracles are as many in the quick form, 1e9 of a test: 30 to 60 ns each, so a minute.
+    # The quick form asks the oracles as often: 1e9 decisions of 30 to 60 ns, so a minute.
     if [ -n "$quick" ]; then export TATCELL_KILLS=1e3 TATCELL_STOP_RUNS=1; fi
     # shellcheck disable=SC2086
-    run 6 long only '(binary(cell) & test(/^(long|counted)::/)) | binary(kill) | (binary(host) & test(/^clock::/))' '' \
-        $options --test cell --test kill --test host
-    # Every day's tests of the algorithms that count, of meters and of marks, with more steps: of a test, each of which
-    # asks some ten times; and packets, of meters in all and of marks by kind.
+    run 2 long only 'binary(kill) | (binary(host) & test(/^clock::/))' '' $options --test kill --test host
+    # Every day's tests beside oracles, with more: decisions of a test; steps of a test, each of which asks some ten
+    # times; and packets, of meters in all and of marks by kind.
+    export TATCELL_DECISIONS="${TATCELL_DECISIONS:-1e9}"
     TATCELL_COUNTED_STEPS=2e7 TATCELL_METER_PACKETS=5e7
     [ -z "$quick" ] || TATCELL_COUNTED_STEPS=1e6
     export TATCELL_COUNTED_STEPS TATCELL_METER_PACKETS
     # shellcheck disable=SC2086
-    run 70 long default 'test(/^(counted|meters::properties|mark)::/)' 'counted:: meters::properties:: mark::' \
+    run 74 long default 'test(/^(long|counted|meters::properties|mark)::/)' \
+        'long:: counted:: meters::properties:: mark::' \
         $options --test cell --test combine
     # Bursts by groups beside single calls: a unit test, since only the library can choose the step of a group.
     TATCELL_BURSTS=1e8

@@ -1,9 +1,11 @@
-//! The long run of the counting algorithms: 1e9 decisions, shared among all algorithms in all forms.
+//! The counting algorithms beside their definitions: decisions shared among all algorithms in all forms, 1e9 in
+//! `mk/rust-tests.sh long`.
 
 use super::lives::{life, Counts, FORMS, KINDS, NAMES};
 use super::sliding_log::{Clock, Oracle};
 use crate::common::{seed_from_environment, size_from, Rng, Seed};
 use crate::long::tally::{blocks, Tally};
+use crate::long::SIZE;
 use tatcell::{Cell, ExclusiveCell, ExclusiveSlidingLog, Permit, SlidingLog};
 
 /// Steps of a life, of keys or of a log.
@@ -22,9 +24,8 @@ fn any_life(seed: u64) -> [u64; ALL] {
 }
 
 #[test]
-#[ignore = "minutes: 1e9 decisions"]
-fn a_billion_decisions_of_the_algorithms_that_count_are_those_of_their_definitions() {
-    let size = size_from("TATCELL_DECISIONS", 1_000_000_000);
+fn decisions_of_the_algorithms_that_count_are_those_of_their_definitions() {
+    let size = size_from("TATCELL_DECISIONS", SIZE);
     let each = size / (KINDS.len() * FORMS) as u64;
     let counts = blocks(each.div_ceil(DECISIONS) * KINDS.len() as u64, any_life);
     let mut sum = 0;
@@ -109,9 +110,8 @@ fn log(seed: u64) -> [u64; 6] {
 }
 
 #[test]
-#[ignore = "minutes: 1e8 decisions"]
-fn a_tenth_of_a_billion_decisions_of_sliding_logs_are_those_of_the_list() {
-    let size = size_from("TATCELL_DECISIONS", 1_000_000_000) / 20;
+fn decisions_of_sliding_logs_are_those_of_the_list() {
+    let size = size_from("TATCELL_DECISIONS", SIZE) / 20;
     let least = [size, size, size / 40, size / 50, size / 4, size / 4];
     Tally { names: OF_LOGS, least }.hold("sliding log", blocks(size.div_ceil(STEPS), log));
 }

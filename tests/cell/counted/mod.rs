@@ -1,8 +1,7 @@
 //! The counting algorithms, each against an unbounded oracle, one file each.
 //!
-//! The environment sets the sizes: TATCELL_COUNTED_STEPS for the usual tests, TATCELL_DECISIONS (1e9) for the long one,
-//! which only `cargo test --release --test cell -- --ignored --nocapture counted` runs. A failing seed is printed;
-//! TATCELL_SEED runs it alone.
+//! The environment sets the sizes: TATCELL_COUNTED_STEPS for the usual tests, TATCELL_DECISIONS for those of `long`.
+//! A failing seed is printed, and TATCELL_SEED runs it alone.
 
 mod buckets;
 mod changes;
