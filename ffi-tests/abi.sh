@@ -2,8 +2,9 @@
 # The C ABI next to that of each release: layouts on other machines, types and functions by abidiff, and programs and
 # libraries of each release with those of each other one and of today.
 #
-# What a release had lies in ffi-tests/abi/VERSION: its headers without their comments. A release copies its headers
-# there and adds its line to `releases`; what it adds to program.c is in program_VERSION.h.
+# The headers of the last release lie in ffi-tests/abi/VERSION, without their comments; those of older ones are in
+# their commits. A release replaces the folder and adds its line to `releases`; what it adds to program.c is in
+# program_VERSION.h.
 # From the root; environment: CC, INC, LIB, OUT, CARGO.
 . ffi-tests/tap.sh
 prefix='abi: '
@@ -111,6 +112,14 @@ release_library() {
             --features capi,host --lib --crate-type cdylib &&
         mv "$folder/target/release/libtatcell.so" "$folder/libtatcell.so.1" && rm -rf "$folder/target" "$folder/tree"
 }
+# Writes the headers of a release to a folder that it prints, unless they are in the tree.
+headers_of() {
+    [ ! -d "$kept/$1" ] || { echo "$kept/$1"; return; }
+    folder=$OUT/abi/headers-$1
+    mkdir -p "$folder" && for header in tatcell.h tatcell_host.h; do
+        git show "$2:include/$header" > "$folder/$header" || return
+    done && echo "$folder"
+}
 # The program with the headers $1 and the library $3, of which the older one is of release $2.
 program() {
     $CC -std=c11 -I"$1" -DRELEASE="$2" $strict $kept/program.c "$3" -Wl,-rpath,"${3%/*}" -o "$tmp/program" &&
@@ -119,14 +128,17 @@ program() {
 # Every program with one library: its name, its release's number, its path.
 with_library() {
     echo "$releases
-today $newest" | while read -r version number rest; do
-        echo "$version $((number < $2 ? number : $2))"
-    done > "$tmp/programs"
-    while read -r version number; do
-        headers=$kept/$version
-        [ "$version" != today ] || headers=$INC
+today $newest" > "$tmp/programs"
+    while read -r version number commit <&5; do
+        if [ "$version" = today ]; then headers=$INC
+        elif ! headers=$(headers_of "$version" "$commit" 2> /dev/null); then
+            skip "program_of_${version}_with_the_library_of_$1" \
+                "its commit $commit is missing: clone with the whole history"
+            continue
+        fi
+        [ "$number" -lt "$2" ] || number=$2
         claim "program_of_${version}_with_the_library_of_$1" program "$headers" "$number" "$3"
-    done < "$tmp/programs"
+    done 5< "$tmp/programs"
 }
 newest=$(echo "$releases" | tail -n 1 | cut -d' ' -f2)
 with_library today "$newest" "$(realpath "$LIB/libtatcell.so")"

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "kit.h"
+#include "refuses.h"
 
 enum { BYTES = 128 + 4 * 128 + 64, USED = 128 + 4 * 128 };
 
@@ -34,18 +35,6 @@ static struct world {
     uint8_t seed[16];
 } w, before;
 
-/* A pointer of the same type, one byte off. */
-#define OFF(p) ((void *)((char *)(p) + 1))
-
-#define REFUSES(code, call) \
-    do { \
-        memcpy(&before, &w, sizeof w); \
-        EQ(call, code); \
-        if (memcmp(&before, &w, sizeof w) != 0) { \
-            check_fail(__FILE__, __LINE__, "%s changed something", #call); \
-            return; \
-        } \
-    } while (0)
 #define NULL_IS(call) REFUSES(TATCELL_ERR_NULL, call)
 #define ODD_IS(call) REFUSES(TATCELL_ERR_ALIGN, call)
 #define TAKES(call) EQ(call, 0)

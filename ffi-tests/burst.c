@@ -1,5 +1,6 @@
 /* burst.c - the burst structure: what it refuses, its forms of keys, its limits, its look ahead. */
 #include "kit.h"
+#include "refuses.h"
 
 enum { N = 8 };
 
@@ -19,16 +20,6 @@ static struct world {
 
 static kit_table k, caller;
 
-#define OFF(p) ((void *)((char *)(p) + 1))
-#define REFUSES(code, call) \
-    do { \
-        memcpy(&before, &w, sizeof w); \
-        EQ(call, code); \
-        if (memcmp(&before, &w, sizeof w) != 0) { \
-            check_fail(__FILE__, __LINE__, "%s changed something", #call); \
-            return; \
-        } \
-    } while (0)
 /* The call with one field of the burst, or of the one next to it, changed. */
 #define WITH(field, value, code) \
     do { \

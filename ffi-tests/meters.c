@@ -1,5 +1,6 @@
 /* meters.c - three-colour meters from C: the first colours, every bad argument, what a meter tells, sweep and reset. */
 #include "kit.h"
+#include "refuses.h"
 
 enum { G = TATCELL_GREEN, Y = TATCELL_YELLOW, R = TATCELL_RED, KINDS = 4 };
 
@@ -11,17 +12,6 @@ static struct world {
     uint32_t colour, swept;
 } w, before;
 
-/* A pointer of the same type, one byte off. */
-#define OFF(p) ((void *)((char *)(p) + 1))
-#define REFUSES(code, call) \
-    do { \
-        memcpy(&before, &w, sizeof w); \
-        EQ(call, code); \
-        if (memcmp(&before, &w, sizeof w) != 0) { \
-            check_fail(__FILE__, __LINE__, "%s changed something", #call); \
-            return; \
-        } \
-    } while (0)
 #define NULL_IS(call) REFUSES(TATCELL_ERR_NULL, call)
 #define ODD_IS(call) REFUSES(TATCELL_ERR_ALIGN, call)
 

@@ -5277,152 +5277,75 @@ uint32_t tatcell_abi_version(void);
 TATCELL_API
 uint64_t tatcell_skew_none(void);
 
-/**
- * Returns sizeof(tatcell_limit_t) of the linked library, to compare with TATCELL_LIMIT_SIZE.
- *
- * @return bytes.
- * Thread: any. Cost: none. Since 0.1.
- */
+/* The size functions return bytes. Thread: any. Cost: none. */
+
+/** Returns sizeof(tatcell_limit_t) of the linked library, to compare with TATCELL_LIMIT_SIZE. Since 0.1. */
 TATCELL_API
 size_t tatcell_limit_size(void);
 
-/**
- * Returns sizeof(tatcell_cell_t) of the linked library, to compare with TATCELL_CELL_SIZE.
- *
- * @return bytes.
- * Thread: any. Cost: none. Since 0.1.
- */
+/** Returns sizeof(tatcell_cell_t) of the linked library, to compare with TATCELL_CELL_SIZE. Since 0.1. */
 TATCELL_API
 size_t tatcell_cell_size(void);
 
-/**
- * Returns sizeof(tatcell_cell32_t) of the linked library, to compare with TATCELL_CELL32_SIZE.
- *
- * @return bytes.
- * Thread: any. Cost: none. Since 0.1.
- */
+/** Returns sizeof(tatcell_cell32_t) of the linked library, to compare with TATCELL_CELL32_SIZE. Since 0.1. */
 TATCELL_API
 size_t tatcell_cell32_size(void);
 
-/**
- * Returns sizeof(tatcell_table_t) of the linked library, to compare with TATCELL_TABLE_HANDLE_SIZE.
- *
- * @return bytes.
- * Thread: any. Cost: none. Since 0.1.
- */
+/** Returns sizeof(tatcell_table_t) of the linked library, to compare with TATCELL_TABLE_HANDLE_SIZE. Since 0.1. */
 TATCELL_API
 size_t tatcell_table_handle_size(void);
-/**
- * Returns sizeof(tatcell_permit_t) of the linked library, to compare with TATCELL_PERMIT_SIZE.
- *
- * @return bytes.
- * Thread: any. Cost: none. Since 0.2.
- */
+/** Returns sizeof(tatcell_permit_t) of the linked library, to compare with TATCELL_PERMIT_SIZE. Since 0.2. */
 TATCELL_API
 size_t tatcell_permit_size(void);
 
-/**
- * Returns sizeof(tatcell_counters_t) of the linked library, to compare with TATCELL_COUNTERS_SIZE.
- *
- * @return bytes.
- * Thread: any. Cost: none. Since 0.2.
- */
+/** Returns sizeof(tatcell_counters_t) of the linked library, to compare with TATCELL_COUNTERS_SIZE. Since 0.2. */
 TATCELL_API
 size_t tatcell_counters_size(void);
 
-/**
- * Returns sizeof(tatcell_slot_t) of the linked library, to compare with TATCELL_SLOT_SIZE.
- *
- * @return bytes.
- * Thread: any. Cost: none. Since 0.2.
- */
+/** Returns sizeof(tatcell_slot_t) of the linked library, to compare with TATCELL_SLOT_SIZE. Since 0.2. */
 TATCELL_API
 size_t tatcell_slot_size(void);
 
-/**
- * Returns sizeof(tatcell_lease_t) of the linked library, to compare with TATCELL_LEASE_SIZE.
- *
- * @return bytes.
- * Thread: any. Cost: none. Since 0.1.
- */
+/** Returns sizeof(tatcell_lease_t) of the linked library, to compare with TATCELL_LEASE_SIZE. Since 0.1. */
 TATCELL_API
 size_t tatcell_lease_size(void);
 
 /**
- * Returns sizeof(tatcell_sliding_log_t) of the linked library, to compare with TATCELL_SLIDING_LOG_SIZE.
- *
- * @return bytes.
- * Thread: any. Cost: none. Since 0.3.
+ * Returns sizeof(tatcell_sliding_log_t) of the linked library, to compare with TATCELL_SLIDING_LOG_SIZE. Since 0.3.
  */
 TATCELL_API
 size_t tatcell_sliding_log_size(void);
-/**
- * Returns sizeof(tatcell_meter_t) of the linked library, to compare with TATCELL_METER_SIZE.
- *
- * @return bytes.
- * Thread: any. Cost: none. Since 0.3.
- */
+/** Returns sizeof(tatcell_meter_t) of the linked library, to compare with TATCELL_METER_SIZE. Since 0.3. */
 TATCELL_API
 size_t tatcell_meter_size(void);
 
 /**
- * Returns sizeof(tatcell_meter_params_t) of the linked library, to compare with TATCELL_METER_PARAMS_SIZE.
- *
- * @return bytes.
- * Thread: any. Cost: none. Since 0.3.
+ * Returns sizeof(tatcell_meter_params_t) of the linked library, to compare with TATCELL_METER_PARAMS_SIZE. Since 0.3.
  */
 TATCELL_API
 size_t tatcell_meter_params_size(void);
 
-/**
- * Returns sizeof(tatcell_log_t) of the linked library, to compare with TATCELL_LOG_SIZE.
- *
- * @return bytes.
- * Thread: any. Cost: none. Since 0.3.
- */
+/** Returns sizeof(tatcell_log_t) of the linked library, to compare with TATCELL_LOG_SIZE. Since 0.3. */
 TATCELL_API
 size_t tatcell_log_size(void);
 
-/**
- * Returns sizeof(tatcell_slip_t) of the linked library, to compare with TATCELL_SLIP_SIZE.
- *
- * @return bytes.
- * Thread: any. Cost: none. Since 0.3.
- */
+/** Returns sizeof(tatcell_slip_t) of the linked library, to compare with TATCELL_SLIP_SIZE. Since 0.3. */
 TATCELL_API
 size_t tatcell_slip_size(void);
 
-/**
- * Returns sizeof(tatcell_ladder_t) of the linked library, to compare with TATCELL_LADDER_SIZE.
- *
- * @return bytes.
- * Thread: any. Cost: none. Since 0.3.
- */
+/** Returns sizeof(tatcell_ladder_t) of the linked library, to compare with TATCELL_LADDER_SIZE. Since 0.3. */
 TATCELL_API
 size_t tatcell_ladder_size(void);
-/**
- * Returns sizeof(tatcell_shaper_t) of the linked library, to compare with TATCELL_SHAPER_SIZE.
- *
- * @return bytes.
- * Thread: any. Cost: none. Since 0.3.
- */
+/** Returns sizeof(tatcell_shaper_t) of the linked library, to compare with TATCELL_SHAPER_SIZE. Since 0.3. */
 TATCELL_API
 size_t tatcell_shaper_size(void);
 
-/**
- * Returns sizeof(tatcell_group_t) of the linked library, to compare with TATCELL_GROUP_SIZE.
- *
- * @return bytes.
- * Thread: any. Cost: none. Since 0.3.
- */
+/** Returns sizeof(tatcell_group_t) of the linked library, to compare with TATCELL_GROUP_SIZE. Since 0.3. */
 TATCELL_API
 size_t tatcell_group_size(void);
 
 /**
- * Returns sizeof(tatcell_leaky_queue_t) of the linked library, to compare with TATCELL_LEAKY_QUEUE_SIZE.
- *
- * @return bytes.
- * Thread: any. Cost: none. Since 0.3.
+ * Returns sizeof(tatcell_leaky_queue_t) of the linked library, to compare with TATCELL_LEAKY_QUEUE_SIZE. Since 0.3.
  */
 TATCELL_API
 size_t tatcell_leaky_queue_size(void);

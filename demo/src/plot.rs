@@ -73,7 +73,7 @@ fn rates<'a>(area: &Area<'a>, class: usize, title: &str, outcome: &Outcome) -> R
     chart
         .configure_mesh()
         .disable_x_mesh()
-        .light_line_style(WHITE)
+        .max_light_lines(0)
         .bold_line_style(RGBColor(225, 225, 225))
         .y_labels(5)
         .x_label_formatter(&|x| format!("{x:.0} s"))
@@ -98,7 +98,7 @@ fn latency<'a>(area: &Area<'a>, outcome: &Outcome) -> Result<(), Failure<'a>> {
     chart
         .configure_mesh()
         .disable_x_mesh()
-        .light_line_style(WHITE)
+        .max_light_lines(0)
         .bold_line_style(RGBColor(225, 225, 225))
         .x_label_formatter(&|x| format!("{x:.0} s"))
         .y_label_formatter(&|y| {

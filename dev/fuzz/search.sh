@@ -34,14 +34,14 @@ corpus=$out/corpus-$target
 mkdir -p "$corpus"
 cd "$corpus"
 perl -ne 'chomp; open my $f, ">", "kept-$." or die $!; print $f pack "H*", $_' "$packed"
-"$fuzzer" -max_len=256 -max_total_time="$seconds" -timeout=10 -print_final_stats=1 -detect_leaks=0 . ||
+"$fuzzer" -artifact_prefix="$corpus/" -max_len=256 -max_total_time="$seconds" -timeout=10 -print_final_stats=1 -detect_leaks=0 . ||
     { echo "$target fails; the input is in $corpus" >&2; exit 1; }
 [ -n "$keep" ] || exit 0
 
 least=$out/least-$target
 rm -rf "$least"
 mkdir "$least"
-"$fuzzer" -max_len=256 -set_cover_merge=1 -verbosity=0 "$least" .
+"$fuzzer" -artifact_prefix="$corpus/" -max_len=256 -set_cover_merge=1 -verbosity=0 "$least" .
 # The shortest first. If they are too many bytes: every second, every third and so on, the longest included.
 perl -e '
     local $/;

@@ -180,10 +180,7 @@ pub(super) fn finish_done(done: bool) -> i32 {
     }
 }
 
-/// Returns sizeof(tatcell_permit_t) of the linked library, to compare with TATCELL_PERMIT_SIZE.
-///
-/// @return bytes.
-/// Thread: any. Cost: none. Since 0.2.
+/// Returns sizeof(tatcell_permit_t) of the linked library, to compare with TATCELL_PERMIT_SIZE. Since 0.2.
 #[no_mangle]
 pub extern "C" fn tatcell_permit_size() -> usize {
     TATCELL_PERMIT_SIZE

@@ -231,25 +231,11 @@ fn a_deprecated_method_answers_as_the_new_call() {
         answers!(|t, b, c, out| t.check_burst_ahead(&b, Some(c), out, key4)),
         answers!(|t, b, c, out| b.check(t, Some(c), NextBurst::keys(out, key4))),
     );
-    for next in [&[7; MAX_BURST][..], &[7; MAX_BURST + 1]] {
-        assert_eq!(
-            answers!(|t, b, c, _out| t.check_burst_then(&b, Some(c), next)),
-            answers!(|t, b, c, _out| b.check(t, Some(c), NextBurst::hashes(next))),
-        );
-    }
-    assert_eq!(
-        answers!(|t, b, c, _out| t.check_burst_prefetched(&b, Some(c))),
-        answers!(|t, b, c, _out| b.check(t, Some(c), NextBurst::hashes(&[]))),
-    );
     assert_eq!(
         answers!(|t, b, c, out| {
             let each = |i, d: &Decision| out[i] = d.remaining;
             t.check_burst_ex(b.limit, b.now, b.hashes, b.costs, Some(c), each)
         }),
         answers!(|t, b, c, out| b.check_ex(t, Some(c), NextBurst::NONE, |i, d| out[i] = d.remaining)),
-    );
-    assert_eq!(
-        answers!(|t, _b, _c, out| t.prepare_burst(out, key4).map(|()| 0)),
-        answers!(|t, b, _c, out| Burst::new(b.limit, 0, &[]).check(t, None, NextBurst::keys(out, key4))),
     );
 }

@@ -59,7 +59,7 @@ fn panel(area: &Area<'_>, title: &str, run: &Run, colour: RGBColor) -> Result<()
     chart
         .configure_mesh()
         .disable_x_mesh()
-        .light_line_style(WHITE)
+        .max_light_lines(0)
         .bold_line_style(RGBColor(225, 225, 225))
         .y_labels(6)
         .x_label_formatter(&|x| format!("{x:.0} s"))

@@ -86,7 +86,7 @@ fn panel<'a>(
     chart
         .configure_mesh()
         .disable_x_mesh()
-        .light_line_style(WHITE)
+        .max_light_lines(0)
         .bold_line_style(RGBColor(225, 225, 225))
         .x_desc(x)
         .y_desc(y)

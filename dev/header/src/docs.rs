@@ -4,6 +4,7 @@
 //!   `@return`; `Thread:`, `Cost:`, `Since`.
 //! - The twin `NAME_hash` of a function `NAME`: one sentence that names `NAME`, and `Since`. Its parameters are those
 //!   of `NAME`, with `hash` for the key.
+//! - A function that returns a size: one sentence that names the structure and its constant, and `Since`.
 //! - Constant, field of a structure: a comment.
 //!
 //! Codes, constants and functions that a comment names must exist.
@@ -30,6 +31,7 @@ pub fn problems(headers: &[(&str, String)], items: &Items, all: &str, sources: &
     for function in items.in_order(Kind::Function) {
         let found = match sibling(function, items) {
             Some(sibling) => of_twin(function, sibling),
+            None if is_size(function) => unknown(function, &names, all),
             None => of_function(function, &names, all),
         };
         if !found.is_empty() {
@@ -51,6 +53,16 @@ fn sibling<'a>(function: &Item, items: &'a Items) -> Option<&'a Item> {
     let says = format!("As {name}, for a hash made by tatcell_table_hash. Since ");
     let sibling = items.all.iter().find(|item| item.kind == Kind::Function && item.name == name)?;
     text_of(&function.comment).trim().starts_with(&says).then_some(sibling)
+}
+
+/// Whether the comment of this function says no more than whose size it returns.
+fn is_size(function: &Item) -> bool {
+    let says =
+        format!(" of the linked library, to compare with {}. Since ", function.name.to_ascii_uppercase());
+    let body = text_of(&function.comment);
+    body.trim().starts_with("Returns sizeof(tatcell_")
+        && body.contains(&says)
+        && parameters(function).is_empty()
 }
 
 fn of_twin(function: &Item, sibling: &Item) -> Vec<String> {
@@ -108,6 +120,16 @@ fn of_function(function: &Item, names: &BTreeSet<String>, all: &str) -> Vec<Stri
             bad.push(format!("@retval {code} is no code"));
         }
     }
+    bad.extend(unknown(function, names, all));
+    bad.extend(
+        PARTS.iter().filter(|part| !body.contains(**part)).map(|part| format!("no '{}'", part.trim())),
+    );
+    bad
+}
+
+/// Constants and functions in the comment that do not exist.
+fn unknown(function: &Item, names: &BTreeSet<String>, all: &str) -> Vec<String> {
+    let (body, mut bad) = (text_of(&function.comment), Vec::new());
     let elsewhere = all.replace(&function.comment, "");
     for word in words(&body).filter(|word| !word.ends_with('_')) {
         let family = format!("{word}_");
@@ -122,9 +144,6 @@ fn of_function(function: &Item, names: &BTreeSet<String>, all: &str) -> Vec<Stri
             bad.push(format!("{word} does not exist"));
         }
     }
-    bad.extend(
-        PARTS.iter().filter(|part| !body.contains(**part)).map(|part| format!("no '{}'", part.trim())),
-    );
     bad
 }
 
@@ -220,6 +239,19 @@ mod tests {
         assert_eq!(found(&twin("tatcell_do", "uint64_t hash")), Vec::<String>::new());
         assert_eq!(found(&twin("tatcell_do", "uint64_t hashed")).len(), 1);
         assert!(found(&twin("tatcell_done", "uint64_t hash")).len() > 1, "of no function");
+    }
+
+    #[test]
+    fn a_size_names_its_structure_and_its_constant() {
+        let size = |constant: &str| {
+            let says =
+                format!("Returns sizeof(tatcell_a_t) of the linked library, to compare with {constant}");
+            let around = "/** A. */\n#define TATCELL_A_SIZE 8\n/** B. */\n#define TATCELL_B_SIZE 8\n\
+                          typedef struct tatcell_a_t tatcell_a_t;\n";
+            found(&format!("{around}/** {says}. Since 0.1. */\nsize_t tatcell_a_size(void);\n"))
+        };
+        assert_eq!(size("TATCELL_A_SIZE"), Vec::<String>::new());
+        assert!(size("TATCELL_B_SIZE").len() > 1, "that of another structure");
     }
 
     #[test]

@@ -397,10 +397,7 @@ pub unsafe extern "C" fn tatcell_cell_check_exclusive(
     }
 }
 
-/// Returns sizeof(tatcell_cell_t) of the linked library, to compare with TATCELL_CELL_SIZE.
-///
-/// @return bytes.
-/// Thread: any. Cost: none. Since 0.1.
+/// Returns sizeof(tatcell_cell_t) of the linked library, to compare with TATCELL_CELL_SIZE. Since 0.1.
 #[no_mangle]
 pub extern "C" fn tatcell_cell_size() -> usize {
     TATCELL_CELL_SIZE

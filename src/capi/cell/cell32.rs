@@ -290,10 +290,7 @@ pub unsafe extern "C" fn tatcell_cell32_reset(cell: *mut tatcell_cell32_t) -> i3
     finish_done(true)
 }
 
-/// Returns sizeof(tatcell_cell32_t) of the linked library, to compare with TATCELL_CELL32_SIZE.
-///
-/// @return bytes.
-/// Thread: any. Cost: none. Since 0.1.
+/// Returns sizeof(tatcell_cell32_t) of the linked library, to compare with TATCELL_CELL32_SIZE. Since 0.1.
 #[no_mangle]
 pub extern "C" fn tatcell_cell32_size() -> usize {
     TATCELL_CELL32_SIZE

@@ -191,10 +191,7 @@ pub unsafe extern "C" fn tatcell_lease_held(
     TATCELL_PASS
 }
 
-/// Returns sizeof(tatcell_lease_t) of the linked library, to compare with TATCELL_LEASE_SIZE.
-///
-/// @return bytes.
-/// Thread: any. Cost: none. Since 0.1.
+/// Returns sizeof(tatcell_lease_t) of the linked library, to compare with TATCELL_LEASE_SIZE. Since 0.1.
 #[no_mangle]
 pub extern "C" fn tatcell_lease_size() -> usize {
     TATCELL_LEASE_SIZE

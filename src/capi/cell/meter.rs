@@ -208,10 +208,7 @@ pub unsafe extern "C" fn tatcell_meter_reset(meter: *mut tatcell_meter_t) -> i32
     TATCELL_PASS
 }
 
-/// Returns sizeof(tatcell_meter_t) of the linked library, to compare with TATCELL_METER_SIZE.
-///
-/// @return bytes.
-/// Thread: any. Cost: none. Since 0.3.
+/// Returns sizeof(tatcell_meter_t) of the linked library, to compare with TATCELL_METER_SIZE. Since 0.3.
 #[no_mangle]
 pub extern "C" fn tatcell_meter_size() -> usize {
     TATCELL_METER_SIZE

@@ -263,10 +263,7 @@ pub unsafe extern "C" fn tatcell_sliding_log_reset(log: *const tatcell_sliding_l
     finish_done(true)
 }
 
-/// Returns sizeof(tatcell_sliding_log_t) of the linked library, to compare with TATCELL_SLIDING_LOG_SIZE.
-///
-/// @return bytes.
-/// Thread: any. Cost: none. Since 0.3.
+/// Returns sizeof(tatcell_sliding_log_t) of the linked library, to compare with TATCELL_SLIDING_LOG_SIZE. Since 0.3.
 #[no_mangle]
 pub extern "C" fn tatcell_sliding_log_size() -> usize {
     TATCELL_SLIDING_LOG_SIZE

@@ -399,10 +399,7 @@ pub unsafe extern "C" fn tatcell_ladder_rung(
     TATCELL_PASS
 }
 
-/// Returns sizeof(tatcell_ladder_t) of the linked library, to compare with TATCELL_LADDER_SIZE.
-///
-/// @return bytes.
-/// Thread: any. Cost: none. Since 0.3.
+/// Returns sizeof(tatcell_ladder_t) of the linked library, to compare with TATCELL_LADDER_SIZE. Since 0.3.
 #[no_mangle]
 pub extern "C" fn tatcell_ladder_size() -> usize {
     TATCELL_LADDER_SIZE

@@ -409,10 +409,7 @@ pub unsafe extern "C" fn tatcell_limit32_init_unlimited(limit: *mut tatcell_limi
     store(Ok(Limit32::UNLIMITED.0), limit)
 }
 
-/// Returns sizeof(tatcell_limit_t) of the linked library, to compare with TATCELL_LIMIT_SIZE.
-///
-/// @return bytes.
-/// Thread: any. Cost: none. Since 0.1.
+/// Returns sizeof(tatcell_limit_t) of the linked library, to compare with TATCELL_LIMIT_SIZE. Since 0.1.
 #[no_mangle]
 pub extern "C" fn tatcell_limit_size() -> usize {
     TATCELL_LIMIT_SIZE

@@ -258,10 +258,7 @@ pub unsafe extern "C" fn tatcell_meter_params_info(
     TATCELL_PASS
 }
 
-/// Returns sizeof(tatcell_meter_params_t) of the linked library, to compare with TATCELL_METER_PARAMS_SIZE.
-///
-/// @return bytes.
-/// Thread: any. Cost: none. Since 0.3.
+/// Returns sizeof(tatcell_meter_params_t) of the linked library, to compare with TATCELL_METER_PARAMS_SIZE. Since 0.3.
 #[no_mangle]
 pub extern "C" fn tatcell_meter_params_size() -> usize {
     TATCELL_METER_PARAMS_SIZE

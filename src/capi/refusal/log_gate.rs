@@ -122,10 +122,7 @@ pub unsafe extern "C" fn tatcell_log_take(log: *mut tatcell_log_t, left_out: *mu
     }
 }
 
-/// Returns sizeof(tatcell_log_t) of the linked library, to compare with TATCELL_LOG_SIZE.
-///
-/// @return bytes.
-/// Thread: any. Cost: none. Since 0.3.
+/// Returns sizeof(tatcell_log_t) of the linked library, to compare with TATCELL_LOG_SIZE. Since 0.3.
 #[no_mangle]
 pub extern "C" fn tatcell_log_size() -> usize {
     TATCELL_LOG_SIZE

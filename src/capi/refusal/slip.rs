@@ -65,10 +65,7 @@ pub unsafe extern "C" fn tatcell_slip_check_exclusive(slip: *mut tatcell_slip_t,
     code(slip.check_exclusive(n))
 }
 
-/// Returns sizeof(tatcell_slip_t) of the linked library, to compare with TATCELL_SLIP_SIZE.
-///
-/// @return bytes.
-/// Thread: any. Cost: none. Since 0.3.
+/// Returns sizeof(tatcell_slip_t) of the linked library, to compare with TATCELL_SLIP_SIZE. Since 0.3.
 #[no_mangle]
 pub extern "C" fn tatcell_slip_size() -> usize {
     TATCELL_SLIP_SIZE

@@ -74,10 +74,7 @@ pub unsafe extern "C" fn tatcell_group_reserve(
     }
 }
 
-/// Returns sizeof(tatcell_group_t) of the linked library, to compare with TATCELL_GROUP_SIZE.
-///
-/// @return bytes.
-/// Thread: any. Cost: none. Since 0.3.
+/// Returns sizeof(tatcell_group_t) of the linked library, to compare with TATCELL_GROUP_SIZE. Since 0.3.
 #[no_mangle]
 pub extern "C" fn tatcell_group_size() -> usize {
     TATCELL_GROUP_SIZE

@@ -241,10 +241,7 @@ pub unsafe extern "C" fn tatcell_leaky_queue_count(
     TATCELL_PASS
 }
 
-/// Returns sizeof(tatcell_leaky_queue_t) of the linked library, to compare with TATCELL_LEAKY_QUEUE_SIZE.
-///
-/// @return bytes.
-/// Thread: any. Cost: none. Since 0.3.
+/// Returns sizeof(tatcell_leaky_queue_t) of the linked library, to compare with TATCELL_LEAKY_QUEUE_SIZE. Since 0.3.
 #[no_mangle]
 pub extern "C" fn tatcell_leaky_queue_size() -> usize {
     TATCELL_LEAKY_QUEUE_SIZE

@@ -323,10 +323,7 @@ pub unsafe extern "C" fn tatcell_shaper_info(
     TATCELL_PASS
 }
 
-/// Returns sizeof(tatcell_shaper_t) of the linked library, to compare with TATCELL_SHAPER_SIZE.
-///
-/// @return bytes.
-/// Thread: any. Cost: none. Since 0.3.
+/// Returns sizeof(tatcell_shaper_t) of the linked library, to compare with TATCELL_SHAPER_SIZE. Since 0.3.
 #[no_mangle]
 pub extern "C" fn tatcell_shaper_size() -> usize {
     TATCELL_SHAPER_SIZE

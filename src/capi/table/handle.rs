@@ -317,10 +317,7 @@ pub unsafe extern "C" fn tatcell_table_save(
     }
 }
 
-/// Returns sizeof(tatcell_table_t) of the linked library, to compare with TATCELL_TABLE_HANDLE_SIZE.
-///
-/// @return bytes.
-/// Thread: any. Cost: none. Since 0.1.
+/// Returns sizeof(tatcell_table_t) of the linked library, to compare with TATCELL_TABLE_HANDLE_SIZE. Since 0.1.
 #[no_mangle]
 pub extern "C" fn tatcell_table_handle_size() -> usize {
     TATCELL_TABLE_HANDLE_SIZE

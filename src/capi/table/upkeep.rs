@@ -225,19 +225,13 @@ pub unsafe extern "C" fn tatcell_counters_add(counters: *mut Counters, more: *co
     TATCELL_PASS
 }
 
-/// Returns sizeof(tatcell_counters_t) of the linked library, to compare with TATCELL_COUNTERS_SIZE.
-///
-/// @return bytes.
-/// Thread: any. Cost: none. Since 0.2.
+/// Returns sizeof(tatcell_counters_t) of the linked library, to compare with TATCELL_COUNTERS_SIZE. Since 0.2.
 #[no_mangle]
 pub extern "C" fn tatcell_counters_size() -> usize {
     TATCELL_COUNTERS_SIZE
 }
 
-/// Returns sizeof(tatcell_slot_t) of the linked library, to compare with TATCELL_SLOT_SIZE.
-///
-/// @return bytes.
-/// Thread: any. Cost: none. Since 0.2.
+/// Returns sizeof(tatcell_slot_t) of the linked library, to compare with TATCELL_SLOT_SIZE. Since 0.2.
 #[no_mangle]
 pub extern "C" fn tatcell_slot_size() -> usize {
     TATCELL_SLOT_SIZE

@@ -1,5 +1,4 @@
-//! The burst methods of 0.3, for one more version. Each forwards to [`Burst::check`], [`Burst::check_ex`] or
-//! [`Table::prepare`].
+//! The burst methods of 0.3, for one more version. Each forwards to [`Burst::check`] or [`Burst::check_ex`].
 
 use super::call::{Burst, NextBurst};
 use crate::answer::Decision;
@@ -41,28 +40,6 @@ impl<M: Access> Table<'_, M> {
         burst.check(self, counters, NextBurst::keys(next, key))
     }
 
-    /// Decides a burst while the next one, given as hashes, is prefetched. Replaced by [`Burst::check`], whose errors
-    /// it returns.
-    #[deprecated(since = "0.4.0", note = "use `Burst::check` with `NextBurst::hashes`")]
-    pub fn check_burst_then(
-        &self,
-        burst: &Burst<'_>,
-        counters: Option<&mut Counters>,
-        next: &[u64],
-    ) -> Result<u64, TableError> {
-        burst.check(self, counters, NextBurst::hashes(next))
-    }
-
-    /// Decides a burst that was prefetched before. Replaced by [`Burst::check`], whose errors it returns.
-    #[deprecated(since = "0.4.0", note = "use `Burst::check` with `NextBurst::hashes(&[])`")]
-    pub fn check_burst_prefetched(
-        &self,
-        burst: &Burst<'_>,
-        counters: Option<&mut Counters>,
-    ) -> Result<u64, TableError> {
-        burst.check(self, counters, NextBurst::hashes(&[]))
-    }
-
     /// Decides a burst that stands alone, with the full answers. Replaced by [`Burst::check_ex`], whose errors it
     /// returns.
     #[deprecated(since = "0.4.0", note = "use `Burst::check_ex` with `NextBurst::NONE`")]
@@ -77,15 +54,5 @@ impl<M: Access> Table<'_, M> {
     ) -> Result<u64, TableError> {
         let burst = Burst { costs, ..Burst::new(limit, now, hashes) };
         burst.check_ex(self, counters, NextBurst::NONE, each)
-    }
-
-    /// Hashes and prefetches a burst. Replaced by [`Burst::check`] of an empty burst, whose errors it returns.
-    #[deprecated(since = "0.4.0", note = "use `Burst::check` of an empty burst with `NextBurst::keys`")]
-    pub fn prepare_burst<const N: usize>(
-        &self,
-        hashes: &mut [u64],
-        key: impl Fn(usize) -> [u8; N],
-    ) -> Result<(), TableError> {
-        Burst::new(&self.unlimited(), 0, &[]).check(self, None, NextBurst::keys(hashes, key)).map(drop)
     }
 }

@@ -1,7 +1,7 @@
 //! Shared by the tests of counting algorithms: a clock that steps where it hurts, and the promises of every answer.
 
 use crate::common::Rng;
-use tatcell::{Cell, Decision, ExclusiveCell, Limit, LimitInfo, LimitSpec, Verdict};
+use tatcell::{Cell, Decision, ExclusiveCell, Limit, LimitError, LimitInfo, LimitSpec, Verdict};
 
 /// A clock in ticks: mostly small steps; to the borders of windows; back by up to the skew; idle for up to a span.
 pub struct Clock {
@@ -53,6 +53,16 @@ pub fn cost(rng: &mut Rng, units: u64) -> u64 {
         4 if rng.one_in(8) => units + 1 + rng.below(3),
         _ => 1,
     }
+}
+
+/// Checks that specifications are refused, each with its error. And `good` fits no 32-bit word and reserves nothing.
+pub fn refuses(good: LimitSpec, bad: &[(LimitSpec, LimitError)]) {
+    for (spec, error) in bad {
+        assert_eq!(spec.build().unwrap_err(), *error, "{spec:?}");
+    }
+    assert_eq!(good.build32().unwrap_err(), LimitError::BadAlgorithm);
+    let (limit, cell) = (good.build().unwrap(), Cell::new());
+    assert_eq!((cell.reserve(&limit, 5, 1).verdict, cell.word()), (Verdict::Never, 0));
 }
 
 /// Asks a shared and an exclusive cell that hold the same word, and the short and the full call: all agree. Checks what

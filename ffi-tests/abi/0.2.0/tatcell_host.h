@@ -1,1 +1,0 @@
-#include "../host_0_2.h"
