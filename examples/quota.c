@@ -25,7 +25,6 @@
 
 enum { CUSTOMERS = 1000, FIRST_PLAN = 1000000, MOST = 1 << 30, MONTHS = 6, DAY = 86400, NEAR = 40 * DAY };
 #define NS UINT64_C(1000000000)
-
 struct customer { /* all zero: nothing was taken */
     uint64_t plan; /* units a month, 0 = FIRST_PLAN */
     uint64_t plan_of[MONTHS]; /* the plan that each image was saved under */
@@ -85,20 +84,21 @@ static int32_t take(int fd, uint64_t who, uint64_t plan, uint64_t units, uint64_
     tatcell_cell_t cell = TATCELL_CELL_INIT;
     uint64_t saved = 0, last = 0, start;
     const off_t sector = (off_t)((who + 1) * sizeof c);
+    ssize_t got = 0;
     int at;
-    if (flock(fd, LOCK_EX) != 0 || pread(fd, &last, sizeof last, 0) < 0 || pread(fd, &c, sizeof c, sector) < 0)
+    if (flock(fd, LOCK_EX) != 0 || pread(fd, &last, sizeof last, 0) < 0 || (got = pread(fd, &c, sizeof c, sector)) < 0)
         perror("file"), exit(1);
+    if (got != 0 && got != sizeof c) need("the file ends within a customer", TATCELL_ERR_IMAGE, 0);
     if (!is_near(last, now)) fprintf(stderr, "quota: the clock is far from the last request\n"), exit(1);
     c.plan = plan != 0 ? plan : c.plan != 0 ? c.plan : FIRST_PLAN;
     start = month_limit(&limit, c.plan, now, &at);
     month_limit(&before, c.plan_of[at] != 0 ? c.plan_of[at] : c.plan, now, &at);
     int32_t rc = tatcell_cell_restore(&cell, &before, &c.month[at], 0, &saved);
     if (rc == TATCELL_ERR_OTHER_LIMIT && saved < start) rc = 0; /* of an earlier month: the cell stays fresh */
-    need("file", rc, 0);
+    need("file", rc, 0), c.plan_of[at] = c.plan;
     need("plan", tatcell_cell_change(&cell, &before, &limit, now, TATCELL_CHANGE_KEEP_UNITS), 0);
     rc = tatcell_cell_check_ex(&cell, &limit, now, units, 0, d, NULL);
     need("check", rc, 0), need("save", tatcell_cell_save(&cell, &limit, now, &c.month[at]), 0);
-    c.plan_of[at] = c.plan;
     if (pwrite(fd, &c, sizeof c, sector) != sizeof c || pwrite(fd, &now, sizeof now, 0) != sizeof now)
         perror("file"), exit(1);
     return flock(fd, LOCK_UN), rc;
