@@ -20,8 +20,7 @@ static int32_t got(int32_t code) {
 
 /* -13 was TATCELL_ERR_MEMORY of ABI 0; numbers between the blocks were never given. */
 static int unused(int32_t code) {
-    return code == -13 || (code < TATCELL_ERR_KEEP_COUNT && code > TATCELL_ERR_PEAK) ||
-           (code < TATCELL_ERR_SHORT_SPAN && code > TATCELL_ERR_HTTP_NAME) ||
+    return code == -13 || (code < TATCELL_ERR_SHORT_SPAN && code > TATCELL_ERR_HTTP_NAME) ||
            (code < TATCELL_ERR_SYNTAX && code > TATCELL_ERR_LINKS);
 }
 
@@ -399,6 +398,55 @@ TEST(changes_that_would_lose_something_are_errors) {
     GIVES(TATCELL_ERR_KEEP_COUNT, tatcell_cell_change(&cell, &limit, &fewer, 5, TATCELL_CHANGE_KEEP_UNITS));
 }
 
+/* A saved cell comes back under the limit of the save only, whole, and where its windows are. */
+TEST(images_of_cells_that_do_not_fit_are_errors) {
+    tatcell_cell_t cell = TATCELL_CELL_INIT, back = {77};
+    tatcell_cell32_t small = TATCELL_CELL32_INIT, small_back = {77};
+    tatcell_cell_image_t image = TATCELL_CELL_IMAGE_INIT, bad;
+    tatcell_limit_spec_t spec = TATCELL_LIMIT_SPEC_INIT;
+    tatcell_limit_t limit, other, months, ms;
+    uint64_t saved = 77;
+    spec.units = 20, spec.period = 1000, spec.algorithm = TATCELL_ALGORITHM_FIXED_WINDOW;
+    spec.flags = TATCELL_LIMIT_ALIGNED;
+    EQ(tatcell_limit_init_spec(&months, &spec), 0);
+    EQ(tatcell_limit_init(&limit, 1, 1000, 5), 0);
+    EQ(tatcell_limit_init(&other, 1, 1000, 6), 0);
+    EQ(tatcell_limit32_init(&ms, 1, 1000, 5), 0);
+    EQ(tatcell_cell_restore(&back, &limit, &image, 5, &saved), 0);
+    EQ(back.word, 0);
+    EQ(saved, 0);
+    EQ(tatcell_cell_check(&cell, &limit, 5000, 5, NULL), 0);
+    EQ(tatcell_cell_save(&cell, &limit, 5000, &image), 0);
+    for (size_t i = 0; i < sizeof image; i++) {
+        bad = image;
+        ((unsigned char *)&bad)[i] ^= 32;
+        back.word = 77;
+        GIVES(TATCELL_ERR_IMAGE, tatcell_cell_restore(&back, &limit, &bad, 0, &saved));
+        EQ(back.word, 77);
+        EQ(saved, 0);
+    }
+    GIVES(TATCELL_ERR_OTHER_LIMIT, tatcell_cell_restore(&back, &other, &image, 0, &saved));
+    EQ(back.word, 77);
+    EQ(saved, 5000);
+    EQ(tatcell_cell_restore(&back, &limit, &image, 0, &saved), 0);
+    EQ(back.word, cell.word);
+    EQ(saved, 5000);
+    /* A clock that is 4000 ms behind. */
+    EQ(tatcell_cell_restore(&back, &limit, &image, -4000, NULL), 0);
+    EQ(tatcell_cell_check(&back, &limit, 1999, 1, NULL), TATCELL_NON_CONFORMING);
+    EQ(tatcell_cell_check(&back, &limit, 2000, 1, NULL), 0);
+    EQ(tatcell_cell_save(&cell, &months, 5000, &image), 0);
+    GIVES(TATCELL_ERR_PHASE, tatcell_cell_restore(&back, &months, &image, 1500, NULL));
+    EQ(tatcell_cell_restore(&back, &months, &image, 2000, NULL), 0);
+    GIVES(TATCELL_ERR_LIMIT, tatcell_cell_save(&cell, &ms, 5000, &image));
+    EQ(tatcell_cell32_check(&small, &ms, 5000, 5, NULL), 0);
+    EQ(tatcell_cell32_save(&small, &ms, 5000, &image), 0);
+    GIVES(TATCELL_ERR_OTHER_LIMIT, tatcell_cell_restore(&back, &limit, &image, 0, NULL));
+    EQ(tatcell_cell32_restore(&small_back, &ms, &image, 0, &saved), 0);
+    EQ(small_back.word, small.word);
+    GIVES(TATCELL_ERR_LIMIT, tatcell_cell32_restore(&small_back, &limit, &image, 0, NULL));
+}
+
 TEST(every_code_was_produced) {
     for (int32_t c = FIRST; c <= LAST; c++) {
         if (c == TATCELL_CONTENDED) continue; /* a test above steps calls to it, where it may trace */
@@ -459,6 +507,7 @@ int main(void) {
     RUN(changes_that_would_lose_something_are_errors);
     RUN(bad_shapers_are_errors);
     RUN(a_call_that_loses_every_attempt_is_contended_and_changes_nothing);
+    RUN(images_of_cells_that_do_not_fit_are_errors);
     RUN(every_code_was_produced);
     RUN(every_code_has_its_own_text_and_name);
     RUN(other_codes_are_unknown);

@@ -389,6 +389,24 @@ TEST(a_change_keeps_what_is_asked) {
     EXPECT(cell.ref().peek(slow, now).remaining == 40);
 }
 
+TEST(a_saved_cell_comes_back_under_its_limit) {
+    const instant now(ticks(1h).count());
+    tatcell::limit slow, fast;
+    EXPECT(slow.init(1, 1s, 40) && fast.init(2, 1s, 40));
+    tatcell::cell cell, back;
+    EXPECT(cell.check(slow, now, 10));
+    const auto image = cell.ref().save(slow, now);
+    EXPECT(image && *back.ref().restore(slow, *image) == now && back.ref().peek(slow, now).remaining == 30);
+    EXPECT(back.ref().restore(fast, *image) == code::err_other_limit);
+    EXPECT(back.ref().restore(slow, *image, static_cast<std::int64_t>(ticks(1h).count())));
+    EXPECT(back.ref().peek(slow, now + ticks(1h)).remaining == 30);
+    EXPECT(*back.ref().restore(slow, tatcell::cell_image{}) == instant(0) && back.ref().get()->word == 0);
+    tatcell::limit32 small;
+    tatcell::cell32 one;
+    EXPECT(small.init(1, 1ms, 3) && one.check(small, instant(5)));
+    EXPECT(*one.ref().restore(small, *one.ref().save(small, instant(5))) == instant(5));
+}
+
 TEST(cells_of_both_widths_have_limits_of_their_own) {
     tatcell::limit32 limit;
     EXPECT(limit.init(tatcell::limit_spec(1, 1ms, 3).max_delay(1ms)));
@@ -573,6 +591,7 @@ int main() {
     RUN(decisions_have_times_and_flags);
     RUN(reservations_leave_later_and_can_be_given_back);
     RUN(a_change_keeps_what_is_asked);
+    RUN(a_saved_cell_comes_back_under_its_limit);
     RUN(cells_of_both_widths_have_limits_of_their_own);
     RUN(exclusive_checks_answer_as_shared_ones);
     RUN(counters_sum);

@@ -419,6 +419,16 @@ TEST(the_system_has_a_monotonic_clock) {
     EXPECT(host::now(static_cast<host::clock>(77)) == code::err_option);
 }
 
+TEST(a_guarded_clock_does_not_jump) {
+    namespace host = tatcell::host;
+    const instant first(ticks(490000h).count());
+    const auto guard = host::clock_guard::start(first, 5s);
+    EXPECT(guard && host::clock_guard().now(first) == code::err_option);
+    const instant ahead = *guard->now(first + ticks(100h)), behind = *guard->now(instant(0));
+    EXPECT(ahead >= first + ticks(5s) && ahead < first + ticks(1h));
+    EXPECT(behind + ticks(5s) >= first && behind < first + ticks(1h));
+}
+
 TEST(a_calibrated_counter_measures_time) {
     namespace host = tatcell::host;
     EXPECT(host::calibrate(1h) == code::err_option);
@@ -578,6 +588,7 @@ int main() {
     RUN(a_key_or_a_table_keeps_its_units_when_the_limit_changes);
     RUN(live_slots_are_walked_counted_and_swept);
     RUN(the_system_has_a_monotonic_clock);
+    RUN(a_guarded_clock_does_not_jump);
     RUN(a_calibrated_counter_measures_time);
     RUN(a_counter_clock_reads_nanoseconds);
     RUN(a_seed_of_the_system_is_another_each_time_and_no_seed_is_refused);

@@ -182,6 +182,8 @@ static int32_t huge(void *s) {
     return tatcell_host_memory_unmap(&copy);
 }
 
+static int32_t guard(void *g) { return tatcell_host_guard_start((tatcell_host_guard_t *)g, SECOND, 5, NULL); }
+
 TEST(results_fill_what_both_headers_know_and_keep_the_size) {
     EQ(kit_make(&k, kit_spec(10, SECOND, 5), 64, NULL), 0);
     EQ(tatcell_limit_init(&limit, 10, SECOND, 5), 0);
@@ -198,6 +200,7 @@ TEST(results_fill_what_both_headers_know_and_keep_the_size) {
     EQ(tatcell_shaper_init(&shaper, memory, sizeof memory, 64, 1, 0), 0);
     DO(results_grow(sizeof(tatcell_shaper_info_t), TATCELL_SHAPER_INFO_MIN, shaper_info));
     DO(results_grow(sizeof(tatcell_host_memory_t), TATCELL_HOST_MEMORY_MIN, huge));
+    DO(results_grow(sizeof(tatcell_host_guard_t), TATCELL_HOST_GUARD_MIN, guard));
     kit_free(&k);
 }
 

@@ -73,6 +73,33 @@ TEST(ticks_make_a_limit) {
     EXPECT(tatcell_host_ticks_to_ns(retry, rate) <= SECOND + 20000 && tatcell_host_ticks_to_ns(retry, rate) >= SECOND);
 }
 
+/* A stamp that is days off neither moves the time by more than the step nor stops it. */
+TEST(a_guard_holds_stamps_to_a_clock_that_nobody_can_set) {
+    const uint64_t first = 1793491200 * SECOND, days = 7 * 86400 * SECOND, steps[] = {0, 5 * SECOND};
+    const uint64_t stamps[] = {0, first - days, first, first + days, UINT64_MAX};
+    tatcell_host_guard_t guard = TATCELL_HOST_GUARD_INIT;
+    uint64_t now = 77, before, after;
+    int32_t error = 1;
+    EQ(tatcell_host_guard_now(&guard, first, &now, NULL), TATCELL_ERR_OPTION);
+    EQ(now, 77);
+    for (int i = 0; i < 2; i++) {
+        EQ(tatcell_host_clock(TATCELL_HOST_CLOCK_MONOTONIC, &before, NULL), 0);
+        EQ(tatcell_host_guard_start(&guard, first, steps[i], &error), 0);
+        EQ(error, 0);
+        for (int k = 0; k < 5; k++) {
+            EQ(tatcell_host_guard_now(&guard, stamps[k], &now, &error), 0);
+            EQ(tatcell_host_clock(TATCELL_HOST_CLOCK_MONOTONIC, &after, NULL), 0);
+            if (stamps[k] == first) EXPECT(now >= first && now <= first + (after - before));
+            else if (stamps[k] < first) EXPECT(now >= first - steps[i] && now <= first - steps[i] + (after - before));
+            else EXPECT(now >= first + steps[i] && now <= first + steps[i] + (after - before));
+        }
+    }
+    guard.size = 8;
+    EQ(tatcell_host_guard_now(&guard, first, &now, NULL), TATCELL_ERR_SIZE);
+    EQ(tatcell_host_guard_start(NULL, first, 0, NULL), TATCELL_ERR_NULL);
+    EQ(tatcell_host_guard_now(NULL, first, &now, NULL), TATCELL_ERR_NULL);
+}
+
 /* 5 ms apart; a counter has 1000 ticks a second at least. */
 TEST(ticks_go_forward_where_the_processor_counts_them) {
     uint64_t first = tatcell_host_ticks(), start, now;
@@ -370,6 +397,7 @@ TEST(a_table_opens_with_one_call_and_closes) {
 
 int main(void) {
     RUN(clocks_go_forward);
+    RUN(a_guard_holds_stamps_to_a_clock_that_nobody_can_set);
     RUN(ticks_make_a_limit);
     RUN(ticks_go_forward_where_the_processor_counts_them);
     RUN(memory_holds_a_table_and_goes_away);

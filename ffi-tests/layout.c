@@ -68,6 +68,7 @@ TEST(the_least_sizes_are_frozen) {
     EQ(TATCELL_CHAIN_MIN, sizeof(void *) == 8 ? 56 : 40);
     EQ(TATCELL_LADDER_SPEC_MIN, sizeof(void *) == 8 ? 32 : 24);
     EQ(TATCELL_SHAPER_INFO_MIN, 40);
+    EQ(TATCELL_HOST_GUARD_MIN, 24);
     EQ(TATCELL_HOST_TABLE_MIN, sizeof(void *) == 8 ? 696 : 688);
     EQ(TATCELL_HOST_MEMORY_MIN, sizeof(void *) == 8 ? 32 : 24);
 }
@@ -140,7 +141,8 @@ TEST(numbers_are_those_of_abi_1) {
         {TATCELL_INHERITED, 2}, {TATCELL_FORGIVEN, 3}, {TATCELL_FLAG_SOFT, 1}, {TATCELL_FLAG_SHADOW, 2},
         {TATCELL_FLAG_ELASTIC, 4}, {TATCELL_FLAG_BANNED, 8}, {TATCELL_FLAG_EXEMPT, 16}, {TATCELL_LINK_OVERRIDES, 2},
         {TATCELL_ERR_UNTIL, -42}, {TATCELL_ERR_FULL_SET, -43}, {TATCELL_ERR_CLASH, -44}, {TATCELL_ERR_PREFIX, -45},
-        {TATCELL_ERR_KEEP_WINDOW, -46}, {TATCELL_ERR_KEEP_COUNT, -47}, {TATCELL_OVERRIDE_NONE, 0},
+        {TATCELL_ERR_KEEP_WINDOW, -46}, {TATCELL_ERR_KEEP_COUNT, -47}, {TATCELL_ERR_IMAGE, -48},
+        {TATCELL_ERR_OTHER_LIMIT, -49}, {TATCELL_OVERRIDE_NONE, 0},
         {TATCELL_OVERRIDE_BAN, 1}, {TATCELL_OVERRIDE_EXEMPT, 2}, {TATCELL_ALGORITHM_OVERRIDES, 5},
     };
     for (size_t i = 0; i < sizeof n / sizeof *n; i++) {
@@ -181,6 +183,7 @@ TEST(initialisers_set_the_size_and_nothing_else) {
     SIZE_THEN_ZERO(tatcell_table_numbers_t, TATCELL_TABLE_NUMBERS_INIT);
     SIZE_THEN_ZERO(tatcell_migrated_t, TATCELL_MIGRATED_INIT);
     SIZE_THEN_ZERO(tatcell_host_memory_t, TATCELL_HOST_MEMORY_INIT);
+    SIZE_THEN_ZERO(tatcell_host_guard_t, TATCELL_HOST_GUARD_INIT);
     SIZE_THEN_ZERO(tatcell_http_policy_t, TATCELL_HTTP_POLICY_INIT);
     tatcell_log_t log_gate = TATCELL_LOG_INIT;
     tatcell_slip_t slip = TATCELL_SLIP_INIT;

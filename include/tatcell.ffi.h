@@ -67,6 +67,7 @@ enum {
     TATCELL_CHANGE_KEEP_TIME = 0,
     TATCELL_CHANGE_KEEP_UNITS = 1,
     TATCELL_CHANGE_RESET = 2,
+    TATCELL_CELL_IMAGE_SIZE = 40,
     TATCELL_BURST_MAX = 64,
     TATCELL_BURST_PREFETCHED = 1,
     TATCELL_CHAIN_MAX = 8,
@@ -169,6 +170,8 @@ enum {
     TATCELL_ERR_PREFIX = -45,
     TATCELL_ERR_KEEP_WINDOW = -46,
     TATCELL_ERR_KEEP_COUNT = -47,
+    TATCELL_ERR_IMAGE = -48,
+    TATCELL_ERR_OTHER_LIMIT = -49,
     TATCELL_ERR_PEAK = -50,
     TATCELL_ERR_SHORT_SPAN = -51,
     TATCELL_ERR_HTTP_NAME = -55,
@@ -191,6 +194,7 @@ enum {
     TATCELL_HOST_CLOCK_RAW = 1,
     TATCELL_HOST_CLOCK_COARSE = 2,
     TATCELL_HOST_CLOCK_BOOTTIME = 3,
+    TATCELL_HOST_GUARD_MIN = 24,
     TATCELL_HOST_HUGE = 1,
     TATCELL_HOST_FORK_SHARED = 2,
     TATCELL_HOST_PAGES_NORMAL = 0,
@@ -305,6 +309,10 @@ typedef struct tatcell_counters_t {
     uint64_t inserted;
     uint64_t reserved[6];
 } tatcell_counters_t;
+
+typedef struct tatcell_cell_image_t {
+    uint64_t word[5];
+} tatcell_cell_image_t;
 
 typedef struct tatcell_burst_t {
     uint32_t size;
@@ -614,6 +622,13 @@ typedef struct tatcell_migrated_t {
     uint64_t opened;
 } tatcell_migrated_t;
 
+typedef struct tatcell_host_guard_t {
+    uint32_t size;
+    uint32_t started;
+    uint64_t offset;
+    uint64_t step;
+} tatcell_host_guard_t;
+
 typedef struct tatcell_host_memory_t {
     uint32_t size;
     uint32_t pages;
@@ -680,6 +695,10 @@ int32_t tatcell_cell_refund_ex(tatcell_cell_t *cell, const tatcell_limit_t *limi
 int32_t tatcell_cell_change(tatcell_cell_t *cell, const tatcell_limit_t *old_limit, const tatcell_limit_t *new_limit,
     uint64_t now, uint32_t how);
 int32_t tatcell_cell_reset(tatcell_cell_t *cell);
+int32_t tatcell_cell_save(const tatcell_cell_t *cell, const tatcell_limit_t *limit, uint64_t now,
+    tatcell_cell_image_t *image);
+int32_t tatcell_cell_restore(tatcell_cell_t *cell, const tatcell_limit_t *limit, const tatcell_cell_image_t *image,
+    int64_t offset, uint64_t *saved);
 int32_t tatcell_table_check_ex(const tatcell_table_t *table, const tatcell_limit_t *limit, uint64_t now,
     const void *key, size_t key_len, uint64_t cost, uint64_t room, tatcell_decision_t *out,
     tatcell_counters_t *counters);
@@ -880,6 +899,10 @@ int32_t tatcell_cell32_refund_ex(tatcell_cell32_t *cell, const tatcell_limit_t *
 int32_t tatcell_cell32_change(tatcell_cell32_t *cell, const tatcell_limit_t *old_limit,
     const tatcell_limit_t *new_limit, uint64_t now, uint32_t how);
 int32_t tatcell_cell32_reset(tatcell_cell32_t *cell);
+int32_t tatcell_cell32_save(const tatcell_cell32_t *cell, const tatcell_limit_t *limit, uint64_t now,
+    tatcell_cell_image_t *image);
+int32_t tatcell_cell32_restore(tatcell_cell32_t *cell, const tatcell_limit_t *limit,
+    const tatcell_cell_image_t *image, int64_t offset, uint64_t *saved);
 const char *tatcell_strerror(int32_t code);
 const char *tatcell_strerror_name(int32_t code);
 uint32_t tatcell_version(void);
@@ -904,6 +927,9 @@ size_t tatcell_group_size(void);
 size_t tatcell_leaky_queue_size(void);
 int32_t tatcell_host_clock(uint32_t clock, uint64_t *now, int32_t *system_error);
 int32_t tatcell_host_clock_resolution(uint32_t clock, uint64_t *nanoseconds, int32_t *system_error);
+int32_t tatcell_host_guard_start(tatcell_host_guard_t *guard, uint64_t stamp, uint64_t step, int32_t *system_error);
+int32_t tatcell_host_guard_now(const tatcell_host_guard_t *guard, uint64_t stamp, uint64_t *now,
+    int32_t *system_error);
 uint64_t tatcell_host_ticks(void);
 int32_t tatcell_host_ticks_calibrate(uint64_t interval_ns, uint64_t *ticks_per_second, uint64_t *uncertainty_ppb,
     int32_t *system_error);

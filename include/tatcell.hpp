@@ -167,6 +167,8 @@ enum class code : std::int32_t {
     err_prefix = TATCELL_ERR_PREFIX,
     err_keep_window = TATCELL_ERR_KEEP_WINDOW,
     err_keep_count = TATCELL_ERR_KEEP_COUNT,
+    err_image = TATCELL_ERR_IMAGE,
+    err_other_limit = TATCELL_ERR_OTHER_LIMIT,
     err_http_name = TATCELL_ERR_HTTP_NAME,
     err_frequency = TATCELL_ERR_FREQUENCY,
     err_policies = TATCELL_ERR_POLICIES,
@@ -661,6 +663,8 @@ struct calls<tatcell_cell_t> {
     static constexpr auto refund = tatcell_cell_refund;
     static constexpr auto refund_ex = tatcell_cell_refund_ex;
     static constexpr auto change = tatcell_cell_change;
+    static constexpr auto save = tatcell_cell_save;
+    static constexpr auto restore = tatcell_cell_restore;
     static constexpr auto reset = tatcell_cell_reset;
 };
 
@@ -679,6 +683,8 @@ struct calls<tatcell_cell32_t> {
     static constexpr auto refund = tatcell_cell32_refund;
     static constexpr auto refund_ex = tatcell_cell32_refund_ex;
     static constexpr auto change = tatcell_cell32_change;
+    static constexpr auto save = tatcell_cell32_save;
+    static constexpr auto restore = tatcell_cell32_restore;
     static constexpr auto reset = tatcell_cell32_reset;
 };
 
@@ -760,6 +766,9 @@ enum class change_how : std::uint32_t {
     reset = TATCELL_CHANGE_RESET,            ///< nothing: it starts full
 };
 
+/// A saved cell: bytes for a file. Zeros are the image of a fresh cell.
+using cell_image = tatcell_cell_image_t;
+
 /// Refers to a cell that lies elsewhere: in a connection, an array, shared memory. Copies refer to the same cell.
 ///
 /// Every call may return err_limit if the limit was not initialised.
@@ -813,6 +822,20 @@ public:
     /// Moves the cell from one limit to another (tatcell_cell_change).
     result change(const limit_type &from, const limit_type &to, instant now, change_how how) const noexcept {
         return result(calls::change(raw_, from.get(), to.get(), now.count(), static_cast<std::uint32_t>(how)));
+    }
+    /// The image of the cell, for a file (tatcell_cell_save).
+    outcome<cell_image> save(const limit_type &l, instant now) const noexcept {
+        cell_image image = TATCELL_CELL_IMAGE_INIT;
+        const std::int32_t rc = calls::save(raw_, l.get(), now.count(), &image);
+        return {rc, image};
+    }
+    /// Makes the cell from an image, on a clock that is `offset` ticks ahead, and gives the clock at the save
+    /// (tatcell_cell_restore). Nobody else may use the cell meanwhile. Errors: err_image; err_other_limit if the limit
+    /// is not that of the save; err_phase if the offset moves aligned windows.
+    outcome<instant> restore(const limit_type &l, const cell_image &image, std::int64_t offset = 0) const noexcept {
+        std::uint64_t saved = 0;
+        const std::int32_t rc = calls::restore(raw_, l.get(), &image, offset, &saved);
+        return {rc, instant(saved)};
     }
     /// Makes the cell fresh: its full burst is available (tatcell_cell_reset).
     result reset() const noexcept { return result(calls::reset(raw_)); }
@@ -1973,6 +1996,29 @@ inline outcome<ticks> resolution(clock c, std::int32_t *system_error = nullptr) 
     const std::int32_t rc = tatcell_host_clock_resolution(static_cast<std::uint32_t>(c), &ns, system_error);
     return {rc, ticks(ns)};
 }
+
+/// A wall clock that nobody can set while the program runs. Copies are equal clocks; any number of threads may use one.
+class clock_guard {
+public:
+    /// Starts with a stamp of the wall clock that you trust (tatcell_host_guard_start). Later stamps count only as far
+    /// as they are at most `step` before or after the time that has run since.
+    static outcome<clock_guard> start(instant stamp, std::chrono::nanoseconds step,
+                                      std::int32_t *system_error = nullptr) noexcept {
+        clock_guard made;
+        const std::int32_t rc =
+            tatcell_host_guard_start(&made.raw_, stamp.count(), ticks(step).count(), system_error);
+        return {rc, made};
+    }
+    /// The time: the stamp, or the nearest time to it that the guard allows (tatcell_host_guard_now).
+    outcome<instant> now(instant stamp, std::int32_t *system_error = nullptr) const noexcept {
+        std::uint64_t ns = 0;
+        const std::int32_t rc = tatcell_host_guard_now(&raw_, stamp.count(), &ns, system_error);
+        return {rc, instant(ns)};
+    }
+
+private:
+    tatcell_host_guard_t raw_ = TATCELL_HOST_GUARD_INIT;
+};
 
 /// A reading of the processor's counter. It is no instant, because its ticks are not nanoseconds: use a counter_clock.
 /// If all your limits are made of `ticks` of this counter, write instant(host::counter()).

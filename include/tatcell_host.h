@@ -64,6 +64,73 @@ int32_t tatcell_host_clock(uint32_t clock,
 TATCELL_API
 int32_t tatcell_host_clock_resolution(uint32_t clock, uint64_t *nanoseconds, int32_t *system_error);
 
+/** Bytes of a tatcell_host_guard_t in its first release: the least size that a library accepts. */
+#define TATCELL_HOST_GUARD_MIN 24
+
+/** A guard for time stamps. Start from TATCELL_HOST_GUARD_INIT. */
+typedef struct tatcell_host_guard_t {
+    /** sizeof(tatcell_host_guard_t); never written. */
+    uint32_t size;
+    /** 1 = tatcell_host_guard_start has succeeded. */
+    uint32_t started;
+    /** The first stamp less the running clock at that moment. */
+    uint64_t offset;
+    /** The nanoseconds by which stamps may differ from the running clock. */
+    uint64_t step;
+} tatcell_host_guard_t;
+
+/** A guard that has not started. */
+#define TATCELL_HOST_GUARD_INIT {sizeof(tatcell_host_guard_t), 0, 0, 0}
+
+/**
+ * Starts a guard with a stamp of the wall clock.
+ *
+ * A limit charges a request at the time that it is given. A stamp from the future locks a key or takes units of
+ * another month, and a stamp from long ago may find no debt. The guard remembers this one stamp. Afterwards it
+ * knows what time it is from a clock that nobody can set (CLOCK_BOOTTIME, or CLOCK_MONOTONIC if the system has no
+ * other). Each later stamp counts only as far as it is at most step before or after that. With a step of 0 later
+ * stamps do not count.
+ *
+ * If the first stamp is wrong, all are: compare it with the last one that you have saved (tatcell_cell_restore
+ * returns it). To follow a clock that was set on purpose, start the guard again. It is good until the next boot.
+ *
+ * @param guard        started from TATCELL_HOST_GUARD_INIT; not NULL.
+ * @param stamp        the wall clock, nanoseconds.
+ * @param step         the nanoseconds by which stamps may differ from the running clock.
+ * @param system_error gets the errno with TATCELL_ERR_SYSTEM, else 0. NULL = not wanted.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_SIZE bad pointer or size field.
+ * @retval TATCELL_ERR_SYSTEM the running clock cannot be read.
+ * Thread: one writer, no reader. Cost: one reading of a clock. Since 0.4.
+ */
+TATCELL_API
+int32_t tatcell_host_guard_start(tatcell_host_guard_t *guard,
+                                 uint64_t stamp,
+                                 uint64_t step,
+                                 int32_t *system_error);
+
+/**
+ * Returns the time: the stamp, or the nearest time to it that the guard allows.
+ *
+ * The time is never more than step ahead of the first stamp and the time that has run since, nor more than step
+ * behind.
+ *
+ * @param guard        started by tatcell_host_guard_start; not NULL.
+ * @param stamp        the wall clock, or the stamp of a request, nanoseconds.
+ * @param now          gets the time, nanoseconds; not NULL.
+ * @param system_error gets the errno with TATCELL_ERR_SYSTEM, else 0. NULL = not wanted.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_OPTION the guard was not started.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_SIZE bad pointer or size field.
+ * @retval TATCELL_ERR_SYSTEM the running clock cannot be read.
+ * Thread: any number on one guard. Cost: one reading of a clock, some tens of nanoseconds. Since 0.4.
+ */
+TATCELL_API
+int32_t tatcell_host_guard_now(const tatcell_host_guard_t *guard,
+                               uint64_t stamp,
+                               uint64_t *now,
+                               int32_t *system_error);
+
 /* ==== Ticks ====================================================================================================== */
 
 /**

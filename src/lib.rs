@@ -104,8 +104,8 @@ mod time;
 pub use algorithms::Change;
 pub use answer::{Colour, Decision, Marking, Outcome, Permit, Tracking, Verdict};
 pub use cell::{
-    Cell, Cell32, ExclusiveCell, ExclusiveMeter, ExclusiveSlidingLog, Lease, LogGate, LogLine, Meter,
-    SlidingLog, Slip,
+    Cell, Cell32, CellImage, ExclusiveCell, ExclusiveMeter, ExclusiveSlidingLog, ImageError, Lease, LogGate,
+    LogLine, Meter, SlidingLog, Slip, CELL_IMAGE_WORDS,
 };
 pub use combine::{
     ring_words, wheel_words, Fifo, Group, LeakyQueue, NotQueued, Ring, Shaper, ShaperError, Waiting, Wheel,

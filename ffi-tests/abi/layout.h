@@ -380,6 +380,15 @@ AT(shaper_info, horizon, 32, 32)
 SIZE(leaky_queue, 256, 256)
 AT(leaky_queue, opaque, 0, 0)
 
+SIZE(cell_image, 40, 40)
+AT(cell_image, word, 0, 0)
+
+SIZE(host_guard, 24, 24)
+AT(host_guard, size, 0, 0)
+AT(host_guard, started, 4, 4)
+AT(host_guard, offset, 8, 8)
+AT(host_guard, step, 16, 16)
+
 SIZE(host_memory, 32, 24)
 AT(host_memory, size, 0, 0)
 AT(host_memory, pages, 4, 4)

@@ -133,7 +133,8 @@ end
 local OPTIONS = { rate = true, burst = true, slip = true, undecided = true, slots = true }
 
 --- Makes an action: questions of an address pass while it and its networks conform.
--- rate a second and burst are those of one address; /24, /20, /18 of IPv4 and /64, /56, /48, /32 of IPv6 have more.
+-- rate, a number a second or a limit as text, and burst are those of one address; /24, /20, /18 of IPv4 and /64, /56,
+-- /48, /32 of IPv6 have more.
 -- undecided = "pass" or "refuse": what a question gets that gets no verdict.
 -- slip = n: every n-th refused question of UDP is answered with TC=1, the others are dropped. 0: all are dropped.
 function M.limit(options)
@@ -144,8 +145,16 @@ function M.limit(options)
     end
     local spec, fastest, slowest =
         sized("tatcell_limit_spec_t"), sized("tatcell_limit_spec_t"), sized("tatcell_limit_spec_t")
-    spec.units, spec.period = number(options, "rate", nil, 1), 1000000000
-    spec.burst = number(options, "burst", options.rate, 1)
+    local text, at = options.rate, ffi.new("size_t[1]")
+    if type(text) ~= "string" then
+        text = string.format("%.0f/s", number(options, "rate", nil, 1))
+    end
+    if lib.tatcell_limit_spec_parse(spec, text, #text, 1000000000, at) ~= 0 then
+        local wrong = tonumber(at[0])
+        error(("tatcell: rate = \"%s\" at byte %d, \"%s\": write a number a second, or \"20/s burst 50\"")
+              :format(text, wrong, text:sub(wrong + 1)), 2)
+    end
+    spec.burst = number(options, "burst", tonumber(spec.burst), 1)
     must(lib.tatcell_ladder_table_specs(spec, nil, fastest, slowest), "rate and burst")
 
     local undecided = options.undecided or "pass"

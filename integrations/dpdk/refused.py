@@ -4,6 +4,8 @@ from frames import run
 CASES = (
     (['--mode', 'mad'], 'it is none, bytes'),
     (['--bytes', '5'], 'RATE:BURST'),
+    (['--bytes', '5/fortnight'], 'byte 2: it is RATE:BURST'),
+    (['--packets', '5/m burst 2'], 'a whole number a second'),
     (['--bytes', '-5:1'], 'RATE:BURST'),
     (['--packets', '1:99999999999999999999'], 'RATE:BURST'),
     (['--key', 'offset:1:17'], 'LENGTH 1 to 16'),

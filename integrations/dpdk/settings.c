@@ -25,7 +25,7 @@ static void __rte_noreturn usage(void) {
     fputs("policer EAL-OPTIONS -- OPTIONS\n"
           "  --mode none|bytes|packets|both|mark|meter|rte   what a packet is held to; none\n"
           "  --key source|flow|vlan|offset:AT:LENGTH         by which key; source\n"
-          "  --bytes RATE:BURST, --packets RATE:BURST        a second, and at once\n"
+          "  --bytes RATE:BURST, --packets RATE:BURST        a second, and at once; or \"2MB/s burst 64kB\"\n"
           "  --kind 2697|2698|4115                           of --mode mark and meter; 2698\n"
           "  --committed RATE:BURST, --second RATE:BURST     bytes a second, bytes\n"
           "  --overhead BYTES                                that each packet costs beside its own; 0\n"
@@ -84,8 +84,19 @@ static void two(const char *text, uint64_t least, uint64_t most, uint64_t to[2],
     (void)number(text, 0, least, most, &to[1], cure);
 }
 
+/* RATE:BURST; or a limit as the library reads it, which cannot be 0. */
 static void rate(uint64_t to[2]) {
-    two(at.value, 0, UINT64_MAX, to, "it is RATE:BURST, what passes a second and what passes at once");
+    static const char cure[] = "it is RATE:BURST, what passes a second and what passes at once, or 2MB/s burst 64kB";
+    tatcell_limit_spec_t spec = TATCELL_LIMIT_SPEC_INIT;
+    size_t where = 0;
+    if (strchr(at.value, '/') == NULL) {
+        two(at.value, 0, UINT64_MAX, to, cure);
+        return;
+    }
+    if (tatcell_limit_spec_parse(&spec, at.value, strlen(at.value), 1, &where) != 0)
+        die("--%s %s, byte %zu: %s", at.option, at.value, where, cure);
+    if (spec.period != 1) wrong("it is a whole number a second");
+    to[0] = spec.units, to[1] = spec.burst;
 }
 
 static int word(const char *const *words, const char *cure) {

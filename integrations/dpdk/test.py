@@ -100,7 +100,7 @@ def everything(t):
         ['--mode', 'bytes', '--key', 'source', '--bytes', f'{RATE}:6000'],
         all_or_none((RATE, 6000, True)), of_sources(25)))
     t.test('sources_are_held_to_packets', lambda: limit(
-        ['--mode', 'packets', '--key', 'source', '--packets', '200:8'],
+        ['--mode', 'packets', '--key', 'source', '--packets', '200/s burst 8'],
         all_or_none((200, 8, False)), of_sources(25), seed=2))
     def networks(bits):
         """Sources that differ from bit 60 on: those that are equal in their first bits have one limit."""

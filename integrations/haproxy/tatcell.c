@@ -27,7 +27,8 @@
 /* A table, its limit, and the numbers that it was asked for with. */
 struct limits {
     char name[NAME];
-    lua_Integer rate, per, burst, slots, policy;
+    lua_Integer slots, policy;
+    tatcell_limit_spec_t spec;
     tatcell_table_t table;
     tatcell_limit_t limit;
 };
@@ -52,6 +53,28 @@ field(lua_State *L, const char *name, lua_Integer missing)
     return n;
 }
 
+/* A rate is a number in `per` seconds, or a limit as text. An own burst replaces that of the rate. */
+static void
+read_limit(lua_State *L, tatcell_limit_spec_t *spec)
+{
+    size_t length, at = 0;
+    const char *text;
+
+    if (lua_getfield(L, 1, "rate") != LUA_TSTRING || lua_isnumber(L, -1))
+        lua_pushfstring(L, "%I/%Is", (LUAI_UACINT)field(L, "rate", 0), (LUAI_UACINT)field(L, "per", 1));
+    else if (lua_getfield(L, 1, "per") != LUA_TNIL)
+        luaL_error(L, "tatcell: per stands next to a rate that is text: write it into the text, as in \"5/15min\"");
+    else
+        lua_pop(L, 1);
+    text = lua_tolstring(L, -1, &length);
+    *spec = (tatcell_limit_spec_t)TATCELL_LIMIT_SPEC_INIT;
+    if (tatcell_limit_spec_parse(spec, text, length, HZ, &at) != 0)
+        luaL_error(L, "tatcell: rate \"%s\" at byte %I, \"%s\": write a number, or text such as \"10/s burst 20\"",
+                   text, (LUAI_UACINT)at, text + at);
+    spec->burst = (uint64_t)field(L, "burst", (lua_Integer)spec->burst);
+    lua_settop(L, 1);
+}
+
 /* Makes the table; returns what is wrong, or NULL. */
 static const char *
 make(struct limits *l)
@@ -59,15 +82,10 @@ make(struct limits *l)
     static const char none[] = "no memory for the slots (use fewer), or no secret bytes";
     uint8_t seed[16];
     int32_t rc;
-    tatcell_limit_spec_t spec = TATCELL_LIMIT_SPEC_INIT;
     tatcell_host_memory_t memory = TATCELL_HOST_MEMORY_INIT;
     tatcell_table_options_t options = TATCELL_TABLE_OPTIONS_INIT;
 
-    if ((uint64_t)l->per > UINT64_MAX / HZ) return "per is above 584 years";
-    spec.units = (uint64_t)l->rate;
-    spec.period = (uint64_t)l->per * HZ;
-    spec.burst = (uint64_t)l->burst;
-    options.fastest = &spec;
+    options.fastest = &l->spec;
     options.seed = seed;
     options.policy = (uint32_t)l->policy;
     if (tatcell_hash_available(TATCELL_HASH_AES) == 0) options.hash = TATCELL_HASH_AES;
@@ -76,7 +94,7 @@ make(struct limits *l)
     if (tatcell_host_memory_map(tatcell_table_bytes((uint64_t)l->slots), 0, &memory) != 0) return none;
 
     rc = tatcell_table_init(&l->table, memory.memory, memory.bytes, &options);
-    if (rc == 0) rc = tatcell_limit_init_table(&l->limit, &l->table, &spec);
+    if (rc == 0) rc = tatcell_limit_init_table(&l->limit, &l->table, &l->spec);
     if (rc == 0) return NULL;
     (void)tatcell_host_memory_unmap(&memory);
     if (rc == TATCELL_ERR_SPAN) return "rate and burst do not fit one word: use smaller ones";
@@ -96,8 +114,8 @@ find_or_make(const struct limits *asked, const char **why)
         if (strcmp(all[i].name, asked->name) == 0) found = &all[i];
 
     if (found != NULL) {
-        if (found->rate != asked->rate || found->per != asked->per || found->burst != asked->burst ||
-            found->slots != asked->slots || found->policy != asked->policy)
+        if (found->spec.units != asked->spec.units || found->spec.period != asked->spec.period ||
+            found->spec.burst != asked->spec.burst || found->slots != asked->slots || found->policy != asked->policy)
             *why = "another call gave this name another rate, per, burst, slots or policy: give the same";
     } else if (made == MOST) {
         *why = "there are more than 32 names: use one of them";
@@ -137,7 +155,7 @@ all_known(lua_State *L)
     }
 }
 
-/* tatcell.new { name =, rate =, per = 1, burst = rate, slots = 65536, policy = "admit" } */
+/* tatcell.new { name =, rate =, per = 1, burst = that of the rate, slots = 65536, policy = "admit" } */
 static int
 new_limits(lua_State *L)
 {
@@ -157,9 +175,7 @@ new_limits(lua_State *L)
     memcpy(asked.name, name, length);
     lua_pop(L, 1);
 
-    asked.rate = field(L, "rate", 0);
-    asked.per = field(L, "per", 1);
-    asked.burst = field(L, "burst", asked.rate);
+    read_limit(L, &asked.spec);
     asked.slots = field(L, "slots", 65536);
     lua_getfield(L, 1, "policy");
     asked.policy = lua_isnil(L, -1) ? 0 : place(policies, lua_tostring(L, -1));

@@ -23,9 +23,9 @@ static const char USAGE[] =
     "policer detach IF\n"
     "\n"
     "Limits:\n"
-    "  --rate N[/s|/m|/h]   packets, or bytes with --bytes, of each source\n"
-    "  --burst N            most of them at one instant after idle\n"
-    "  --all N[/s|/m|/h]    and of all sources together, with --all-burst N; 0: no such limit\n"
+    "  --rate N[/TIME]      packets, or bytes with --bytes, of each source: 100, 5/m, 2MB/s, \"10/s burst 20\"\n"
+    "  --burst N            most of them at one instant after idle: 200, 64kB\n"
+    "  --all N[/TIME]       and of all sources together, with --all-burst N; 0: no such limit\n"
     "  --dry-run            refuse nothing, count what would be refused\n"
     "  --undecided NAME     what a packet gets that gets no verdict, as other CPUs won every attempt: pass (default),\n"
     "                       refuse\n"
@@ -40,8 +40,8 @@ static const char USAGE[] =
     "  --object FILE        of the program (policer.bpf.o beside this tool)\n";
 
 struct options {
-    const char *rate, *all, *fastest, *slowest, *object, *source;
-    uint64_t burst, all_burst, slots, longest, count, every;
+    const char *rate, *burst, *all, *all_burst, *fastest, *slowest, *object, *source;
+    uint64_t slots, longest, count, every;
     uint32_t policy;
     enum mode mode;
     int bytes, dry_run, undecided;
@@ -84,9 +84,9 @@ static struct options read_options(int argc, char **argv) {
         const char *name = c == '?' ? "" : LONG[at].name;
         switch (c) {
         case 'r': o.rate = optarg; break;
-        case 'b': o.burst = number(optarg, name); break;
+        case 'b': o.burst = optarg; break;
         case 'a': o.all = optarg; break;
-        case 'A': o.all_burst = number(optarg, name); break;
+        case 'A': o.all_burst = optarg; break;
         case 'd': o.dry_run = 1; break;
         case 's': o.slots = number(optarg, name); break;
         case 'p': o.policy = (uint32_t)choice(optarg, name, POLICIES); break;
@@ -107,20 +107,22 @@ static struct options read_options(int argc, char **argv) {
     return o;
 }
 
-/* "100", "100/s", "5/m", "2/h": units in a period of nanoseconds. */
-static tatcell_limit_spec_t spec_of(const char *rate, uint64_t burst) {
+/* A limit as the library reads it, in nanoseconds; a number alone is a second's. The burst may be in the text. */
+static tatcell_limit_spec_t spec_of(const char *name, const char *rate, const char *burst) {
     tatcell_limit_spec_t spec = TATCELL_LIMIT_SPEC_INIT;
-    char text[64];
-    size_t length = strcspn(rate, "/");
-    uint64_t seconds = rate[length] == 0 || !strcmp(rate + length, "/s") ? 1
-                       : !strcmp(rate + length, "/m")                    ? 60
-                       : !strcmp(rate + length, "/h")                    ? 3600
-                                                                         : 0;
-    if (seconds == 0 || length >= sizeof text) die("rate %s: N, N/s, N/m or N/h", rate);
-    memcpy(text, rate, length);
-    text[length] = 0;
-    spec.units = number(text, "rate"), spec.period = seconds * 1000000000, spec.burst = burst;
+    char text[128];
+    size_t at = 0;
+    int length = snprintf(text, sizeof text, "%s%s%s%s", rate, strchr(rate, '/') ? "" : "/s", burst ? " burst " : "",
+                          burst ? burst : "");
+    if (length >= (int)sizeof text) die("--%s %s: a limit has at most %zu bytes", name, rate, sizeof text - 1);
+    if (tatcell_limit_spec_parse(&spec, text, (size_t)length, 1000000000, &at) != 0)
+        die("--%s: \"%s\", byte %zu, \"%s\": write 100, 5/m or \"2MB/s burst 64kB\"", name, text, at, text + at);
     return spec;
+}
+
+/* Whether something says what may come at one instant. */
+static int has_burst(const char *rate, const char *burst) {
+    return burst || strstr(rate, "burst");
 }
 
 /* Writes the limits of the other turn, then the turn. A dry run is said in the limit of a source, for both. */
@@ -130,16 +132,16 @@ static void set_limits(struct policer *p, const struct options *o) {
     tatcell_limit_spec_t spec;
     tatcell_limit_t limit;
     tatcell_bpf_limit_t source, all = set->all[turn ^ 1];
-    if (!o->rate || !o->burst) die("--rate and --burst: what may a source send?");
-    spec = spec_of(o->rate, o->burst);
+    if (!o->rate || !has_burst(o->rate, o->burst)) die("--rate and --burst: what may a source send?");
+    spec = spec_of("rate", o->rate, o->burst);
     if (o->dry_run) spec.flags |= TATCELL_LIMIT_SHADOW;
     must(tatcell_limit_init_table(&limit, &p->table, &spec), "--rate and --burst");
     must(tatcell_bpf_limit_init_table(&source, &p->table, &limit), "--rate and --burst");
     if (o->all && !strcmp(o->all, "0")) {
         memset(&all, 0, sizeof all);
     } else if (o->all) {
-        if (!o->all_burst) die("--all needs --all-burst");
-        spec = spec_of(o->all, o->all_burst);
+        if (!has_burst(o->all, o->all_burst)) die("--all needs --all-burst");
+        spec = spec_of("all", o->all, o->all_burst);
         /* One resolution for all such limits, so that a debt in the cell stays what it is. */
         spec.flags |= TATCELL_LIMIT_RESOLUTION, spec.resolution = 10;
         must(tatcell_limit_init_spec(&limit, &spec), "--all and --all-burst");
@@ -153,13 +155,15 @@ static void set_limits(struct policer *p, const struct options *o) {
 
 static void do_attach(struct policer *p, const struct options *o) {
     struct shape shape = {.slots = o->slots, .policy = o->policy};
+    tatcell_limit_spec_t spec;
     char beside[4096] = "policer.bpf.o";
     ssize_t length = readlink("/proc/self/exe", beside, sizeof beside - 8);
-    uint64_t longest = o->longest ? o->longest : o->burst * 10;
     if (length > 0) strcpy(beside + length, ".bpf.o");
-    if (!o->rate || !o->burst) die("--rate and --burst: what may a source send?");
-    shape.fastest = spec_of(o->fastest ? o->fastest : o->rate, longest);
-    shape.slowest = spec_of(o->slowest ? o->slowest : o->rate, longest);
+    if (!o->rate || !has_burst(o->rate, o->burst)) die("--rate and --burst: what may a source send?");
+    spec = spec_of("rate", o->rate, o->burst);
+    shape.fastest = o->fastest ? spec_of("fastest", o->fastest, NULL) : spec;
+    shape.slowest = o->slowest ? spec_of("slowest", o->slowest, NULL) : spec;
+    shape.fastest.burst = shape.slowest.burst = o->longest ? o->longest : spec.burst * 10;
     if (!o->fastest) shape.fastest.units *= 100;
     if (!o->slowest) shape.slowest.period *= 10;
     make(p, o->object ? o->object : beside, &shape);

@@ -3,6 +3,7 @@
 use core::ffi::c_char;
 
 use crate::answer::Verdict;
+use crate::cell::ImageError;
 use crate::limit::{LimitError, MeterError};
 use crate::table::TableError;
 
@@ -117,6 +118,10 @@ pub const TATCELL_ERR_KEEP_WINDOW: i32 = -46;
 /// A change would lose units: the key has counted more than the new limit's word holds. Nothing is changed. Make the
 /// new limit with a larger max_debt: its word must hold those units too.
 pub const TATCELL_ERR_KEEP_COUNT: i32 = -47;
+/// The words are not the image of a cell, or some of them have changed since the save.
+pub const TATCELL_ERR_IMAGE: i32 = -48;
+/// A cell was saved under another limit. Restore it under that one, then change it to the new one.
+pub const TATCELL_ERR_OTHER_LIMIT: i32 = -49;
 /// The peak rate of a meter or a mark is below its committed rate.
 pub const TATCELL_ERR_PEAK: i32 = -50;
 /// The word of a meter cannot have the span of the specification: ask for a shorter span, or use smaller bursts.
@@ -255,7 +260,7 @@ describe! {
     TATCELL_ERR_WRONG_SIZE "the memory has another size than the image, or than expected"
     TATCELL_ERR_FOLDER "the folder of the path does not exist: make it first"
     TATCELL_ERR_ALGORITHM "the algorithm does not support this option, operation, word or table"
-    TATCELL_ERR_PHASE "the phase must be below the window"
+    TATCELL_ERR_PHASE "the phase must be below the window, and an offset a whole number of windows"
     TATCELL_ERR_UNITS "the limit counts more units than the word has bits for: use larger units"
     TATCELL_ERR_INHERIT "a count cannot be inherited, an override cannot be dropped: use TATCELL_FULL_DENY"
     TATCELL_ERR_UNTIL "the override has ended, or ends too far ahead for the table's options"
@@ -264,6 +269,8 @@ describe! {
     TATCELL_ERR_PREFIX "the prefix is longer than the address, or a whole range of IPv4 addresses inside IPv6"
     TATCELL_ERR_KEEP_WINDOW "the windows of the two limits differ in length: keep the length, or reset the key"
     TATCELL_ERR_KEEP_COUNT "the key has counted more than the new word holds: give the limit a larger max_debt"
+    TATCELL_ERR_IMAGE "the words are no image of a cell, or damaged: use an older file"
+    TATCELL_ERR_OTHER_LIMIT "the cell was saved under another limit: restore under that one, then change"
     TATCELL_ERR_HTTP_NAME "a name or unit has a byte outside of 0x20 to 0x7e"
     TATCELL_ERR_FREQUENCY "the clock has 0 ticks a second: give its frequency"
     TATCELL_ERR_POLICIES "there are more than 8 policies"
@@ -327,6 +334,16 @@ pub(super) const fn limit_code(e: LimitError) -> i32 {
         LimitError::TooManyUnits => TATCELL_ERR_UNITS,
         LimitError::OtherWindow => TATCELL_ERR_KEEP_WINDOW,
         LimitError::LargerCount => TATCELL_ERR_KEEP_COUNT,
+    }
+}
+
+/// Returns the code of an error of a cell's image.
+pub(super) const fn image_code(e: ImageError) -> i32 {
+    match e {
+        ImageError::Damaged => TATCELL_ERR_IMAGE,
+        ImageError::BadVersion => TATCELL_ERR_VERSION,
+        ImageError::OtherLimit { .. } => TATCELL_ERR_OTHER_LIMIT,
+        ImageError::BadOffset => TATCELL_ERR_PHASE,
     }
 }
 

@@ -18,7 +18,7 @@ fn numbered<E: Copy + Debug>(errors: &[(E, i32)], code: impl Fn(E) -> i32) {
 }
 
 #[test]
-fn errors_of_limits_and_meters_have_their_numbers() {
+fn errors_of_limits_meters_and_images_have_their_numbers() {
     let limits = [
         (LimitError::ZeroRate, -4),
         (LimitError::BadDuty, -4),
@@ -49,6 +49,13 @@ fn errors_of_limits_and_meters_have_their_numbers() {
         (MeterError::SpanTooShort, -51),
     ];
     numbered(&meters, meter_code);
+    let images = [
+        (ImageError::Damaged, -48),
+        (ImageError::BadVersion, -17),
+        (ImageError::OtherLimit { saved: 5 }, -49),
+        (ImageError::BadOffset, -39),
+    ];
+    numbered(&images, image_code);
 }
 
 #[test]

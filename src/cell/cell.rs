@@ -44,7 +44,7 @@ macro_rules! shared_cell {
                 $name { word: $atomic::new(0) }
             }
 
-            /// Makes a cell from a saved word; any value is valid.
+            /// Makes a cell from a word; any value is valid. Files: [`restore`](Self::restore) also checks the limit.
             #[cfg(not(tatcell_loom))]
             pub const fn from_word(word: $word) -> $name {
                 $name { word: $atomic::new(word) }
@@ -128,7 +128,7 @@ impl ExclusiveCell {
         ExclusiveCell { word: 0 }
     }
 
-    /// Makes a cell from a saved word; any value is valid.
+    /// Makes a cell from a word; any value is valid. Files: [`restore`](Self::restore) also checks the limit.
     pub const fn from_word(word: u64) -> ExclusiveCell {
         ExclusiveCell { word }
     }

@@ -4,6 +4,7 @@
 //! here. Nothing here allocates from a heap, keeps state between calls, or starts anything.
 //!
 //! - [`now_ns`], [`resolution_ns`]: the system's monotonic clocks in nanoseconds.
+//! - [`ClockGuard`]: a wall clock that nobody can set while the program runs.
 //! - [`TickClock`]: the processor's own counter (TSC, CNTVCT) with its frequency, at a tenth of the cost of a system
 //!   call.
 //! - [`Memory`]: anonymous memory, on huge pages if the system gives them, and named memory that several processes map.
@@ -13,6 +14,7 @@
 //! Unix only. It depends on the C library of the program (`clock_gettime`, `mmap` and so on, never `malloc`).
 
 mod clock;
+mod guard;
 mod memory;
 mod names;
 mod random;
@@ -30,6 +32,7 @@ pub(crate) use smaps::huge_bytes;
 pub(crate) use ticks::scale;
 
 pub use clock::{now_ns, resolution_ns, Clock};
+pub use guard::ClockGuard;
 pub use memory::{Memory, Pages};
 pub use names::unlink;
 pub use random::random_seed;

@@ -51,7 +51,7 @@ pub(crate) const fn is_of(fingerprint: u64, kind: Kind) -> bool {
 }
 
 /// One round of mixing: the finaliser of SplitMix64.
-const fn mix(state: u64, word: u64) -> u64 {
+pub(crate) const fn mix(state: u64, word: u64) -> u64 {
     let z = (state ^ word).wrapping_add(0x9e37_79b9_7f4a_7c15);
     let z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);

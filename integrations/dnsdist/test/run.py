@@ -167,7 +167,7 @@ def main():
     claims.claim("an_address_has_its_burst_and_no_more", burst)
 
     def flood():
-        with Dnsdist(given, "rate = 50, burst = 10, slip = 0") as d:
+        with Dnsdist(given, "rate = '50/s burst 10', slip = 0") as d:
             start = time.monotonic()
             got = []
             threads = [threading.Thread(target=lambda: got.append(d.ask("127.0.0.2", ENDLESS, 2.5, pause=0.0005)))
@@ -242,6 +242,7 @@ def main():
             ("rate = 1, slots = 1", "slots must be"), ("rate = 1, slip = -1", "slip must be"),
             ("rate = 1, undecided = 'maybe'", "undecided must be"),
             ("rate = 1, brust = 3", "unknown option brust: use rate, burst"),
+            ("rate = '10/fortnight'", 'at byte 3, "fortnight"'), ("rate = '5/s', burst = 0", "burst must be"),
             ("rate = 2000000000", "its burst do not fit"),
         ], "rate = 20, burst = 50")
     claims.claim("a_wrong_option_is_named_when_the_configuration_is_read", refused)

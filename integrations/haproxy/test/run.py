@@ -130,7 +130,7 @@ def main():
     claims.claim("a_burst_passes_and_then_429_tells_when_to_come_back", burst)
 
     def sources():
-        with Haproxy(given, "rate = 1, per = 3600, burst = 2") as h:
+        with Haproxy(given, "rate = '1/h burst 2'") as h:
             for share, other in (["2001:db8:0:1::1", "2001:db8:0:1:ffff::2"], "2001:db8:0:2::1"), \
                                 (["192.0.2.1", "192.0.2.1"], "192.0.2.2"):
                 found = [h.get(source=share[i % 2])[0] for i in range(4)]
@@ -188,6 +188,7 @@ def main():
             ("rate = 0", "rate must be"), ("burst = 5", "rate must be"),
             ("rate = 1, burst = -1", "burst must be"), ("rate = 1, per = 0", "per must be"),
             ("rate = 1, policy = 'none'", "policy must be admit, inherit"),
+            ("rate = '10/fortnight'", 'at byte 3, "fortnight"'), ("rate = '5/m', per = 2", "5/15min"),
             ("rate = 2000000000", "tatcell: clients: rate and burst do not fit"),
             ("rate = 1, brust = 3", "unknown option brust: use name, rate"),
         ], "rate = 10, burst = 20")

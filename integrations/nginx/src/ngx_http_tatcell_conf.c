@@ -32,6 +32,7 @@ static const ngx_str_t  ngx_http_tatcell_policies[] = {
 char *
 ngx_http_tatcell_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
+    size_t                             at;
     ssize_t                            size;
     uint64_t                           n;
     ngx_str_t                         *value, text;
@@ -80,13 +81,15 @@ ngx_http_tatcell_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
             text.data = value[i].data + 5;
             text.len = value[i].len - 5;
 
-            if (ngx_http_tatcell_parse_rate(&text, &zone->rate) != NGX_OK || zone->rate.unlimited
-                || zone->rate.burst)
-            {
-                ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                                   "invalid \"%V\": write a number above 0 and r/s, r/m, r/h, r/d, or kB/s, mB/s and "
-                                   "so on, as in rate=10r/s", &value[i]);
+            at = 0;
+            if (ngx_http_tatcell_parse_rate(&text, &zone->rate, &at) != NGX_OK || zone->rate.unlimited) {
+                ngx_http_tatcell_no_rate(cf, &value[i], at + 5);
                 return NGX_CONF_ERROR;
+            }
+
+            if (zone->rate.burst) {
+                zone->burst = zone->rate.burst;
+                zone->rate.burst = 0;
             }
 
             zone->rate_text = text;

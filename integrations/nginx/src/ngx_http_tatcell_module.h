@@ -211,7 +211,8 @@ char *ngx_http_tatcell(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 ngx_int_t ngx_http_tatcell_check(ngx_conf_t *cf);
 
 /* rate */
-ngx_int_t ngx_http_tatcell_parse_rate(ngx_str_t *text, ngx_http_tatcell_rate_t *rate);
+ngx_int_t ngx_http_tatcell_parse_rate(ngx_str_t *text, ngx_http_tatcell_rate_t *rate, size_t *at);
+void ngx_http_tatcell_no_rate(ngx_conf_t *cf, ngx_str_t *whole, size_t at);
 char *ngx_http_tatcell_rates(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 void ngx_http_tatcell_spec(ngx_http_tatcell_use_t *use, ngx_http_tatcell_rate_t *rate, tatcell_limit_spec_t *spec);
 int32_t ngx_http_tatcell_limit(ngx_http_tatcell_use_t *use, ngx_http_tatcell_rate_t *rate,

@@ -18,109 +18,72 @@ typedef struct {
     ngx_array_t                 regexes;        /* of ngx_http_map_regex_t */
 } ngx_http_tatcell_rates_block_t;
 
-typedef struct {
-    ngx_str_t   name;
-    uint64_t    factor;
-} ngx_http_tatcell_unit_t;
-
-static const ngx_http_tatcell_unit_t  ngx_http_tatcell_bytes[] = {
-    { ngx_string("kB"), 1024 },
-    { ngx_string("mB"), 1024 * 1024 },
-    { ngx_string("gB"), 1024 * 1024 * 1024 },
-    { ngx_string("B"), 1 },
-    { ngx_null_string, 0 }
-};
-
-static const ngx_http_tatcell_unit_t  ngx_http_tatcell_times[] = {
-    { ngx_string("/s"), 1 },
-    { ngx_string("/m"), 60 },
-    { ngx_string("/h"), 3600 },
-    { ngx_string("/d"), 86400 },
-    { ngx_null_string, 0 }
-};
-
-
-/* Takes the unit that a text ends with off it. */
-static uint64_t
-ngx_http_tatcell_cut(ngx_str_t *text, const ngx_http_tatcell_unit_t *unit)
+/* Whether a size of nginx starts here: kB, mB or gB. */
+static ngx_uint_t
+ngx_http_tatcell_is_size(ngx_str_t *text, size_t i)
 {
-    for ( /* void */ ; unit->name.len; unit++) {
-        if (text->len > unit->name.len
-            && ngx_strncmp(text->data + text->len - unit->name.len, unit->name.data, unit->name.len) == 0)
-        {
-            text->len -= unit->name.len;
-            return unit->factor;
-        }
-    }
+    u_char  c = text->data[i];
 
-    return 0;
+    return (c == 'k' || c == 'm' || c == 'g') && i + 1 < text->len && text->data[i + 1] == 'B';
 }
 
 
-/* "unlimited", or a number, r or [kmg]B, and /s, /m, /h or /d; then maybe " burst=" and a number. */
+/*
+ * "unlimited", or a limit as the library reads it: "10r/s", "5/15min", "1.5MB/s burst 64kB". In sizes of nginx k, m and
+ * g are powers of 1024, so the library is given Ki, Mi and Gi. After an error `at` is the first byte that is not read.
+ */
 ngx_int_t
-ngx_http_tatcell_parse_rate(ngx_str_t *text, ngx_http_tatcell_rate_t *rate)
+ngx_http_tatcell_parse_rate(ngx_str_t *text, ngx_http_tatcell_rate_t *rate, size_t *at)
 {
-    u_char     *p, *last;
-    uint64_t    seconds, factor;
-    ngx_int_t   n;
-    ngx_str_t   s;
+    u_char               *p, copy[2 * NGX_HTTP_TATCELL_RATE_LEN] = "";
+    size_t                i, wrong = 0;
+    tatcell_limit_spec_t  spec = TATCELL_LIMIT_SPEC_INIT;
 
     ngx_memzero(rate, sizeof(ngx_http_tatcell_rate_t));
 
-    s = *text;
-    if (s.len == sizeof("unlimited") - 1 && ngx_strncmp(s.data, "unlimited", s.len) == 0) {
+    if (text->len == sizeof("unlimited") - 1 && ngx_strncmp(text->data, "unlimited", text->len) == 0) {
         rate->unlimited = 1;
         return NGX_OK;
     }
 
-    last = s.data + s.len;
-    p = ngx_strlchr(s.data, last, ' ');
-
-    if (p != NULL) {
-        s.len = p - s.data;
-        while (p < last && *p == ' ') {
-            p++;
-        }
-
-        if ((size_t) (last - p) < sizeof("burst=") || ngx_strncmp(p, "burst=", 6) != 0) {
-            return NGX_ERROR;
-        }
-
-        n = ngx_atoi(p + 6, last - p - 6);
-        if (n <= 0 || n > (ngx_int_t) NGX_MAX_INT32_VALUE) {
-            return NGX_ERROR;
-        }
-
-        rate->burst = n;
-    }
-
-    seconds = ngx_http_tatcell_cut(&s, ngx_http_tatcell_times);
-    if (seconds == 0) {
+    *at = NGX_HTTP_TATCELL_RATE_LEN;
+    if (text->len > *at) {
         return NGX_ERROR;
     }
 
-    factor = 1;
-    if (s.len > 1 && s.data[s.len - 1] == 'r') {
-        s.len--;
-
-    } else {
-        factor = ngx_http_tatcell_cut(&s, ngx_http_tatcell_bytes);
-        if (factor == 0) {
-            return NGX_ERROR;
+    for (p = copy, i = 0; i < text->len; i++) {
+        *p++ = text->data[i];
+        if (ngx_http_tatcell_is_size(text, i)) {
+            p[-1] = ngx_toupper(text->data[i]);
+            *p++ = 'i';
         }
-        rate->bytes = 1;
     }
 
-    n = ngx_atoi(s.data, s.len);
-    if (n <= 0 || n > (ngx_int_t) NGX_MAX_INT32_VALUE) {
+    if (tatcell_limit_spec_parse(&spec, copy, p - copy, NGX_HTTP_TATCELL_HZ, &wrong) != 0) {
+        for (i = 0, *at = 0; i < wrong; ++*at) {
+            i += 1 + ngx_http_tatcell_is_size(text, *at);
+        }
         return NGX_ERROR;
     }
 
-    rate->units = (uint64_t) n * factor;
-    rate->period = seconds * NGX_HTTP_TATCELL_HZ;
+    /* Without "burst", in which alone there is a b, the directive's burst counts, not that of the library. */
+    rate->burst = ngx_strlchr(copy, p, 'b') ? spec.burst : 0;
+    rate->bytes = ngx_strlchr(copy, ngx_strlchr(copy, p, '/'), 'B') != NULL;
+    rate->units = spec.units;
+    rate->period = spec.period;
 
     return NGX_OK;
+}
+
+
+/* What a parameter says that should be a rate, from which byte on it does not, and what to write instead. */
+void
+ngx_http_tatcell_no_rate(ngx_conf_t *cf, ngx_str_t *whole, size_t at)
+{
+    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                       "invalid \"%V\" at byte %uz, \"%*s\": write a number above 0 and r/s, r/m, r/h, r/d, or kB/s, "
+                       "mB/s and so on, and maybe burst=N, as in rate=10r/s; or unlimited, in tatcell_rates", whole,
+                       at, whole->len - at, whole->data + at);
 }
 
 
@@ -196,6 +159,7 @@ ngx_uint_t
 ngx_http_tatcell_limit_of(ngx_http_request_t *r, ngx_http_tatcell_use_t *use, const tatcell_limit_t **limit,
     ngx_str_t *text)
 {
+    size_t                      at;
     ngx_http_tatcell_rate_t     rate;
     ngx_http_tatcell_cached_t  *cached;
     ngx_http_variable_value_t  *vv;
@@ -223,7 +187,7 @@ ngx_http_tatcell_limit_of(ngx_http_request_t *r, ngx_http_tatcell_use_t *use, co
     if (cached->len != vv->len || ngx_memcmp(cached->text, vv->data, vv->len) != 0) {
         cached->len = 0;
 
-        if (ngx_http_tatcell_parse_rate(text, &rate) != NGX_OK
+        if (ngx_http_tatcell_parse_rate(text, &rate, &at) != NGX_OK
             || (!rate.unlimited && rate.bytes != use->zone->rate.bytes))
         {
             cached->kind = NGX_HTTP_TATCELL_BAD;
@@ -368,6 +332,7 @@ static char *
 ngx_http_tatcell_rates_line(ngx_conf_t *cf, ngx_command_t *dummy, void *conf)
 {
     u_char                          *p;
+    size_t                           at;
     ngx_str_t                       *value, text;
     ngx_uint_t                       i;
     ngx_http_tatcell_rate_t          rate, *more;
@@ -386,7 +351,7 @@ ngx_http_tatcell_rates_line(ngx_conf_t *cf, ngx_command_t *dummy, void *conf)
         return ngx_conf_include(cf, dummy, conf);
     }
 
-    if (cf->args->nelts < 2 || cf->args->nelts > 3) {
+    if (cf->args->nelts < 2) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "write a line of tatcell_rates as value, rate and maybe burst: gold 100r/s burst=200;");
         return NGX_CONF_ERROR;
@@ -407,10 +372,8 @@ ngx_http_tatcell_rates_line(ngx_conf_t *cf, ngx_command_t *dummy, void *conf)
     }
     text.len--;
 
-    if (ngx_http_tatcell_parse_rate(&text, &rate) != NGX_OK || text.len > NGX_HTTP_TATCELL_RATE_LEN) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "\"%V\" is not a rate: write a number and r/s, r/m, r/h, r/d, or kB/s, mB/s and so on, and "
-                           "maybe burst=N; or unlimited", &text);
+    if (ngx_http_tatcell_parse_rate(&text, &rate, &at) != NGX_OK) {
+        ngx_http_tatcell_no_rate(cf, &text, at);
         return NGX_CONF_ERROR;
     }
 

@@ -13,9 +13,16 @@ BAD = [
     ("zone_name_with_a_quote", "tatcell_zone $arg_k 'zone=a\"b:1m' rate=1r/s;", "", ["invalid zone name"]),
     ("zone_without_rate", "tatcell_zone $arg_k zone=a:1m burst=5;", "", ["no rate=", "rate=10r/s"]),
     ("zone_without_zone", "tatcell_zone $arg_k rate=1r/s burst=5;", "", ["no zone=", "zone=clients:1m"]),
-    ("rate_of_zero", "tatcell_zone $arg_k zone=a:1m rate=0r/s;", "", ["rate=0r/s", "above 0"]),
-    ("rate_without_time", "tatcell_zone $arg_k zone=a:1m rate=10r;", "", ["rate=10r", "r/m"]),
-    ("rate_of_words", "tatcell_zone $arg_k zone=a:1m rate=fast;", "", ["rate=fast", "as in rate=10r/s"]),
+    ("rate_of_zero", "tatcell_zone $arg_k zone=a:1m rate=0r/s;", "", ["rate=0r/s", "byte 5,", "above 0"]),
+    ("rate_without_time", "tatcell_zone $arg_k zone=a:1m rate=10r;", "", ["rate=10r", 'byte 8, ""', "r/m"]),
+    ("rate_of_words", "tatcell_zone $arg_k zone=a:1m rate=fast;", "",
+     ['rate=fast" at byte 5, "fast"', "as in rate=10r/s"]),
+    ("rate_of_an_unknown_time", "tatcell_zone $arg_k zone=a:1m rate=1.5mB/fortnight;", "",
+     ['byte 11, "fortnight"', "r/m"]),
+    ("rate_of_65_bits", "tatcell_zone $arg_k zone=a:1m rate=99999999999999999999r/s;", "", ["byte 5"]),
+    ("rate_without_end", f"tatcell_zone $arg_k zone=a:1m rate={'1' * 48}r/s;", "", ["byte 52"]),
+    ("rate_of_a_zone_that_is_unlimited", "tatcell_zone $arg_k zone=a:1m rate=unlimited;", "",
+     ["rate=unlimited", "byte 5"]),
     ("burst_of_zero", "tatcell_zone $arg_k zone=a:1m rate=1r/s burst=0;", "", ["burst=0", "at least 1"]),
     ("burst_of_words", "tatcell_zone $arg_k zone=a:1m rate=1r/s burst=x;", "", ["burst=x", "a number"]),
     ("unknown_policy", "tatcell_zone $arg_k zone=a:1m rate=1r/s policy=evict;", "", ["policy=evict", "inherit"]),
@@ -43,8 +50,10 @@ BAD = [
     ("rate_by_of_no_variable", "tatcell_zone $arg_k zone=a:1m rate=1r/s rate_by=x;", "", ["rate_by=x", "$plan_rate"]),
     ("rate_by_of_an_unknown_variable", "tatcell_zone $arg_k zone=a:1m rate=1r/s rate_by=$nowhere;", "",
      ["$nowhere", "not a variable", "tatcell_rates or map"]),
-    ("value_of_rates", "tatcell_rates $arg_p $r {\n gold 100r/s;\n silver 10x/s;\n}", "", ["10x/s", "unlimited"]),
-    ("burst_of_rates", "tatcell_rates $arg_p $r {\n gold 100r/s burst=0;\n}", "", ["burst=0", "maybe burst=N"]),
+    ("value_of_rates", "tatcell_rates $arg_p $r {\n gold 100r/s;\n silver 10x/s;\n}", "",
+     ["10x/s", 'byte 2, "x/s"', "unlimited"]),
+    ("burst_of_rates", "tatcell_rates $arg_p $r {\n gold 100r/s burst=0;\n}", "",
+     ["burst=0", 'byte 13, "0"', "maybe burst=N"]),
     ("rates_twice", "tatcell_rates $arg_p $r {\n gold 1r/s;\n gold 2r/s;\n}", "", ["twice", "gold"]),
     ("rates_of_other_units",
      "tatcell_rates $arg_p $r {\n gold 1mB/s;\n}\ntatcell_zone $arg_k zone=a:1m rate=1r/s rate_by=$r;", "",
@@ -69,9 +78,11 @@ def claims(claims, server):
     def good():
         with server() as n:
             taken, said = n.test(
-                http="""tatcell_rates $arg_p $rate { default 10r/s; gold 100r/s burst=99; ~^test 1r/m; free unlimited; }
+                http="""tatcell_rates $arg_p $rate { default 10r/s; gold 100r/s burst=99; ~^test 1r/m; free unlimited;
+                        half 0.5/s; words 5/15min burst 20; }
                     tatcell_zone $arg_k$uri zone=a:1m rate=10r/s burst=5 rate_by=$rate policy=inherit tag_bits=16;
                     tatcell_zone $binary_remote_addr zone=b-1.x:256k rate=5mB/s burst=10000000 policy=deny;
+                    tatcell_zone $arg_k zone=d:1m "rate=1.5MB/s burst 64kB" burst=99;
                     tatcell_zone $arg_k zone=c:1m rate=1r/h burst=100 policy=sampled;""",
                 server="""tatcell zone=a; tatcell_headers ratelimit policy retry_after x;
                     location / { tatcell zone=a delay=2; tatcell zone=b-1.x nodelay cost=$request_length;

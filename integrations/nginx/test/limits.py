@@ -114,6 +114,20 @@ def claims(claims, server):
             equal([n.get(f"/page?k=x&c={c}").status for c in (4000, 2000, 900)], [200, 429, 200])
     claims.claim("requests_cost_what_a_variable_says", costs)
 
+    def sizes():
+        """The same rate and burst in other words: k, m and g before a B are those of nginx, 1024 and its powers."""
+        words = ["rate=1kB/h burst=2048", "'rate=1kB/h burst 2kB'", "'rate=1KiB/h burst=2KiB'",
+                 "rate=1024B/h burst=2048", "rate=0.001953125mB/2h burst=2048", "'rate=2kB/2hours burst=3' burst=2048"]
+        with server() as n:
+            n.start(http="".join(f"tatcell_zone $arg_k zone=z{i}:1m {text};" for i, text in enumerate(words)),
+                    server="".join(f"location /{i} {{ tatcell zone=z{i} cost=$arg_c nodelay; try_files /page =404; }}"
+                                   for i in range(len(words))))
+            for i, text in enumerate(words):
+                for cost, status, retry in (2049, 429, None), (2048, 200, None), (1024, 429, "3600"):
+                    answer = n.get(f"/{i}?k=x&c={cost}")
+                    equal((answer.status, answer.headers.get("retry-after")), (status, retry), f"{text}, {cost}:")
+    claims.claim("sizes_of_nginx_and_of_the_library_are_rates", sizes)
+
     def rates():
         with server() as n:
             n.start(http="""tatcell_rates $arg_p $rate { gold 1r/h burst=7; ~^s 1r/h burst=3; free unlimited; }

@@ -15,6 +15,7 @@ import claims as said  # noqa: E402
 import configuration  # noqa: E402
 import delays  # noqa: E402
 import limits  # noqa: E402
+import moving  # noqa: E402
 import reloads  # noqa: E402
 from server import Nginx  # noqa: E402
 
@@ -66,7 +67,7 @@ def suites(claims, part, prefix, binary, module, folder):
             if part in name:
                 claims.claim(f"{prefix}: {name}", ask)
 
-    for suite in (configuration, limits, delays, reloads):
+    for suite in (configuration, limits, moving, delays, reloads):
         suite.claims(Named(), server)
 
 

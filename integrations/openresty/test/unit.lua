@@ -158,10 +158,27 @@ claim("plans_have_limits_of_their_own", function ()
     assert(err:find("TATCELL_ERR_TOO_FAST", 1, true) and err:find("also", 1, true), err)
 end)
 
+claim("a_rate_may_be_text", function ()
+    local made_of = {
+        { { rate = "1r/m burst 3" }, 3, 60 }, { { rate = "2/2min", burst = 3 }, 3, 60 }, { { rate = "0.5/s" }, 1, 2 },
+        { { rate = "60/hour burst=2", burst = 5 }, 5, 60 }, { { rate = 2, per = 0.5 }, 2, 0.25 },
+    }
+    for i, case in ipairs(made_of) do
+        local options, burst, wait = case[1], case[2], case[3]
+        local limits = made(options)
+        equal(limits:peek("k").burst, burst, "case " .. i)
+        equal(limits:check("k", burst), true)
+        local ok, retry = limits:check("k")
+        assert(ok == false and retry <= wait and retry > wait - 0.2, "case " .. i .. ": " .. tostring(retry))
+    end
+end)
+
 claim("bad_options_are_named_and_nothing_is_made", function ()
     local bad = {
         { { rate = 0 }, "rate" }, { { rate = 1.5 }, "rate" }, { { rate = "10" }, "rate" }, { {}, "rate" },
         { { rate = 1, burst = 0 }, "burst" }, { { rate = 1, per = 0 }, "per" }, { { rate = 1, per = 0 / 0 }, "per" },
+        { { rate = "10/fortnight" }, 'at byte 3, "fortnight"' }, { { rate = "10/s burst" }, 'at byte 10, ""' },
+        { { rate = "5/m", per = 2 }, "5/15min" }, { { rate = "5/s", burst = 0 }, "burst" },
         { { rate = 1, slots = -1 }, "slots" }, { { rate = 1, policy = "evict" }, "policy" },
         { { rate = 1, tag_bits = 99 }, "tag_bits" }, { { rate = 1, name = "a\nb" }, "name" },
         { { rate = 1, keep = {} }, "init_by_lua" },

@@ -20,7 +20,7 @@ pub const TATCELL_CELL_ALIGN: usize = 8;
 #[derive(Debug)]
 #[repr(C, align(8))]
 pub struct tatcell_cell_t {
-    /// The state word. Copy it to save a cell. 0 = fresh.
+    /// The state word. 0 = fresh. To save a cell, use tatcell_cell_save.
     pub word: u64,
 }
 

@@ -22,7 +22,7 @@ pub const TATCELL_CELL32_ALIGN: usize = 4;
 #[derive(Debug)]
 #[repr(C, align(4))]
 pub struct tatcell_cell32_t {
-    /// The state word. Copy it to save a cell. 0 = fresh.
+    /// The state word. 0 = fresh. To save a cell, use tatcell_cell32_save.
     pub word: u32,
 }
 

@@ -3,6 +3,7 @@
 #[allow(clippy::module_inception)] // the file of its noun, as in the other modules
 pub(super) mod cell;
 pub(super) mod cell32;
+mod image;
 mod lease;
 pub(super) mod meter;
 mod sliding_log;

@@ -1,5 +1,6 @@
 //! `tatcell_host_*`: what a host with an operating system adds; only in libraries built with feature `host`.
 
+mod guard;
 mod table;
 
 use core::ffi::{c_char, c_void};

@@ -55,6 +55,7 @@ local NEVER = 0xffffffffffffffffULL
 local clock_box = new("uint64_t[1]")
 local retry_box = new("uint64_t[1]")
 local text_box = new("char[512]")
+local position_box = new("size_t[1]")
 
 
 local function sized(kind)
@@ -132,25 +133,35 @@ local function spec_of(options)
     if type(options) ~= "table" then
         return nil, "a limit must be a table: { rate = 100, burst = 20 }"
     end
-    local rate, err = count(options, "rate")
-    if not rate then
-        return nil, err
+    local text, per, delay, err = options.rate, options.per, options.max_delay or 0
+    if type(text) ~= "string" then
+        text, err = count(options, "rate")
+        per = per or 1
+        if not text then
+            return nil, err
+        end
+        if type(per) ~= "number" or not (per > 0 and per < 1e9) then
+            return nil, "per must be a number of seconds above 0, not " .. tostring(per)
+        end
+        text = string.format("%.0f/%.0fns", text, ceil(per * NS))
+    elseif per then
+        return nil, "per stands next to a rate that is text: write it into the text, as in \"5/15min\""
+    end
+    local spec = sized("tatcell_limit_spec_t")
+    if lib.tatcell_limit_spec_parse(spec, text, #text, NS, position_box) ~= 0 then
+        local at = tonumber(position_box[0])
+        return nil, string.format("rate \"%s\" at byte %d, \"%s\": write a number, or text such as \"10/s burst 20\"",
+                                  text, at, text:sub(at + 1))
     end
     local burst
-    burst, err = count(options, "burst", rate)
+    burst, err = count(options, "burst", tonumber(spec.burst))
     if not burst then
         return nil, err
-    end
-    local per, delay = options.per or 1, options.max_delay or 0
-    if type(per) ~= "number" or not (per > 0 and per < 1e9) then
-        return nil, "per must be a number of seconds above 0, not " .. tostring(per)
     end
     if type(delay) ~= "number" or not (delay >= 0 and delay < 1e9) then
         return nil, "max_delay must be a number of seconds, not " .. tostring(delay)
     end
-    local spec = sized("tatcell_limit_spec_t")
-    spec.units, spec.period, spec.burst = rate, ceil(per * NS), burst
-    spec.max_delay = ceil(delay * NS)
+    spec.burst, spec.max_delay = burst, ceil(delay * NS)
     spec.max_debt = options.max_debt or 0
     if options.shadow then
         spec.flags = bit.bor(spec.flags, lib.TATCELL_LIMIT_SHADOW)
