@@ -67,6 +67,7 @@ TEST(the_least_sizes_are_frozen) {
     EQ(TATCELL_LINK_MIN, sizeof(void *) == 8 ? 80 : 56);
     EQ(TATCELL_CHAIN_MIN, sizeof(void *) == 8 ? 56 : 40);
     EQ(TATCELL_LADDER_SPEC_MIN, sizeof(void *) == 8 ? 32 : 24);
+    EQ(TATCELL_LADDER_BURST_MIN, sizeof(void *) == 8 ? 128 : 80);
     EQ(TATCELL_SHAPER_INFO_MIN, 40);
     EQ(TATCELL_HOST_TABLE_MIN, sizeof(void *) == 8 ? 696 : 688);
     EQ(TATCELL_HOST_MEMORY_MIN, sizeof(void *) == 8 ? 32 : 24);
@@ -172,6 +173,7 @@ TEST(initialisers_set_the_size_and_nothing_else) {
     SIZE_THEN_ZERO(tatcell_link_t, TATCELL_LINK_INIT);
     SIZE_THEN_ZERO(tatcell_chain_t, TATCELL_CHAIN_INIT);
     SIZE_THEN_ZERO(tatcell_ladder_spec_t, TATCELL_LADDER_SPEC_INIT);
+    SIZE_THEN_ZERO(tatcell_ladder_burst_t, TATCELL_LADDER_BURST_INIT);
     SIZE_THEN_ZERO(tatcell_prefix_lengths_t, TATCELL_PREFIX_LENGTHS_INIT);
     SIZE_THEN_ZERO(tatcell_shaper_info_t, TATCELL_SHAPER_INFO_INIT);
     SIZE_THEN_ZERO(tatcell_limit_info_t, TATCELL_LIMIT_INFO_INIT);

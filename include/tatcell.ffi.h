@@ -340,6 +340,7 @@ typedef struct tatcell_link_t {
     const tatcell_table_t *table;
     const void *key;
     size_t key_len;
+    uint64_t room;
 } tatcell_link_t;
 
 typedef struct tatcell_chain_t {
@@ -353,6 +354,8 @@ typedef struct tatcell_chain_t {
     tatcell_permit_t *permits;
     tatcell_decision_t *decisions;
     tatcell_counters_t *counters;
+    tatcell_counters_t *link_counters;
+    const void *reserved_pointer;
 } tatcell_chain_t;
 
 typedef struct tatcell_ladder_t {
@@ -381,6 +384,27 @@ typedef struct tatcell_prefix_lengths_t {
     const uint8_t *v4;
     const uint8_t *v6;
 } tatcell_prefix_lengths_t;
+
+typedef struct tatcell_ladder_burst_t {
+    uint32_t size;
+    uint32_t flags;
+    uint32_t count;
+    uint32_t decision_size;
+    uint64_t now;
+    int64_t stride;
+    const void *addresses;
+    const void *const *address_pointers;
+    const size_t *address_lens;
+    size_t address_len;
+    const uint32_t *costs;
+    const uint32_t *rooms;
+    const tatcell_table_t *overrides;
+    const tatcell_prefix_lengths_t *lengths;
+    tatcell_decision_t *decisions;
+    tatcell_permit_t *permits;
+    tatcell_counters_t *counters;
+    tatcell_counters_t *tier_counters;
+} tatcell_ladder_burst_t;
 
 typedef struct tatcell_log_t {
     uint64_t word;
@@ -720,11 +744,15 @@ int32_t tatcell_table_change(const tatcell_table_t *table, const tatcell_limit_t
 int32_t tatcell_table_change_hash(const tatcell_table_t *table, const tatcell_limit_t *old_limit,
     const tatcell_limit_t *new_limit, uint64_t now, uint64_t hash, uint32_t how);
 int32_t tatcell_table_check_burst(const tatcell_table_t *table, tatcell_burst_t *burst, tatcell_burst_t *next);
+int32_t tatcell_table_check_burst_room(const tatcell_table_t *table, tatcell_burst_t *burst, const uint32_t *rooms,
+    tatcell_burst_t *next);
+int32_t tatcell_table_charge_burst(const tatcell_table_t *table, tatcell_burst_t *burst, tatcell_burst_t *next);
 int32_t tatcell_table_prefetch(const tatcell_table_t *table, const uint64_t *hashes, uint32_t count);
 int32_t tatcell_table_check_pairs(const tatcell_table_t *table, tatcell_burst_t *burst,
     const tatcell_limit_t *second, const uint32_t *second_costs, tatcell_burst_t *next);
 uint64_t tatcell_hash_second(uint64_t hash);
 int32_t tatcell_chain_check(const tatcell_chain_t *chain, uint64_t now, tatcell_decision_t *out);
+int32_t tatcell_chain_charge(const tatcell_chain_t *chain, uint64_t now, tatcell_decision_t *out);
 int32_t tatcell_chain_peek(const tatcell_chain_t *chain, uint64_t now, tatcell_decision_t *out);
 int32_t tatcell_chain_reserve(const tatcell_chain_t *chain, uint64_t now, tatcell_decision_t *out);
 int32_t tatcell_chain_refund(const tatcell_chain_t *chain, uint64_t now);
@@ -768,6 +796,10 @@ int32_t tatcell_table_lift_address(const tatcell_table_t *table, uint64_t now, c
     size_t address_len, uint32_t v4_bits, uint32_t v6_bits);
 int32_t tatcell_table_overridden_address(const tatcell_table_t *table, uint64_t now, const void *address,
     size_t address_len, const tatcell_prefix_lengths_t *lengths, uint32_t *kind, uint64_t *left, uint32_t *bits);
+int32_t tatcell_ladder_check_burst(const tatcell_ladder_t *ladder, const tatcell_table_t *table,
+    const tatcell_ladder_burst_t *burst, uint64_t *pass);
+int32_t tatcell_ladder_charge_burst(const tatcell_ladder_t *ladder, const tatcell_table_t *table,
+    const tatcell_ladder_burst_t *burst, uint64_t *pass);
 int32_t tatcell_log_line(tatcell_log_t *log, uint64_t now, uint64_t interval, uint32_t *left_out);
 int32_t tatcell_log_check(tatcell_log_t *log, uint64_t interval, uint64_t now, uint32_t *left_out);
 int32_t tatcell_log_take(tatcell_log_t *log, uint32_t *left_out);

@@ -1087,12 +1087,12 @@ typedef struct tatcell_permit_t {
 #define TATCELL_FLAG_ELASTIC 4
 /**
  * decision flags: the request is refused because its key is banned until now + retry_after. Only a chain with a
- * link of overrides sets it.
+ * link of overrides, and a tatcell_ladder_burst_t with overrides, set it.
  */
 #define TATCELL_FLAG_BANNED 8
 /**
  * decision flags: the request passes because its key is exempt. Nothing is charged. Only a chain with a link of
- * overrides sets it.
+ * overrides, and a tatcell_ladder_burst_t with overrides, set it.
  */
 #define TATCELL_FLAG_EXEMPT 16
 
@@ -1890,6 +1890,43 @@ int32_t tatcell_table_check_burst(const tatcell_table_t *table,
                                   tatcell_burst_t *next);
 
 /**
+ * Decides up to 64 requests like tatcell_table_check_burst, with elastic room for each: this many units above the
+ * burst of its limit, at most the max_room of the limit, as the room of tatcell_table_check_ex.
+ *
+ * @param table handle; not NULL.
+ * @param burst the burst to decide; not NULL.
+ * @param rooms units of room of each request; NULL = none.
+ * @param next  the burst that the next call will decide, under the same table. NULL = nothing follows.
+ * @retval 0 decided; see burst->pass. A contended request has bit 0.
+ * @retval TATCELL_ERR_OVERLAP as tatcell_table_check_burst; rooms, too.
+ * @retval others as tatcell_table_check_burst. On error nothing is decided, hashed or changed.
+ * Thread: as tatcell_table_check_burst. Cost: as single calls of tatcell_table_check_ex, with the cache misses
+ * overlapped. Since 0.4.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_table_check_burst_room(const tatcell_table_t *table,
+                                       tatcell_burst_t *burst,
+                                       const uint32_t *rooms,
+                                       tatcell_burst_t *next);
+
+/**
+ * Charges up to 64 keys after the fact, in order, as tatcell_table_charge: for requests that were let through, whose
+ * costs are known only now.
+ *
+ * @param table handle; not NULL.
+ * @param burst the burst to charge, as for tatcell_table_check_burst; not NULL. Bit i of burst->pass becomes 0 only if
+ *              request i was contended: it is not charged.
+ * @param next  the burst that the next call will decide or charge, under the same table. NULL = nothing follows.
+ * @retval 0 charged; see burst->pass.
+ * @retval others as tatcell_table_check_burst. On error nothing is charged, hashed or changed.
+ * Thread: as tatcell_table_check_burst. Cost: as single calls, with the cache misses overlapped. Since 0.4.
+ */
+TATCELL_API
+int32_t tatcell_table_charge_burst(const tatcell_table_t *table,
+                                   tatcell_burst_t *burst,
+                                   tatcell_burst_t *next);
+
+/**
  * Prefetches the lines of up to 64 hashes, for the calls that follow.
  *
  * tatcell_table_check_burst prefetches by itself. It does so even after this call, unless the burst has
@@ -1996,12 +2033,18 @@ typedef struct tatcell_link_t {
     const void *key;
     /** Bytes of the key. */
     size_t key_len;
+    /**
+     * Elastic room: units above the burst that this link may take, at most the max_room of its limit. If another
+     * link refuses, they are given back with the rest. Links of one cell or key have the smallest room of them. A
+     * charge needs none, and to reserve with room is TATCELL_ERR_OPTION. Since 0.4.
+     */
+    uint64_t room;
 } tatcell_link_t;
 
 /** Bytes of a tatcell_link_t in its first release: the least size that a library accepts. */
 #define TATCELL_LINK_MIN (32 + 6 * sizeof(void *))
 /** An empty link; set limit, cost, and a cell or a table with its key. */
-#define TATCELL_LINK_INIT {sizeof(tatcell_link_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define TATCELL_LINK_INIT {sizeof(tatcell_link_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /**
  * Up to 8 limits that one request must meet together. Start from TATCELL_CHAIN_INIT. The calls only read it, so it
@@ -2042,12 +2085,20 @@ typedef struct tatcell_chain_t {
      * counts as soft or shadow if any link has that flag. NULL = off.
      */
     tatcell_counters_t *counters;
+    /**
+     * One counters object of this thread for each link. It counts as a call for this link alone would: the decision of
+     * the link, also if another link refused, and the key that it inserts. Links of one cell or key count once, for
+     * the first of them. If an override exempts the request, the limits count nothing. NULL = off. Since 0.4.
+     */
+    tatcell_counters_t *link_counters;
+    /** Must be NULL. */
+    const void *reserved_pointer;
 } tatcell_chain_t;
 
 /** Bytes of a tatcell_chain_t in its first release: the least size that a library accepts. */
 #define TATCELL_CHAIN_MIN (24 + 4 * sizeof(void *))
 /** An empty chain; set links, count and link_size. */
-#define TATCELL_CHAIN_INIT {sizeof(tatcell_chain_t), 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define TATCELL_CHAIN_INIT {sizeof(tatcell_chain_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /**
  * Decides one request under several limits: charges all of them if it conforms to all, else none.
@@ -2100,6 +2151,28 @@ int32_t tatcell_chain_check(const tatcell_chain_t *chain,
                             tatcell_decision_t *out);
 
 /**
+ * Charges all links after the fact, for a request that was let through and whose costs are known only now: whatever
+ * each limit says, up to its burst plus its max_debt, as tatcell_cell_charge.
+ *
+ * out is as for tatcell_chain_check if it passes; chain->decisions have the units that each link took. A charge needs
+ * no room, and extras are charged as well. If an override exempts the request, nothing is charged. A ban changes
+ * nothing, because the request was let through. tatcell_chain_refund takes the permits.
+ *
+ * @param chain started from TATCELL_CHAIN_INIT; not NULL.
+ * @param now   the caller's clock, ticks.
+ * @param out   started from TATCELL_DECISION_INIT; NULL = not wanted.
+ * @retval 0 all links are charged.
+ * @retval TATCELL_CONTENDED a link lost 64 swaps to others. The links whose decision is TATCELL_CONTENDED are not
+ *         charged, the others are.
+ * @retval others as tatcell_chain_check. On error no link is charged.
+ * Thread: as tatcell_chain_check. Cost: a compare-and-swap for each link. Since 0.4.
+ */
+TATCELL_API
+int32_t tatcell_chain_charge(const tatcell_chain_t *chain,
+                             uint64_t now,
+                             tatcell_decision_t *out);
+
+/**
  * Reports how tatcell_chain_check would decide, without charging anything. It writes chain->decisions (since 0.4),
  * but neither permits nor counters. A decision is in_debt only if the cost of every link is 0.
  *
@@ -2133,6 +2206,7 @@ int32_t tatcell_chain_peek(const tatcell_chain_t *chain,
  *              tatcell_chain_check.
  * @retval 0 reserved; all links are charged.
  * @retval TATCELL_ERR_ALGORITHM a limit is not of GCRA; other algorithms cannot reserve. Nothing is changed.
+ * @retval TATCELL_ERR_OPTION as tatcell_chain_check, or a link has room: a reservation has its max_delay.
  * @retval others as tatcell_chain_check; TATCELL_NON_CONFORMING also if the request would wait longer than a
  *         max_delay.
  * Thread: as tatcell_chain_check. Cost: a compare-and-swap for each link, and another one for a refund. Since 0.3.
@@ -2740,6 +2814,141 @@ int32_t tatcell_table_overridden_address(const tatcell_table_t *table,
                                          uint32_t *kind,
                                          uint64_t *left,
                                          uint32_t *bits);
+
+/* ---- A ladder together with overrides: one address, or a burst of them ----------------------------------------- */
+
+/**
+ * Up to 64 requests of addresses at one instant; a single request is a burst of one. Start from
+ * TATCELL_LADDER_BURST_INIT. The calls only read it, so it may be used again and again.
+ *
+ * Set addresses (the first address, with stride bytes from each to the next) or address_pointers (one pointer for
+ * each address), and leave the other NULL.
+ */
+typedef struct tatcell_ladder_burst_t {
+    /** sizeof(tatcell_ladder_burst_t). */
+    uint32_t size;
+    /** Must be 0. */
+    uint32_t flags;
+    /** Number of requests, 0..64. An empty burst needs no other field. */
+    uint32_t count;
+    /** With decisions: bytes from one decision to the next, sizeof(tatcell_decision_t). */
+    uint32_t decision_size;
+    /** The caller's clock, ticks. */
+    uint64_t now;
+    /** Bytes from one address to the next. It may be negative, or 0 to use one address many times. */
+    int64_t stride;
+    /** Address i is at (const char *)addresses + i * stride, in network order. */
+    const void *addresses;
+    /** Address i is at address_pointers[i]. */
+    const void *const *address_pointers;
+    /** Bytes of each address, 4 or 16; NULL = address_len for every one. */
+    const size_t *address_lens;
+    /** Bytes of every address, 4 or 16, unless address_lens is set. */
+    size_t address_len;
+    /** Units of each request; NULL = 1 each. */
+    const uint32_t *costs;
+    /**
+     * Elastic room of each request, in units of one address: each tier may exceed its burst by this many units times
+     * its multiplier, but no more than its max_room. NULL = none.
+     */
+    const uint32_t *rooms;
+    /** A table of overrides that is asked before the limits; NULL = none. */
+    const tatcell_table_t *overrides;
+    /**
+     * The prefix lengths that are asked in overrides, started from TATCELL_PREFIX_LENGTHS_INIT; NULL = the address
+     * itself only.
+     */
+    const tatcell_prefix_lengths_t *lengths;
+    /**
+     * Gets the decision of each request, decision_size bytes apart. Their size fields are neither read nor written.
+     * NULL = not wanted.
+     */
+    tatcell_decision_t *decisions;
+    /**
+     * Gets TATCELL_CHAIN_MAX permits for each request, one for each tier, for tatcell_ladder_refund. NULL = not
+     * wanted.
+     */
+    tatcell_permit_t *permits;
+    /**
+     * This thread's counters. They count one decision for each request, and each key that it inserts. NULL = off.
+     */
+    tatcell_counters_t *counters;
+    /**
+     * TATCELL_CHAIN_MAX counters of this thread, one for each tier. They count the tier's own decision, also if
+     * another tier refused, and not that of an override. NULL = off.
+     */
+    tatcell_counters_t *tier_counters;
+} tatcell_ladder_burst_t;
+
+/** Bytes of a tatcell_ladder_burst_t in its first release: the least size that a library accepts. */
+#define TATCELL_LADDER_BURST_MIN (32 + 12 * sizeof(void *))
+/** An empty burst; set now, count, addresses and address_len. */
+#define TATCELL_LADDER_BURST_INIT {sizeof(tatcell_ladder_burst_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+
+/**
+ * Decides up to 64 requests of addresses at one now, in order: each as tatcell_ladder_check, with overrides and
+ * elastic room. A single request is a burst of one.
+ *
+ *     tatcell_ladder_burst_t ask = TATCELL_LADDER_BURST_INIT;
+ *     tatcell_decision_t decision = TATCELL_DECISION_INIT;
+ *     uint64_t pass;
+ *     ask.now = now, ask.count = 1, ask.addresses = &client.sin6_addr, ask.address_len = 16;
+ *     ask.overrides = &bans, ask.lengths = &lengths;
+ *     ask.decisions = &decision, ask.decision_size = sizeof decision;
+ *     if (tatcell_ladder_check_burst(&ladder, &table, &ask, &pass) < 0) return error();
+ *     if (!(pass & 1)) return refuse(decision.retry_after);
+ *
+ * For each request the longest prefix with an override decides, as from tatcell_table_overridden_address. A banned
+ * address is refused (TATCELL_FLAG_BANNED, retry_after until the ban ends). An exempt one passes
+ * (TATCELL_FLAG_EXEMPT). Neither is charged, and policy is TATCELL_CHAIN_MAX, which is no tier. Any other address is
+ * charged at all its prefixes if it conforms to each, else at none. Room that a refused request took is given back.
+ *
+ * The verdicts and charges equal those of the same single calls in the same order, including repeated addresses. The
+ * lines of the next address are prefetched while one is decided.
+ *
+ * @param ladder from tatcell_ladder_init; not NULL.
+ * @param table  handle of the table that the ladder was made for; not NULL.
+ * @param burst  started from TATCELL_LADDER_BURST_INIT; not NULL.
+ * @param pass   gets a bit for each request: bit i is 1 if request i passes. Not NULL.
+ * @retval 0 decided; see pass. A contended request has bit 0.
+ * @retval TATCELL_ERR_COUNT more than 64 requests.
+ * @retval TATCELL_ERR_ADDRESS an address has neither 4 nor 16 bytes.
+ * @retval TATCELL_ERR_OPTION a flag is set, or both addresses and address_pointers.
+ * @retval TATCELL_ERR_OVERLAP an object that the call writes (decisions, permits, counters, tier_counters, pass)
+ *         overlaps another object of the call.
+ * @retval TATCELL_ERR_ALGORITHM overrides is not a table of overrides; TATCELL_ERR_PREFIX as
+ *         tatcell_table_overridden_address.
+ * @retval others as tatcell_ladder_check. On error nothing is decided, charged or counted.
+ * Thread: as tatcell_ladder_check, each with its own counters. Cost: that of single calls; about 6 KiB of stack.
+ * Since 0.4.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_ladder_check_burst(const tatcell_ladder_t *ladder,
+                                   const tatcell_table_t *table,
+                                   const tatcell_ladder_burst_t *burst,
+                                   uint64_t *pass);
+
+/**
+ * Charges up to 64 requests of addresses after the fact, in order, when the cost is known: all prefixes of each, as
+ * tatcell_chain_charge.
+ *
+ * A check of cost 0 before the work asks whether a prefix is in debt. An exempt address is not charged. A banned one
+ * is, because it was let through. Rooms have no effect. Permits are for tatcell_ladder_refund.
+ *
+ * @param ladder from tatcell_ladder_init; not NULL.
+ * @param table  handle of the table that the ladder was made for; not NULL.
+ * @param burst  as for tatcell_ladder_check_burst; not NULL.
+ * @param pass   gets a bit for each request: bit i is 0 only if request i was contended, so that a tier is not
+ *               charged. Not NULL.
+ * @retval 0 charged.
+ * @retval others as tatcell_ladder_check_burst. On error nothing is charged or counted.
+ * Thread: as tatcell_ladder_check_burst. Cost: for each tier a hash, a scan and a compare-and-swap. Since 0.4.
+ */
+TATCELL_API
+int32_t tatcell_ladder_charge_burst(const tatcell_ladder_t *ladder,
+                                    const tatcell_table_t *table,
+                                    const tatcell_ladder_burst_t *burst,
+                                    uint64_t *pass);
 
 /* ==== 10 Refusals: counted log lines, cheap answers ============================================================== */
 
@@ -3913,8 +4122,8 @@ int32_t tatcell_shaper_init(tatcell_shaper_t *shaper,
  * @retval TATCELL_ERR_HANDLE shaper is not initialised.
  * @retval TATCELL_ERR_OVERLAP out lies in the shaper or its memory.
  * @retval TATCELL_ERR_SIZE, TATCELL_ERR_OPTION, TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_LIMIT,
- *         TATCELL_ERR_FOREIGN, TATCELL_ERR_HASH, TATCELL_ERR_KEY_LENGTH as a link of tatcell_chain_check. Nothing
- *         is changed on error.
+ *         TATCELL_ERR_FOREIGN, TATCELL_ERR_HASH, TATCELL_ERR_KEY_LENGTH as a link of tatcell_chain_check;
+ *         TATCELL_ERR_OPTION also if the link has room. Nothing is changed on error.
  * Thread: one at a time on a shaper, any number on cells, tables and groups. Cost: O(1), the reservation and five or
  * six words of the memory. Since 0.3.
  */

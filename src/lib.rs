@@ -111,7 +111,8 @@ pub use combine::{
     ring_words, wheel_words, Fifo, Group, LeakyQueue, NotQueued, Ring, Shaper, ShaperError, Waiting, Wheel,
 };
 pub use combine::{
-    Chain, ChainError, LadderLimits, Link, Mark, MarkBurst, Marked, PairBurst, TableRef, MAX_LINKS,
+    Chain, ChainCounters, ChainError, LadderBurst, LadderLimits, LadderOverrides, Link, Mark, MarkBurst,
+    Marked, PairBurst, TableRef, MAX_LINKS,
 };
 pub use keys::{second_hash, Address, HashKind, Ladder, LadderError, PrefixKey, Rung};
 pub use limit::{
