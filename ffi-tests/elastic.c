@@ -143,9 +143,10 @@ TEST(bursts_with_room_and_charged_bursts_are_single_calls) {
         for (int i = 0; i < 64; i++) {
             NOTE("round %d, request %d", round, i);
             d.size = sizeof d;
-            int32_t rc = charges ? tatcell_table_charge_ex(&b.table, &b.limit, now, &keys[0][i], 4, costs[i], &d, &single)
-                                 : tatcell_table_check_ex(&b.table, &b.limit, now, &keys[0][i], 4, costs[i], rooms[i],
-                                                          &d, &single);
+            const uint32_t *key = &keys[0][i];
+            int32_t rc = charges
+                ? tatcell_table_charge_ex(&b.table, &b.limit, now, key, 4, costs[i], &d, &single)
+                : tatcell_table_check_ex(&b.table, &b.limit, now, key, 4, costs[i], rooms[i], &d, &single);
             EQ(burst.pass >> i & 1, rc == TATCELL_PASS);
             each[i].size = sizeof d;
             EQ(memcmp(&each[i], &d, sizeof d), 0);
@@ -218,7 +219,8 @@ TEST(a_burst_of_addresses_is_single_calls_with_overrides) {
             seed = seed * 1664525 + 1013904223;
             int form = (int)(seed >> 30);
             memcpy(addresses[i], forms[form], 16);
-            lens[i] = form < 2 ? 4 : 16, addresses[i][lens[i] - 1] = (uint8_t)(seed >> 26 & 15), costs[i] = seed >> 20 & 3;
+            lens[i] = form < 2 ? 4 : 16, costs[i] = seed >> 20 & 3;
+            addresses[i][lens[i] - 1] = (uint8_t)(seed >> 26 & 15);
         }
         tatcell_ladder_burst_t burst = TATCELL_LADDER_BURST_INIT;
         burst.now = now, burst.count = 64, burst.addresses = addresses, burst.stride = 16, burst.address_lens = lens;
@@ -250,8 +252,8 @@ TEST(a_burst_of_addresses_is_single_calls_with_overrides) {
                 EQ(bit, 1); /* charged below, by the only call of before that charges all: a check of each tier */
             } else {
                 tatcell_permit_t own[TATCELL_CHAIN_MAX];
-                int32_t rc = tatcell_ladder_check(&ladders[1], &tables[1], now, addresses[i], lens[i], costs[i], &d, own,
-                    &single);
+                int32_t rc = tatcell_ladder_check(&ladders[1], &tables[1], now, addresses[i], lens[i], costs[i], &d,
+                    own, &single);
                 EQ(bit, rc == TATCELL_PASS);
                 each[i].size = sizeof d;
                 EQ(memcmp(&each[i], &d, sizeof d), 0);
@@ -329,7 +331,8 @@ TEST(bad_bursts_of_addresses_are_refused_and_charge_nobody) {
     LADDER(TATCELL_ERR_ALIGN, (b.counters = OFF(&whole)));
     LADDER(TATCELL_ERR_ALIGN, (b.tier_counters = OFF(of_links)));
     LADDER(TATCELL_ERR_ALGORITHM, b.overrides = &tables[1]);
-    LADDER(TATCELL_ERR_PREFIX, (b.overrides = &bans, b.lengths = &lengths, lengths.v6 = long_bits, lengths.v6_count = 1));
+    lengths.v6 = long_bits, lengths.v6_count = 1;
+    LADDER(TATCELL_ERR_PREFIX, (b.overrides = &bans, b.lengths = &lengths));
     LADDER(TATCELL_ERR_OVERLAP, b.permits = (tatcell_permit_t *)(void *)&b);
     LADDER(TATCELL_ERR_OVERLAP, (b.counters = &of_links[3], b.tier_counters = of_links));
     LADDER(TATCELL_ERR_OVERLAP, (b.costs = (const uint32_t *)(void *)&whole, b.counters = &whole));

@@ -81,6 +81,9 @@ enum {
     TATCELL_LOG_SIZE = 8,
     TATCELL_LOG_ALIGN = 8,
     TATCELL_LOG_MOST = 1073741824,
+    TATCELL_KEY_LOG_SIZE = 8,
+    TATCELL_KEY_LOG_ALIGN = 8,
+    TATCELL_KEY_LOG_MOST = 33554432,
     TATCELL_SLIP_SIZE = 8,
     TATCELL_SLIP_ALIGN = 8,
     TATCELL_HTTP_RATELIMIT = 1,
@@ -409,6 +412,10 @@ typedef struct tatcell_ladder_burst_t {
 typedef struct tatcell_log_t {
     uint64_t word;
 } tatcell_log_t;
+
+typedef struct tatcell_key_log_t {
+    uint64_t word;
+} tatcell_key_log_t;
 
 typedef struct tatcell_slip_t {
     uint64_t word;
@@ -803,6 +810,10 @@ int32_t tatcell_ladder_charge_burst(const tatcell_ladder_t *ladder, const tatcel
 int32_t tatcell_log_line(tatcell_log_t *log, uint64_t now, uint64_t interval, uint32_t *left_out);
 int32_t tatcell_log_check(tatcell_log_t *log, uint64_t interval, uint64_t now, uint32_t *left_out);
 int32_t tatcell_log_take(tatcell_log_t *log, uint32_t *left_out);
+int32_t tatcell_key_log_line(tatcell_key_log_t *log, uint64_t now, uint64_t hash, uint64_t interval,
+    uint32_t *left_out, uint32_t *tag);
+int32_t tatcell_key_log_take(tatcell_key_log_t *log, uint32_t *left_out, uint32_t *tag);
+uint32_t tatcell_key_log_tag(uint64_t hash);
 int32_t tatcell_slip_check(tatcell_slip_t *slip, uint32_t n);
 int32_t tatcell_slip_check_exclusive(tatcell_slip_t *slip, uint32_t n);
 int32_t tatcell_http_value(const tatcell_http_policy_t *policies, uint32_t count, uint64_t ticks_per_second,
@@ -929,6 +940,7 @@ size_t tatcell_sliding_log_size(void);
 size_t tatcell_meter_size(void);
 size_t tatcell_meter_params_size(void);
 size_t tatcell_log_size(void);
+size_t tatcell_key_log_size(void);
 size_t tatcell_slip_size(void);
 size_t tatcell_ladder_size(void);
 size_t tatcell_shaper_size(void);

@@ -20,9 +20,11 @@
  *   decide a burst of packets (recvmmsg, DPDK)         -> tatcell_table_check_burst                    6 Bursts
  *   meet several limits at once: address and user      -> tatcell_chain_check                          7 Chains
  *   limit a subnet together with its addresses         -> tatcell_ladder_check                         8 Prefixes
+ *   charge when the cost is known, after the work      -> tatcell_chain_charge, _table_charge_burst    7 Chains, 6
  *   ban an address or a network, however written       -> tatcell_table_ban_address                    9 Overrides
+ *   bans and subnets in one call, for many addresses   -> tatcell_ladder_check_burst                   9 Overrides
  *   ban another key, or keep an allow-list             -> tatcell_table_ban, tatcell_table_exempt      9 Overrides
- *   log refusals without flooding the log              -> tatcell_log_line                             10 Refusals
+ *   log refusals without flooding the log              -> tatcell_log_line, tatcell_key_log_line       10 Refusals
  *   answer 429 with Retry-After and RateLimit          -> tatcell_http_lines                           11 HTTP
  *   share a table: fork, workers, shared memory        -> tatcell_table_attach, tatcell_host.h         12 Processes
  *   keep the state over a restart                      -> tatcell_table_save, tatcell_table_restore    12 Processes
@@ -3041,6 +3043,97 @@ TATCELL_API
 int32_t tatcell_log_take(tatcell_log_t *log,
                          uint32_t *left_out);
 
+/** Bytes of a tatcell_key_log_t. */
+#define TATCELL_KEY_LOG_SIZE 8
+/** Alignment of a tatcell_key_log_t. */
+#define TATCELL_KEY_LOG_ALIGN 8
+/** The largest count of lines left out of a tatcell_key_log_t. It means this many or more. */
+#define TATCELL_KEY_LOG_MOST 33554432
+
+/**
+ * A log gate like tatcell_log_t that also knows the key of the lines that it counts. All-zero memory (static storage,
+ * TATCELL_KEY_LOG_INIT) is a fresh gate, which lets the first line be written.
+ *
+ * Make an array of gates and choose one by a hash of the key. A gate keeps a tag of 14 bits of the hash, not the key:
+ * keep the name of the last key next to each gate, or compare the tags of the keys that you know. Two keys have equal
+ * tags with a probability of 2^-14, whatever chose their gate. One gate has one interval.
+ */
+typedef struct TATCELL_ALIGNED(8) tatcell_key_log_t {
+    /** The time of the next line, a tag, and the number of lines left out. 0 = fresh. */
+    uint64_t word;
+} tatcell_key_log_t;
+
+/** A fresh gate, which lets the first line be written; all-zero memory is the same. */
+#define TATCELL_KEY_LOG_INIT {0}
+
+/**
+ * Decides whether to write one log line about a key, or to count it and leave it out.
+ *
+ *     static tatcell_key_log_t gates[256];
+ *     uint32_t more, tag;
+ *     if (tatcell_key_log_line(&gates[hash & 255], now, hash, 1000000000, &more, &tag) == TATCELL_PASS) {
+ *         const char *whose = tag == tatcell_key_log_tag(hash) ? "of it" : tag ? "of another" : "of several";
+ *         if (more) fprintf(stderr, "%s refused, and %u lines %s were not logged\n", address, more, whose);
+ *         else fprintf(stderr, "%s refused\n", address);
+ *     }
+ *
+ * Lines are written as often as by tatcell_log_line, and each is written or counted exactly once. A gate that was
+ * unused for 2^13 intervals or more may, with a probability of 2^-12, leave out lines for two more intervals.
+ *
+ * A tag stands for all lines of the count; a gate that only one key uses always has the tag of this key. While another
+ * thread is inside a call, that thread's one line may be reported under the tag of the others.
+ *
+ * @param log      not NULL.
+ * @param now      the caller's clock, ticks.
+ * @param hash     the hash of the key, from tatcell_table_hash or the caller's own.
+ * @param interval ticks from one written line to the next; 0 writes every line. The same in all calls.
+ * @param left_out gets the number of lines left out since the last written one; 0 if this line is left out, too.
+ *                 TATCELL_KEY_LOG_MOST means this many or more. NULL = not wanted; the count of a written line is
+ *                 then lost.
+ * @param tag      gets the tag of the key of these lines (tatcell_key_log_tag); 0 if they are of several keys, or if
+ *                 there are none. NULL = not wanted.
+ * @retval 0 write the line.
+ * @retval TATCELL_NON_CONFORMING do not write it: it is counted.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * Thread: any number on one gate. Cost: a load and an atomic addition if the line is left out; one compare-and-swap if
+ * it is written, or if its key is another one than that of the lines before it. Since 0.4.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_key_log_line(tatcell_key_log_t *log,
+                             uint64_t now,
+                             uint64_t hash,
+                             uint64_t interval,
+                             uint32_t *left_out,
+                             uint32_t *tag);
+
+/**
+ * Takes the count of lines left out, for a summary line from a timer or at the end of the program. It does not change
+ * when the next line may be written.
+ *
+ * @param log      not NULL.
+ * @param left_out gets the number of lines left out and not reported before; TATCELL_KEY_LOG_MOST means this many or
+ *                 more. Not NULL.
+ * @param tag      gets the tag of their key; 0 if they are of several keys, or if there are none. NULL = not wanted.
+ * @retval 0 taken; also if the count was 0.
+ * @retval TATCELL_CONTENDED nothing was taken and left_out is 0; ask again.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * Thread: any number on one gate. Cost: one compare-and-swap, or one load if the count is 0. Since 0.4.
+ */
+TATCELL_API
+int32_t tatcell_key_log_take(tatcell_key_log_t *log,
+                             uint32_t *left_out,
+                             uint32_t *tag);
+
+/**
+ * Returns the tag by which a tatcell_key_log_t knows a key.
+ *
+ * @param hash the hash of the key.
+ * @return 1 to 16383.
+ * Thread: any. Cost: none. Since 0.4.
+ */
+TATCELL_API
+uint32_t tatcell_key_log_tag(uint64_t hash);
+
 /** Bytes of a tatcell_slip_t. */
 #define TATCELL_SLIP_SIZE 8
 /** Alignment of a tatcell_slip_t. */
@@ -5593,6 +5686,15 @@ TATCELL_API
 size_t tatcell_log_size(void);
 
 /**
+ * Returns sizeof(tatcell_key_log_t) of the linked library, to compare with TATCELL_KEY_LOG_SIZE.
+ *
+ * @return bytes.
+ * Thread: any. Cost: none. Since 0.4.
+ */
+TATCELL_API
+size_t tatcell_key_log_size(void);
+
+/**
  * Returns sizeof(tatcell_slip_t) of the linked library, to compare with TATCELL_SLIP_SIZE.
  *
  * @return bytes.
@@ -5600,7 +5702,6 @@ size_t tatcell_log_size(void);
  */
 TATCELL_API
 size_t tatcell_slip_size(void);
-
 /**
  * Returns sizeof(tatcell_ladder_t) of the linked library, to compare with TATCELL_LADDER_SIZE.
  *
@@ -5609,6 +5710,7 @@ size_t tatcell_slip_size(void);
  */
 TATCELL_API
 size_t tatcell_ladder_size(void);
+
 /**
  * Returns sizeof(tatcell_shaper_t) of the linked library, to compare with TATCELL_SHAPER_SIZE.
  *
@@ -5681,6 +5783,8 @@ TATCELL_ASSERT_(sizeof(tatcell_attach_options_t) >= TATCELL_ATTACH_OPTIONS_MIN, 
 TATCELL_ASSERT_(sizeof(tatcell_burst_t) >= TATCELL_BURST_MIN, "burst size");
 TATCELL_ASSERT_(sizeof(tatcell_log_t) == TATCELL_LOG_SIZE, "log gate size");
 TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_log_t) == TATCELL_LOG_ALIGN, "log gate alignment");
+TATCELL_ASSERT_(sizeof(tatcell_key_log_t) == TATCELL_KEY_LOG_SIZE, "key log gate size");
+TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_key_log_t) == TATCELL_KEY_LOG_ALIGN, "key log gate alignment");
 TATCELL_ASSERT_(sizeof(tatcell_slip_t) == TATCELL_SLIP_SIZE, "slip size");
 TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_slip_t) == TATCELL_SLIP_ALIGN, "slip alignment");
 TATCELL_ASSERT_(sizeof(tatcell_http_policy_t) >= TATCELL_HTTP_POLICY_MIN, "HTTP policy size");

@@ -278,7 +278,7 @@ inline bool abi_fits() noexcept {
            tatcell_meter_size() == sizeof(tatcell_meter_t) &&
            tatcell_meter_params_size() == sizeof(tatcell_meter_params_t) &&
            tatcell_table_handle_size() == sizeof(tatcell_table_t) && tatcell_log_size() == sizeof(tatcell_log_t) &&
-           tatcell_slip_size() == sizeof(tatcell_slip_t) &&
+           tatcell_key_log_size() == sizeof(tatcell_key_log_t) && tatcell_slip_size() == sizeof(tatcell_slip_t) &&
            tatcell_ladder_size() == sizeof(tatcell_ladder_t) &&
            tatcell_shaper_size() == sizeof(tatcell_shaper_t) && tatcell_group_size() == sizeof(tatcell_group_t) &&
            tatcell_leaky_queue_size() == sizeof(tatcell_leaky_queue_t);
@@ -1670,8 +1670,8 @@ public:
         b.get()->now = now.count();
         return result(tatcell_table_check_burst(&raw_, b.get(), next.get()));
     }
-    /// Decides a burst with elastic room (tatcell_table_check_burst_room): `rooms` are units above the burst, one number
-    /// for each request. It also hashes and prefetches the keys of `next`, if that is not null.
+    /// Decides a burst with elastic room (tatcell_table_check_burst_room): `rooms` are units above the burst, one
+    /// number for each request. It also hashes and prefetches the keys of `next`, if that is not null.
     result check_burst_room(instant now, burst &b, const std::uint32_t *rooms, burst *next = nullptr) const noexcept {
         b.get()->now = now.count();
         tatcell_burst_t *const ahead = next == nullptr ? nullptr : next->get();
@@ -2209,6 +2209,45 @@ private:
     tatcell_log_t raw_ TATCELL_LOG_INIT;
 };
 static_assert(sizeof(log_gate) == TATCELL_LOG_SIZE && alignof(log_gate) == TATCELL_LOG_ALIGN, "same layout");
+
+/// How many log lines a key_log_gate left out, and whose they were.
+struct left_out {
+    std::uint32_t count = 0;
+    std::uint32_t tag = 0;  ///< of the key of all of them; 0 if they are of several keys, or if there are none
+    /// They are all of this key, or, with a probability of 2^-14, of another one that has its tag.
+    bool is_of(key_hash h) const noexcept { return tag == tatcell_key_log_tag(h.value()); }
+};
+
+/// A log_gate that knows the key of the lines that it counts (tatcell_key_log_t). Zeroed storage is a fresh gate. It
+/// cannot be copied.
+class key_log_gate {
+public:
+    constexpr key_log_gate() noexcept = default;
+    key_log_gate(const key_log_gate &) = delete;
+    key_log_gate &operator=(const key_log_gate &) = delete;
+
+    /// True: write the line, and say what was left out since the last one. False: leave it out, too
+    /// (tatcell_key_log_line).
+    outcome<left_out> check(instant now, key_hash h, ticks interval) noexcept {
+        left_out out;
+        const auto f = tatcell_key_log_line;
+        const std::int32_t c = f(&raw_, now.count(), h.value(), interval.count(), &out.count, &out.tag);
+        return {c, out};
+    }
+    /// Takes the count of lines that were left out, for a line about them (tatcell_key_log_take). If it is contended,
+    /// ask again.
+    outcome<left_out> take() noexcept {
+        left_out out;
+        const std::int32_t c = tatcell_key_log_take(&raw_, &out.count, &out.tag);
+        return {c, out};
+    }
+    tatcell_key_log_t *get() noexcept { return &raw_; }
+
+private:
+    tatcell_key_log_t raw_ TATCELL_KEY_LOG_INIT;
+};
+static_assert(sizeof(key_log_gate) == TATCELL_KEY_LOG_SIZE && alignof(key_log_gate) == TATCELL_KEY_LOG_ALIGN,
+              "same layout");
 
 /// Selects every n-th refusal for a cheap answer. Zeroed storage is a fresh counter. It cannot be copied.
 class slip {

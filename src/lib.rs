@@ -104,8 +104,8 @@ mod time;
 pub use algorithms::Change;
 pub use answer::{Colour, Decision, Marking, Outcome, Permit, Tracking, Verdict};
 pub use cell::{
-    Cell, Cell32, ExclusiveCell, ExclusiveMeter, ExclusiveSlidingLog, Lease, LogGate, LogLine, Meter,
-    SlidingLog, Slip,
+    Cell, Cell32, ExclusiveCell, ExclusiveMeter, ExclusiveSlidingLog, KeyLogGate, Lease, LeftOut, LogGate,
+    LogLine, Meter, SlidingLog, Slip,
 };
 pub use combine::{
     ring_words, wheel_words, Fifo, Group, LeakyQueue, NotQueued, Ring, Shaper, ShaperError, Waiting, Wheel,

@@ -292,6 +292,9 @@ AT(mark, second, 24, 20)
 SIZE(log, 8, 8)
 AT(log, word, 0, 0)
 
+SIZE(key_log, 8, 8)
+AT(key_log, word, 0, 0)
+
 SIZE(slip, 8, 8)
 AT(slip, word, 0, 0)
 

@@ -14,5 +14,5 @@ mod sliding_log;
 pub use cell::{Cell, Cell32, ExclusiveCell};
 pub use lease::Lease;
 pub use meter::{ExclusiveMeter, Meter};
-pub use refusal::{LogGate, LogLine, Slip};
+pub use refusal::{KeyLogGate, LeftOut, LogGate, LogLine, Slip};
 pub use sliding_log::{ExclusiveSlidingLog, SlidingLog};

@@ -1,7 +1,7 @@
 //! Bursts with elastic room, and bursts that are charged after the fact.
 //!
-//! Each request is one call of [`Table::check_ex`] or [`Table::charge`], in order, with the cache misses overlapped. The
-//! groups of [`simd`](super::simd) are for plain requests.
+//! Each request is one call of [`Table::check_ex`] or [`Table::charge`], in order, with the cache misses overlapped.
+//! The groups of [`simd`](super::simd) are for plain requests.
 
 use super::call::{cost_of, Burst, Next, NextBurst};
 use crate::answer::Decision;
