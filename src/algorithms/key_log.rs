@@ -109,7 +109,7 @@ mod tests {
             let (pace, mut now, mut own, mut plain) = (Pace::of(interval), 1 << 30, 0, 0);
             for _ in 0..20_000 {
                 seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                now += seed >> 33 & interval.next_power_of_two().max(2) - 1;
+                now += (seed >> 33) & (interval.next_power_of_two().max(2) - 1);
                 let expected = match pace.step(plain, now) {
                     Plain::Write { word, .. } => {
                         plain = word;
