@@ -231,7 +231,7 @@ TEST(bad_arguments_are_refused_and_change_nothing) {
     d.size = sizeof d;
     CHAIN(TATCELL_ERR_SIZE, chain.size = 0);
     CHAIN(TATCELL_ERR_SIZE, chain.link_size = 0);
-    CHAIN(TATCELL_ERR_SIZE, chain.link_size = sizeof *links - 8);
+    CHAIN(TATCELL_ERR_SIZE, chain.link_size = TATCELL_LINK_MIN - 8);
     CHAIN(TATCELL_ERR_SIZE, chain.decision_size = 0);
     CHAIN(TATCELL_ERR_OPTION, chain.flags = 1);
     CHAIN(TATCELL_ERR_OPTION, chain.reserved = 1);

@@ -508,6 +508,17 @@ TEST(a_log_gate_writes_one_line_an_interval_and_tells_of_the_others) {
     EQ(*gate.take(), 0);
 }
 
+TEST(a_log_gate_of_keys_knows_whose_lines_it_left_out) {
+    tatcell::key_log_gate gate;
+    const tatcell::key_hash mallory(1), bob(257);
+    const auto first = gate.check(instant(0), bob, 1s);
+    EXPECT(first && first->count == 0 && first->tag == 0);
+    for (int i = 0; i < 437; i++) EXPECT(gate.check(instant(1), mallory, 1s) == code::non_conforming);
+    const auto rest = gate.take();
+    EXPECT(rest && rest->count == 437 && rest->is_of(mallory) && !rest->is_of(bob));
+    EXPECT(gate.get()->word != 0);
+}
+
 TEST(slip_flags_every_nth_refusal) {
     tatcell::slip shared, mine;
     for (int i = 0; i < 9; i++) {
@@ -598,6 +609,7 @@ int main() {
     RUN(leases_of_one_cell_admit_its_burst_together);
     RUN(sliding_logs_admit_the_units_of_every_window);
     RUN(a_log_gate_writes_one_line_an_interval_and_tells_of_the_others);
+    RUN(a_log_gate_of_keys_knows_whose_lines_it_left_out);
     RUN(slip_flags_every_nth_refusal);
     RUN(http_fields_are_those_of_the_c_functions);
     RUN(http_fields_take_views_and_containers);

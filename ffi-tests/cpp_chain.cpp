@@ -133,6 +133,54 @@ TEST(ladders_hold_the_prefixes_of_an_address) {
     EXPECT(tatcell::address(*canonical).size() == 4 && tatcell::address("123", 3).canonical() == code::err_address);
 }
 
+TEST(chains_have_room_and_are_charged_after_the_fact) {
+    tatcell::cell a, b;
+    tatcell::limit limit;
+    EXPECT(limit.init(limit_spec(1, 1s, 2).max_room(3).max_debt(8)));
+    tatcell::link links[] = {{a, limit, 2}, {b, limit, 2}};
+    tatcell::counters each[2];
+    auto chain = tatcell::chain(links).link_counters(each);
+    EXPECT(chain.check(start) && !chain.check(start));
+    EXPECT(each[0].conforming == 1 && each[1].non_conforming == 1);
+    links[0].room(2), links[1].room(2);
+    EXPECT(chain.check(start) && !chain.check(start));
+    EXPECT(chain.reserve(start) == code::err_option);
+    EXPECT(chain.charge(start) && a.ref().peek(limit, start, 0).reset_in() == 6s);
+}
+
+TEST(bursts_of_addresses_ask_overrides_first) {
+    static tatcell::table_memory<1000> memory, of_bans;
+    const limit_spec one(10, 1s, 5);
+    const auto options = tatcell::ladder_spec().options(one);
+    tatcell::table table, bans;
+    tatcell::ladder ladder;
+    EXPECT(options && table.init(memory, tatcell::table_options(*options).seed(secret)));
+    EXPECT(bans.init(of_bans, tatcell::table_options::overrides(1h).seed(secret)));
+    EXPECT(ladder.init(table, one));
+    const std::array<std::uint8_t, 4> hosts[] = {{192, 0, 2, 1}, {192, 0, 2, 2}, {192, 0, 2, 1}, {198, 51, 100, 1}};
+    EXPECT(bans.ban_address(start, hosts[3], 24, 64, start + 1min));
+    EXPECT(bans.exempt_address(start, hosts[1], 32, 128, start + 1min));
+    tatcell::prefix_lengths asked;
+    static constexpr std::uint8_t asked_bits[] = {32, 24};
+    asked.v4(asked_bits);
+    tatcell::ladder_burst burst;
+    tatcell::decision each[4];
+    tatcell::permit permits[4 * tatcell::chain::max];
+    tatcell::counters all, tiers[tatcell::chain::max];
+    const std::uint32_t costs[] = {5, 50, 1, 1}, rooms[] = {0, 0, 0, 0};
+    burst.addresses(hosts).overrides(bans, asked).costs(costs).rooms(rooms).decisions(each).permits(permits);
+    burst.counters(&all).tier_counters(tiers);
+    EXPECT(ladder.check(table, start, burst));
+    EQ(burst.pass(), 0b0011);
+    EXPECT(burst.size() == 4 && burst[1] && !burst[3] && each[3].retry_in() == 1min);
+    EXPECT(all.conforming == 2 && tiers[0].conforming == 1 && tiers[0].non_conforming == 1);
+    EXPECT(ladder.refund(table, start, hosts[0], permits));
+    const void *const pointers[] = {&hosts[0]};
+    const std::size_t lengths[] = {sizeof hosts[0]};
+    EXPECT(ladder.charge(table, start, burst.addresses(pointers, lengths, 1)) && burst[0]);
+    EXPECT(ladder.check(table, start, burst.addresses(hosts, 65)) == code::err_count);
+}
+
 TEST(custom_ladders_are_checked) {
     constexpr tatcell_rung_t v4[] = {{32, 1}, {16, 10}}, wrong[] = {{16, 1}, {32, 10}};
     const limit_spec one(10, 1s, 5);
@@ -226,6 +274,8 @@ int main() {
     RUN(reservations_of_chains_depart_at_the_latest);
     RUN(errors_of_chains_have_their_codes);
     RUN(ladders_hold_the_prefixes_of_an_address);
+    RUN(chains_have_room_and_are_charged_after_the_fact);
+    RUN(bursts_of_addresses_ask_overrides_first);
     RUN(custom_ladders_are_checked);
     RUN(pairs_charge_both_limits_of_each_key_or_none);
     RUN(addresses_are_banned_however_they_are_written);

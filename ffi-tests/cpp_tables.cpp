@@ -200,6 +200,20 @@ TEST(limits_of_no_table_and_of_another_are_refused) {
 
 // ---- Bursts ----
 
+TEST(bursts_have_room_and_are_charged_after_the_fact) {
+    tatcell::table table;
+    tatcell::table_limit limit;
+    DO(make(table, limit, limit_spec(1, 1s, 2).max_room(2).max_debt(8)));
+    const std::uint32_t keys[] = {1, 2, 1, 1, 2, 2}, rooms[] = {0, 0, 1, 1, 0, 0}, costs[] = {5, 5, 5, 5, 5, 5};
+    tatcell::burst burst, next;
+    EXPECT(table.check_burst_room(start, burst.limit(limit).keys(keys), rooms, &next.limit(limit).keys(keys)));
+    EXPECT(burst.pass() == 0b011111);
+    EXPECT(table.check_burst_room(start, next, nullptr) && next.pass() == 0);
+    EXPECT(table.charge_burst(start, burst.costs(costs)) && burst.pass() == 0b111111);
+    EXPECT(table.peek(limit, start, 1u, 0).reset_in() == 10s);
+    EXPECT(table.charge_burst(start, burst, &burst) == code::err_option);
+}
+
 TEST(bursts_give_a_bit_per_key) {
     tatcell::table table;
     tatcell::table_limit limit;
@@ -578,6 +592,7 @@ int main() {
     RUN(a_key_and_its_hash_answer_alike);
     RUN(a_number_is_a_key_and_a_hash_is_spelled_out);
     RUN(limits_of_no_table_and_of_another_are_refused);
+    RUN(bursts_have_room_and_are_charged_after_the_fact);
     RUN(bursts_give_a_bit_per_key);
     RUN(keys_in_structures_at_pointers_and_as_hashes_are_the_same_keys);
     RUN(bursts_take_costs_limits_decisions_and_counters);

@@ -7,8 +7,10 @@ TEST(sizes_equal_their_run_time_twins) {
     EQ(sizeof(tatcell_cell_t), TATCELL_CELL_SIZE);
     EQ(tatcell_cell_size(), TATCELL_CELL_SIZE);
     EQ(tatcell_log_size(), TATCELL_LOG_SIZE);
+    EQ(tatcell_key_log_size(), TATCELL_KEY_LOG_SIZE);
     EQ(tatcell_slip_size(), TATCELL_SLIP_SIZE);
     EQ(sizeof(tatcell_log_t), TATCELL_LOG_SIZE);
+    EQ(sizeof(tatcell_key_log_t), TATCELL_KEY_LOG_SIZE);
     EQ(sizeof(tatcell_slip_t), TATCELL_SLIP_SIZE);
     EQ(sizeof(tatcell_cell32_t), TATCELL_CELL32_SIZE);
     EQ(tatcell_cell32_size(), TATCELL_CELL32_SIZE);
@@ -67,6 +69,7 @@ TEST(the_least_sizes_are_frozen) {
     EQ(TATCELL_LINK_MIN, sizeof(void *) == 8 ? 80 : 56);
     EQ(TATCELL_CHAIN_MIN, sizeof(void *) == 8 ? 56 : 40);
     EQ(TATCELL_LADDER_SPEC_MIN, sizeof(void *) == 8 ? 32 : 24);
+    EQ(TATCELL_LADDER_BURST_MIN, sizeof(void *) == 8 ? 128 : 80);
     EQ(TATCELL_SHAPER_INFO_MIN, 40);
     EQ(TATCELL_HOST_GUARD_MIN, 24);
     EQ(TATCELL_HOST_TABLE_MIN, sizeof(void *) == 8 ? 696 : 688);
@@ -174,6 +177,7 @@ TEST(initialisers_set_the_size_and_nothing_else) {
     SIZE_THEN_ZERO(tatcell_link_t, TATCELL_LINK_INIT);
     SIZE_THEN_ZERO(tatcell_chain_t, TATCELL_CHAIN_INIT);
     SIZE_THEN_ZERO(tatcell_ladder_spec_t, TATCELL_LADDER_SPEC_INIT);
+    SIZE_THEN_ZERO(tatcell_ladder_burst_t, TATCELL_LADDER_BURST_INIT);
     SIZE_THEN_ZERO(tatcell_prefix_lengths_t, TATCELL_PREFIX_LENGTHS_INIT);
     SIZE_THEN_ZERO(tatcell_shaper_info_t, TATCELL_SHAPER_INFO_INIT);
     SIZE_THEN_ZERO(tatcell_limit_info_t, TATCELL_LIMIT_INFO_INIT);
@@ -186,10 +190,12 @@ TEST(initialisers_set_the_size_and_nothing_else) {
     SIZE_THEN_ZERO(tatcell_host_guard_t, TATCELL_HOST_GUARD_INIT);
     SIZE_THEN_ZERO(tatcell_http_policy_t, TATCELL_HTTP_POLICY_INIT);
     tatcell_log_t log_gate = TATCELL_LOG_INIT;
+    tatcell_key_log_t key_log_gate = TATCELL_KEY_LOG_INIT;
     tatcell_slip_t slip = TATCELL_SLIP_INIT;
     tatcell_group_t group = TATCELL_GROUP_INIT;
     EQ(group.word, 0);
     EQ(log_gate.word, 0);
+    EQ(key_log_gate.word, 0);
     EQ(slip.word, 0);
     tatcell_cell_t cell = TATCELL_CELL_INIT;
     tatcell_cell32_t cell32 = TATCELL_CELL32_INIT;

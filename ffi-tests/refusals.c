@@ -68,10 +68,47 @@ TEST(bad_arguments_change_nothing) {
     EQ(gate[0].word | gate[1].word | slip[0].word | slip[1].word, 0);
 }
 
+/* Two keys of one gate: the count has the tag of its key, or none if it has several. */
+TEST(a_gate_of_keys_says_whose_lines_it_left_out) {
+    const uint64_t mallory = 1, bob = 257;
+    tatcell_key_log_t gate = TATCELL_KEY_LOG_INIT;
+    uint32_t more = 9, tag = 9;
+    EXPECT(tatcell_key_log_tag(mallory) != tatcell_key_log_tag(bob) && tatcell_key_log_tag(0) != 0);
+    EQ(tatcell_key_log_size(), TATCELL_KEY_LOG_SIZE);
+    EQ(tatcell_key_log_line(&gate, 0, bob, SECOND, &more, &tag), TATCELL_PASS);
+    EQ(more, 0);
+    EQ(tag, 0);
+    for (int i = 0; i < 437; i++)
+        EQ(tatcell_key_log_line(&gate, 1, mallory, SECOND, &more, &tag), TATCELL_NON_CONFORMING);
+    EQ(tatcell_key_log_take(&gate, &more, &tag), 0);
+    EQ(more, 437);
+    EQ(tag, tatcell_key_log_tag(mallory));
+    EQ(tatcell_key_log_take(&gate, &more, &tag), 0);
+    EQ(more, 0);
+    EQ(tag, 0);
+    EQ(tatcell_key_log_line(&gate, 2, mallory, SECOND, NULL, NULL), TATCELL_NON_CONFORMING);
+    EQ(tatcell_key_log_line(&gate, 2, bob, SECOND, &more, NULL), TATCELL_NON_CONFORMING);
+    EQ(tatcell_key_log_line(&gate, 3 * SECOND, bob, SECOND, &more, &tag), TATCELL_PASS);
+    EQ(more, 2);
+    EQ(tag, 0);
+    tatcell_key_log_t two[2] = {TATCELL_KEY_LOG_INIT, TATCELL_KEY_LOG_INIT};
+    tatcell_key_log_t *odd = (tatcell_key_log_t *)(void *)((char *)two + 4);
+    uint32_t *odd_out = (uint32_t *)(void *)((char *)two + 1);
+    EQ(tatcell_key_log_line(NULL, 0, 1, 1, &more, &tag), TATCELL_ERR_NULL);
+    EQ(tatcell_key_log_line(odd, 0, 1, 1, &more, &tag), TATCELL_ERR_ALIGN);
+    EQ(tatcell_key_log_line(two, 0, 1, 1, odd_out, &tag), TATCELL_ERR_ALIGN);
+    EQ(tatcell_key_log_line(two, 0, 1, 1, &more, odd_out), TATCELL_ERR_ALIGN);
+    EQ(tatcell_key_log_take(two, NULL, &tag), TATCELL_ERR_NULL);
+    EQ(tatcell_key_log_take(NULL, &more, &tag), TATCELL_ERR_NULL);
+    EQ(tatcell_key_log_take(two, &more, odd_out), TATCELL_ERR_ALIGN);
+    EQ(two[0].word, 0);
+}
+
 int main(void) {
     RUN(one_line_an_interval_is_written_and_tells_of_the_others);
     RUN(the_old_order_of_the_arguments_is_still_taken);
     RUN(every_nth_refusal_is_flagged);
     RUN(bad_arguments_change_nothing);
+    RUN(a_gate_of_keys_says_whose_lines_it_left_out);
     return check_end();
 }

@@ -82,6 +82,9 @@ enum {
     TATCELL_LOG_SIZE = 8,
     TATCELL_LOG_ALIGN = 8,
     TATCELL_LOG_MOST = 1073741824,
+    TATCELL_KEY_LOG_SIZE = 8,
+    TATCELL_KEY_LOG_ALIGN = 8,
+    TATCELL_KEY_LOG_MOST = 33554432,
     TATCELL_SLIP_SIZE = 8,
     TATCELL_SLIP_ALIGN = 8,
     TATCELL_HTTP_RATELIMIT = 1,
@@ -348,6 +351,7 @@ typedef struct tatcell_link_t {
     const tatcell_table_t *table;
     const void *key;
     size_t key_len;
+    uint64_t room;
 } tatcell_link_t;
 
 typedef struct tatcell_chain_t {
@@ -361,6 +365,8 @@ typedef struct tatcell_chain_t {
     tatcell_permit_t *permits;
     tatcell_decision_t *decisions;
     tatcell_counters_t *counters;
+    tatcell_counters_t *link_counters;
+    const void *reserved_pointer;
 } tatcell_chain_t;
 
 typedef struct tatcell_ladder_t {
@@ -390,9 +396,34 @@ typedef struct tatcell_prefix_lengths_t {
     const uint8_t *v6;
 } tatcell_prefix_lengths_t;
 
+typedef struct tatcell_ladder_burst_t {
+    uint32_t size;
+    uint32_t flags;
+    uint32_t count;
+    uint32_t decision_size;
+    uint64_t now;
+    int64_t stride;
+    const void *addresses;
+    const void *const *address_pointers;
+    const size_t *address_lens;
+    size_t address_len;
+    const uint32_t *costs;
+    const uint32_t *rooms;
+    const tatcell_table_t *overrides;
+    const tatcell_prefix_lengths_t *lengths;
+    tatcell_decision_t *decisions;
+    tatcell_permit_t *permits;
+    tatcell_counters_t *counters;
+    tatcell_counters_t *tier_counters;
+} tatcell_ladder_burst_t;
+
 typedef struct tatcell_log_t {
     uint64_t word;
 } tatcell_log_t;
+
+typedef struct tatcell_key_log_t {
+    uint64_t word;
+} tatcell_key_log_t;
 
 typedef struct tatcell_slip_t {
     uint64_t word;
@@ -739,11 +770,15 @@ int32_t tatcell_table_change(const tatcell_table_t *table, const tatcell_limit_t
 int32_t tatcell_table_change_hash(const tatcell_table_t *table, const tatcell_limit_t *old_limit,
     const tatcell_limit_t *new_limit, uint64_t now, uint64_t hash, uint32_t how);
 int32_t tatcell_table_check_burst(const tatcell_table_t *table, tatcell_burst_t *burst, tatcell_burst_t *next);
+int32_t tatcell_table_check_burst_room(const tatcell_table_t *table, tatcell_burst_t *burst, const uint32_t *rooms,
+    tatcell_burst_t *next);
+int32_t tatcell_table_charge_burst(const tatcell_table_t *table, tatcell_burst_t *burst, tatcell_burst_t *next);
 int32_t tatcell_table_prefetch(const tatcell_table_t *table, const uint64_t *hashes, uint32_t count);
 int32_t tatcell_table_check_pairs(const tatcell_table_t *table, tatcell_burst_t *burst,
     const tatcell_limit_t *second, const uint32_t *second_costs, tatcell_burst_t *next);
 uint64_t tatcell_hash_second(uint64_t hash);
 int32_t tatcell_chain_check(const tatcell_chain_t *chain, uint64_t now, tatcell_decision_t *out);
+int32_t tatcell_chain_charge(const tatcell_chain_t *chain, uint64_t now, tatcell_decision_t *out);
 int32_t tatcell_chain_peek(const tatcell_chain_t *chain, uint64_t now, tatcell_decision_t *out);
 int32_t tatcell_chain_reserve(const tatcell_chain_t *chain, uint64_t now, tatcell_decision_t *out);
 int32_t tatcell_chain_refund(const tatcell_chain_t *chain, uint64_t now);
@@ -787,9 +822,17 @@ int32_t tatcell_table_lift_address(const tatcell_table_t *table, uint64_t now, c
     size_t address_len, uint32_t v4_bits, uint32_t v6_bits);
 int32_t tatcell_table_overridden_address(const tatcell_table_t *table, uint64_t now, const void *address,
     size_t address_len, const tatcell_prefix_lengths_t *lengths, uint32_t *kind, uint64_t *left, uint32_t *bits);
+int32_t tatcell_ladder_check_burst(const tatcell_ladder_t *ladder, const tatcell_table_t *table,
+    const tatcell_ladder_burst_t *burst, uint64_t *pass);
+int32_t tatcell_ladder_charge_burst(const tatcell_ladder_t *ladder, const tatcell_table_t *table,
+    const tatcell_ladder_burst_t *burst, uint64_t *pass);
 int32_t tatcell_log_line(tatcell_log_t *log, uint64_t now, uint64_t interval, uint32_t *left_out);
 int32_t tatcell_log_check(tatcell_log_t *log, uint64_t interval, uint64_t now, uint32_t *left_out);
 int32_t tatcell_log_take(tatcell_log_t *log, uint32_t *left_out);
+int32_t tatcell_key_log_line(tatcell_key_log_t *log, uint64_t now, uint64_t hash, uint64_t interval,
+    uint32_t *left_out, uint32_t *tag);
+int32_t tatcell_key_log_take(tatcell_key_log_t *log, uint32_t *left_out, uint32_t *tag);
+uint32_t tatcell_key_log_tag(uint64_t hash);
 int32_t tatcell_slip_check(tatcell_slip_t *slip, uint32_t n);
 int32_t tatcell_slip_check_exclusive(tatcell_slip_t *slip, uint32_t n);
 int32_t tatcell_http_value(const tatcell_http_policy_t *policies, uint32_t count, uint64_t ticks_per_second,
@@ -920,6 +963,7 @@ size_t tatcell_sliding_log_size(void);
 size_t tatcell_meter_size(void);
 size_t tatcell_meter_params_size(void);
 size_t tatcell_log_size(void);
+size_t tatcell_key_log_size(void);
 size_t tatcell_slip_size(void);
 size_t tatcell_ladder_size(void);
 size_t tatcell_shaper_size(void);

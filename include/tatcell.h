@@ -20,9 +20,11 @@
  *   decide a burst of packets (recvmmsg, DPDK)         -> tatcell_table_check_burst                    6 Bursts
  *   meet several limits at once: address and user      -> tatcell_chain_check                          7 Chains
  *   limit a subnet together with its addresses         -> tatcell_ladder_check                         8 Prefixes
+ *   charge when the cost is known, after the work      -> tatcell_chain_charge, _table_charge_burst    7 Chains, 6
  *   ban an address or a network, however written       -> tatcell_table_ban_address                    9 Overrides
+ *   bans and subnets in one call, for many addresses   -> tatcell_ladder_check_burst                   9 Overrides
  *   ban another key, or keep an allow-list             -> tatcell_table_ban, tatcell_table_exempt      9 Overrides
- *   log refusals without flooding the log              -> tatcell_log_line                             10 Refusals
+ *   log refusals without flooding the log              -> tatcell_log_line, tatcell_key_log_line       10 Refusals
  *   answer 429 with Retry-After and RateLimit          -> tatcell_http_lines                           11 HTTP
  *   share a table: fork, workers, shared memory        -> tatcell_table_attach, tatcell_host.h         12 Processes
  *   keep the state over a restart                      -> tatcell_table_save, tatcell_cell_save        12, 5
@@ -1087,12 +1089,12 @@ typedef struct tatcell_permit_t {
 #define TATCELL_FLAG_ELASTIC 4
 /**
  * decision flags: the request is refused because its key is banned until now + retry_after. Only a chain with a
- * link of overrides sets it.
+ * link of overrides, and a tatcell_ladder_burst_t with overrides, set it.
  */
 #define TATCELL_FLAG_BANNED 8
 /**
  * decision flags: the request passes because its key is exempt. Nothing is charged. Only a chain with a link of
- * overrides sets it.
+ * overrides, and a tatcell_ladder_burst_t with overrides, set it.
  */
 #define TATCELL_FLAG_EXEMPT 16
 
@@ -1956,6 +1958,43 @@ int32_t tatcell_table_check_burst(const tatcell_table_t *table,
                                   tatcell_burst_t *next);
 
 /**
+ * Decides up to 64 requests like tatcell_table_check_burst, with elastic room for each: this many units above the
+ * burst of its limit, at most the max_room of the limit, as the room of tatcell_table_check_ex.
+ *
+ * @param table handle; not NULL.
+ * @param burst the burst to decide; not NULL.
+ * @param rooms units of room of each request; NULL = none.
+ * @param next  the burst that the next call will decide, under the same table. NULL = nothing follows.
+ * @retval 0 decided; see burst->pass. A contended request has bit 0.
+ * @retval TATCELL_ERR_OVERLAP as tatcell_table_check_burst; rooms, too.
+ * @retval others as tatcell_table_check_burst. On error nothing is decided, hashed or changed.
+ * Thread: as tatcell_table_check_burst. Cost: as single calls of tatcell_table_check_ex, with the cache misses
+ * overlapped. Since 0.4.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_table_check_burst_room(const tatcell_table_t *table,
+                                       tatcell_burst_t *burst,
+                                       const uint32_t *rooms,
+                                       tatcell_burst_t *next);
+
+/**
+ * Charges up to 64 keys after the fact, in order, as tatcell_table_charge: for requests that were let through, whose
+ * costs are known only now.
+ *
+ * @param table handle; not NULL.
+ * @param burst the burst to charge, as for tatcell_table_check_burst; not NULL. Bit i of burst->pass becomes 0 only if
+ *              request i was contended: it is not charged.
+ * @param next  the burst that the next call will decide or charge, under the same table. NULL = nothing follows.
+ * @retval 0 charged; see burst->pass.
+ * @retval others as tatcell_table_check_burst. On error nothing is charged, hashed or changed.
+ * Thread: as tatcell_table_check_burst. Cost: as single calls, with the cache misses overlapped. Since 0.4.
+ */
+TATCELL_API
+int32_t tatcell_table_charge_burst(const tatcell_table_t *table,
+                                   tatcell_burst_t *burst,
+                                   tatcell_burst_t *next);
+
+/**
  * Prefetches the lines of up to 64 hashes, for the calls that follow.
  *
  * tatcell_table_check_burst prefetches by itself. It does so even after this call, unless the burst has
@@ -2062,12 +2101,18 @@ typedef struct tatcell_link_t {
     const void *key;
     /** Bytes of the key. */
     size_t key_len;
+    /**
+     * Elastic room: units above the burst that this link may take, at most the max_room of its limit. If another
+     * link refuses, they are given back with the rest. Links of one cell or key have the smallest room of them. A
+     * charge needs none, and to reserve with room is TATCELL_ERR_OPTION. Since 0.4.
+     */
+    uint64_t room;
 } tatcell_link_t;
 
 /** Bytes of a tatcell_link_t in its first release: the least size that a library accepts. */
 #define TATCELL_LINK_MIN (32 + 6 * sizeof(void *))
 /** An empty link; set limit, cost, and a cell or a table with its key. */
-#define TATCELL_LINK_INIT {sizeof(tatcell_link_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define TATCELL_LINK_INIT {sizeof(tatcell_link_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /**
  * Up to 8 limits that one request must meet together. Start from TATCELL_CHAIN_INIT. The calls only read it, so it
@@ -2108,12 +2153,20 @@ typedef struct tatcell_chain_t {
      * counts as soft or shadow if any link has that flag. NULL = off.
      */
     tatcell_counters_t *counters;
+    /**
+     * One counters object of this thread for each link. It counts as a call for this link alone would: the decision of
+     * the link, also if another link refused, and the key that it inserts. Links of one cell or key count once, for
+     * the first of them. If an override exempts the request, the limits count nothing. NULL = off. Since 0.4.
+     */
+    tatcell_counters_t *link_counters;
+    /** Must be NULL. */
+    const void *reserved_pointer;
 } tatcell_chain_t;
 
 /** Bytes of a tatcell_chain_t in its first release: the least size that a library accepts. */
 #define TATCELL_CHAIN_MIN (24 + 4 * sizeof(void *))
 /** An empty chain; set links, count and link_size. */
-#define TATCELL_CHAIN_INIT {sizeof(tatcell_chain_t), 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define TATCELL_CHAIN_INIT {sizeof(tatcell_chain_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /**
  * Decides one request under several limits: charges all of them if it conforms to all, else none.
@@ -2166,6 +2219,28 @@ int32_t tatcell_chain_check(const tatcell_chain_t *chain,
                             tatcell_decision_t *out);
 
 /**
+ * Charges all links after the fact, for a request that was let through and whose costs are known only now: whatever
+ * each limit says, up to its burst plus its max_debt, as tatcell_cell_charge.
+ *
+ * out is as for tatcell_chain_check if it passes; chain->decisions have the units that each link took. A charge needs
+ * no room, and extras are charged as well. If an override exempts the request, nothing is charged. A ban changes
+ * nothing, because the request was let through. tatcell_chain_refund takes the permits.
+ *
+ * @param chain started from TATCELL_CHAIN_INIT; not NULL.
+ * @param now   the caller's clock, ticks.
+ * @param out   started from TATCELL_DECISION_INIT; NULL = not wanted.
+ * @retval 0 all links are charged.
+ * @retval TATCELL_CONTENDED a link lost 64 swaps to others. The links whose decision is TATCELL_CONTENDED are not
+ *         charged, the others are.
+ * @retval others as tatcell_chain_check. On error no link is charged.
+ * Thread: as tatcell_chain_check. Cost: a compare-and-swap for each link. Since 0.4.
+ */
+TATCELL_API
+int32_t tatcell_chain_charge(const tatcell_chain_t *chain,
+                             uint64_t now,
+                             tatcell_decision_t *out);
+
+/**
  * Reports how tatcell_chain_check would decide, without charging anything. It writes chain->decisions (since 0.4),
  * but neither permits nor counters. A decision is in_debt only if the cost of every link is 0.
  *
@@ -2199,6 +2274,7 @@ int32_t tatcell_chain_peek(const tatcell_chain_t *chain,
  *              tatcell_chain_check.
  * @retval 0 reserved; all links are charged.
  * @retval TATCELL_ERR_ALGORITHM a limit is not of GCRA; other algorithms cannot reserve. Nothing is changed.
+ * @retval TATCELL_ERR_OPTION as tatcell_chain_check, or a link has room: a reservation has its max_delay.
  * @retval others as tatcell_chain_check; TATCELL_NON_CONFORMING also if the request would wait longer than a
  *         max_delay.
  * Thread: as tatcell_chain_check. Cost: a compare-and-swap for each link, and another one for a refund. Since 0.3.
@@ -2807,6 +2883,141 @@ int32_t tatcell_table_overridden_address(const tatcell_table_t *table,
                                          uint64_t *left,
                                          uint32_t *bits);
 
+/* ---- A ladder together with overrides: one address, or a burst of them ----------------------------------------- */
+
+/**
+ * Up to 64 requests of addresses at one instant; a single request is a burst of one. Start from
+ * TATCELL_LADDER_BURST_INIT. The calls only read it, so it may be used again and again.
+ *
+ * Set addresses (the first address, with stride bytes from each to the next) or address_pointers (one pointer for
+ * each address), and leave the other NULL.
+ */
+typedef struct tatcell_ladder_burst_t {
+    /** sizeof(tatcell_ladder_burst_t). */
+    uint32_t size;
+    /** Must be 0. */
+    uint32_t flags;
+    /** Number of requests, 0..64. An empty burst needs no other field. */
+    uint32_t count;
+    /** With decisions: bytes from one decision to the next, sizeof(tatcell_decision_t). */
+    uint32_t decision_size;
+    /** The caller's clock, ticks. */
+    uint64_t now;
+    /** Bytes from one address to the next. It may be negative, or 0 to use one address many times. */
+    int64_t stride;
+    /** Address i is at (const char *)addresses + i * stride, in network order. */
+    const void *addresses;
+    /** Address i is at address_pointers[i]. */
+    const void *const *address_pointers;
+    /** Bytes of each address, 4 or 16; NULL = address_len for every one. */
+    const size_t *address_lens;
+    /** Bytes of every address, 4 or 16, unless address_lens is set. */
+    size_t address_len;
+    /** Units of each request; NULL = 1 each. */
+    const uint32_t *costs;
+    /**
+     * Elastic room of each request, in units of one address: each tier may exceed its burst by this many units times
+     * its multiplier, but no more than its max_room. NULL = none.
+     */
+    const uint32_t *rooms;
+    /** A table of overrides that is asked before the limits; NULL = none. */
+    const tatcell_table_t *overrides;
+    /**
+     * The prefix lengths that are asked in overrides, started from TATCELL_PREFIX_LENGTHS_INIT; NULL = the address
+     * itself only.
+     */
+    const tatcell_prefix_lengths_t *lengths;
+    /**
+     * Gets the decision of each request, decision_size bytes apart. Their size fields are neither read nor written.
+     * NULL = not wanted.
+     */
+    tatcell_decision_t *decisions;
+    /**
+     * Gets TATCELL_CHAIN_MAX permits for each request, one for each tier, for tatcell_ladder_refund. NULL = not
+     * wanted.
+     */
+    tatcell_permit_t *permits;
+    /**
+     * This thread's counters. They count one decision for each request, and each key that it inserts. NULL = off.
+     */
+    tatcell_counters_t *counters;
+    /**
+     * TATCELL_CHAIN_MAX counters of this thread, one for each tier. They count the tier's own decision, also if
+     * another tier refused, and not that of an override. NULL = off.
+     */
+    tatcell_counters_t *tier_counters;
+} tatcell_ladder_burst_t;
+
+/** Bytes of a tatcell_ladder_burst_t in its first release: the least size that a library accepts. */
+#define TATCELL_LADDER_BURST_MIN (32 + 12 * sizeof(void *))
+/** An empty burst; set now, count, addresses and address_len. */
+#define TATCELL_LADDER_BURST_INIT {sizeof(tatcell_ladder_burst_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+
+/**
+ * Decides up to 64 requests of addresses at one now, in order: each as tatcell_ladder_check, with overrides and
+ * elastic room. A single request is a burst of one.
+ *
+ *     tatcell_ladder_burst_t ask = TATCELL_LADDER_BURST_INIT;
+ *     tatcell_decision_t decision = TATCELL_DECISION_INIT;
+ *     uint64_t pass;
+ *     ask.now = now, ask.count = 1, ask.addresses = &client.sin6_addr, ask.address_len = 16;
+ *     ask.overrides = &bans, ask.lengths = &lengths;
+ *     ask.decisions = &decision, ask.decision_size = sizeof decision;
+ *     if (tatcell_ladder_check_burst(&ladder, &table, &ask, &pass) < 0) return error();
+ *     if (!(pass & 1)) return refuse(decision.retry_after);
+ *
+ * For each request the longest prefix with an override decides, as from tatcell_table_overridden_address. A banned
+ * address is refused (TATCELL_FLAG_BANNED, retry_after until the ban ends). An exempt one passes
+ * (TATCELL_FLAG_EXEMPT). Neither is charged, and policy is TATCELL_CHAIN_MAX, which is no tier. Any other address is
+ * charged at all its prefixes if it conforms to each, else at none. Room that a refused request took is given back.
+ *
+ * The verdicts and charges equal those of the same single calls in the same order, including repeated addresses. The
+ * lines of the next address are prefetched while one is decided.
+ *
+ * @param ladder from tatcell_ladder_init; not NULL.
+ * @param table  handle of the table that the ladder was made for; not NULL.
+ * @param burst  started from TATCELL_LADDER_BURST_INIT; not NULL.
+ * @param pass   gets a bit for each request: bit i is 1 if request i passes. Not NULL.
+ * @retval 0 decided; see pass. A contended request has bit 0.
+ * @retval TATCELL_ERR_COUNT more than 64 requests.
+ * @retval TATCELL_ERR_ADDRESS an address has neither 4 nor 16 bytes.
+ * @retval TATCELL_ERR_OPTION a flag is set, or both addresses and address_pointers.
+ * @retval TATCELL_ERR_OVERLAP an object that the call writes (decisions, permits, counters, tier_counters, pass)
+ *         overlaps another object of the call.
+ * @retval TATCELL_ERR_ALGORITHM overrides is not a table of overrides; TATCELL_ERR_PREFIX as
+ *         tatcell_table_overridden_address.
+ * @retval others as tatcell_ladder_check. On error nothing is decided, charged or counted.
+ * Thread: as tatcell_ladder_check, each with its own counters. Cost: that of single calls; about 6 KiB of stack.
+ * Since 0.4.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_ladder_check_burst(const tatcell_ladder_t *ladder,
+                                   const tatcell_table_t *table,
+                                   const tatcell_ladder_burst_t *burst,
+                                   uint64_t *pass);
+
+/**
+ * Charges up to 64 requests of addresses after the fact, in order, when the cost is known: all prefixes of each, as
+ * tatcell_chain_charge.
+ *
+ * A check of cost 0 before the work asks whether a prefix is in debt. An exempt address is not charged. A banned one
+ * is, because it was let through. Rooms have no effect. Permits are for tatcell_ladder_refund.
+ *
+ * @param ladder from tatcell_ladder_init; not NULL.
+ * @param table  handle of the table that the ladder was made for; not NULL.
+ * @param burst  as for tatcell_ladder_check_burst; not NULL.
+ * @param pass   gets a bit for each request: bit i is 0 only if request i was contended, so that a tier is not
+ *               charged. Not NULL.
+ * @retval 0 charged.
+ * @retval others as tatcell_ladder_check_burst. On error nothing is charged or counted.
+ * Thread: as tatcell_ladder_check_burst. Cost: for each tier a hash, a scan and a compare-and-swap. Since 0.4.
+ */
+TATCELL_API
+int32_t tatcell_ladder_charge_burst(const tatcell_ladder_t *ladder,
+                                    const tatcell_table_t *table,
+                                    const tatcell_ladder_burst_t *burst,
+                                    uint64_t *pass);
+
 /* ==== 10 Refusals: counted log lines, cheap answers ============================================================== */
 
 /** Bytes of a tatcell_log_t. */
@@ -2897,6 +3108,97 @@ int32_t tatcell_log_check(tatcell_log_t *log,
 TATCELL_API
 int32_t tatcell_log_take(tatcell_log_t *log,
                          uint32_t *left_out);
+
+/** Bytes of a tatcell_key_log_t. */
+#define TATCELL_KEY_LOG_SIZE 8
+/** Alignment of a tatcell_key_log_t. */
+#define TATCELL_KEY_LOG_ALIGN 8
+/** The largest count of lines left out of a tatcell_key_log_t. It means this many or more. */
+#define TATCELL_KEY_LOG_MOST 33554432
+
+/**
+ * A log gate like tatcell_log_t that also knows the key of the lines that it counts. All-zero memory (static storage,
+ * TATCELL_KEY_LOG_INIT) is a fresh gate, which lets the first line be written.
+ *
+ * Make an array of gates and choose one by a hash of the key. A gate keeps a tag of 14 bits of the hash, not the key:
+ * keep the name of the last key next to each gate, or compare the tags of the keys that you know. Two keys have equal
+ * tags with a probability of 2^-14, whatever chose their gate. One gate has one interval.
+ */
+typedef struct TATCELL_ALIGNED(8) tatcell_key_log_t {
+    /** The time of the next line, a tag, and the number of lines left out. 0 = fresh. */
+    uint64_t word;
+} tatcell_key_log_t;
+
+/** A fresh gate, which lets the first line be written; all-zero memory is the same. */
+#define TATCELL_KEY_LOG_INIT {0}
+
+/**
+ * Decides whether to write one log line about a key, or to count it and leave it out.
+ *
+ *     static tatcell_key_log_t gates[256];
+ *     uint32_t more, tag;
+ *     if (tatcell_key_log_line(&gates[hash & 255], now, hash, 1000000000, &more, &tag) == TATCELL_PASS) {
+ *         const char *whose = tag == tatcell_key_log_tag(hash) ? "of it" : tag ? "of another" : "of several";
+ *         if (more) fprintf(stderr, "%s refused, and %u lines %s were not logged\n", address, more, whose);
+ *         else fprintf(stderr, "%s refused\n", address);
+ *     }
+ *
+ * Lines are written as often as by tatcell_log_line, and each is written or counted exactly once. A gate that was
+ * unused for 2^13 intervals or more may, with a probability of 2^-12, leave out lines for two more intervals.
+ *
+ * A tag stands for all lines of the count; a gate that only one key uses always has the tag of this key. While another
+ * thread is inside a call, that thread's one line may be reported under the tag of the others.
+ *
+ * @param log      not NULL.
+ * @param now      the caller's clock, ticks.
+ * @param hash     the hash of the key, from tatcell_table_hash or the caller's own.
+ * @param interval ticks from one written line to the next; 0 writes every line. The same in all calls.
+ * @param left_out gets the number of lines left out since the last written one; 0 if this line is left out, too.
+ *                 TATCELL_KEY_LOG_MOST means this many or more. NULL = not wanted; the count of a written line is
+ *                 then lost.
+ * @param tag      gets the tag of the key of these lines (tatcell_key_log_tag); 0 if they are of several keys, or if
+ *                 there are none. NULL = not wanted.
+ * @retval 0 write the line.
+ * @retval TATCELL_NON_CONFORMING do not write it: it is counted.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * Thread: any number on one gate. Cost: a load and an atomic addition if the line is left out; one compare-and-swap if
+ * it is written, or if its key is another one than that of the lines before it. Since 0.4.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_key_log_line(tatcell_key_log_t *log,
+                             uint64_t now,
+                             uint64_t hash,
+                             uint64_t interval,
+                             uint32_t *left_out,
+                             uint32_t *tag);
+
+/**
+ * Takes the count of lines left out, for a summary line from a timer or at the end of the program. It does not change
+ * when the next line may be written.
+ *
+ * @param log      not NULL.
+ * @param left_out gets the number of lines left out and not reported before; TATCELL_KEY_LOG_MOST means this many or
+ *                 more. Not NULL.
+ * @param tag      gets the tag of their key; 0 if they are of several keys, or if there are none. NULL = not wanted.
+ * @retval 0 taken; also if the count was 0.
+ * @retval TATCELL_CONTENDED nothing was taken and left_out is 0; ask again.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * Thread: any number on one gate. Cost: one compare-and-swap, or one load if the count is 0. Since 0.4.
+ */
+TATCELL_API
+int32_t tatcell_key_log_take(tatcell_key_log_t *log,
+                             uint32_t *left_out,
+                             uint32_t *tag);
+
+/**
+ * Returns the tag by which a tatcell_key_log_t knows a key.
+ *
+ * @param hash the hash of the key.
+ * @return 1 to 16383.
+ * Thread: any. Cost: none. Since 0.4.
+ */
+TATCELL_API
+uint32_t tatcell_key_log_tag(uint64_t hash);
 
 /** Bytes of a tatcell_slip_t. */
 #define TATCELL_SLIP_SIZE 8
@@ -3979,8 +4281,8 @@ int32_t tatcell_shaper_init(tatcell_shaper_t *shaper,
  * @retval TATCELL_ERR_HANDLE shaper is not initialised.
  * @retval TATCELL_ERR_OVERLAP out lies in the shaper or its memory.
  * @retval TATCELL_ERR_SIZE, TATCELL_ERR_OPTION, TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_LIMIT,
- *         TATCELL_ERR_FOREIGN, TATCELL_ERR_HASH, TATCELL_ERR_KEY_LENGTH as a link of tatcell_chain_check. Nothing
- *         is changed on error.
+ *         TATCELL_ERR_FOREIGN, TATCELL_ERR_HASH, TATCELL_ERR_KEY_LENGTH as a link of tatcell_chain_check;
+ *         TATCELL_ERR_OPTION also if the link has room. Nothing is changed on error.
  * Thread: one at a time on a shaper, any number on cells, tables and groups. Cost: O(1), the reservation and five or
  * six words of the memory. Since 0.3.
  */
@@ -5432,13 +5734,22 @@ size_t tatcell_meter_params_size(void);
 TATCELL_API
 size_t tatcell_log_size(void);
 
+/**
+ * Returns sizeof(tatcell_key_log_t) of the linked library, to compare with TATCELL_KEY_LOG_SIZE.
+ *
+ * @return bytes.
+ * Thread: any. Cost: none. Since 0.4.
+ */
+TATCELL_API
+size_t tatcell_key_log_size(void);
+
 /** Returns sizeof(tatcell_slip_t) of the linked library, to compare with TATCELL_SLIP_SIZE. Since 0.3. */
 TATCELL_API
 size_t tatcell_slip_size(void);
-
 /** Returns sizeof(tatcell_ladder_t) of the linked library, to compare with TATCELL_LADDER_SIZE. Since 0.3. */
 TATCELL_API
 size_t tatcell_ladder_size(void);
+
 /** Returns sizeof(tatcell_shaper_t) of the linked library, to compare with TATCELL_SHAPER_SIZE. Since 0.3. */
 TATCELL_API
 size_t tatcell_shaper_size(void);
@@ -5499,6 +5810,8 @@ TATCELL_ASSERT_(sizeof(tatcell_attach_options_t) >= TATCELL_ATTACH_OPTIONS_MIN, 
 TATCELL_ASSERT_(sizeof(tatcell_burst_t) >= TATCELL_BURST_MIN, "burst size");
 TATCELL_ASSERT_(sizeof(tatcell_log_t) == TATCELL_LOG_SIZE, "log gate size");
 TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_log_t) == TATCELL_LOG_ALIGN, "log gate alignment");
+TATCELL_ASSERT_(sizeof(tatcell_key_log_t) == TATCELL_KEY_LOG_SIZE, "key log gate size");
+TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_key_log_t) == TATCELL_KEY_LOG_ALIGN, "key log gate alignment");
 TATCELL_ASSERT_(sizeof(tatcell_slip_t) == TATCELL_SLIP_SIZE, "slip size");
 TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_slip_t) == TATCELL_SLIP_ALIGN, "slip alignment");
 TATCELL_ASSERT_(sizeof(tatcell_http_policy_t) >= TATCELL_HTTP_POLICY_MIN, "HTTP policy size");

@@ -280,7 +280,7 @@ inline bool abi_fits() noexcept {
            tatcell_meter_size() == sizeof(tatcell_meter_t) &&
            tatcell_meter_params_size() == sizeof(tatcell_meter_params_t) &&
            tatcell_table_handle_size() == sizeof(tatcell_table_t) && tatcell_log_size() == sizeof(tatcell_log_t) &&
-           tatcell_slip_size() == sizeof(tatcell_slip_t) &&
+           tatcell_key_log_size() == sizeof(tatcell_key_log_t) && tatcell_slip_size() == sizeof(tatcell_slip_t) &&
            tatcell_ladder_size() == sizeof(tatcell_ladder_t) &&
            tatcell_shaper_size() == sizeof(tatcell_shaper_t) && tatcell_group_size() == sizeof(tatcell_group_t) &&
            tatcell_leaky_queue_size() == sizeof(tatcell_leaky_queue_t);
@@ -450,9 +450,11 @@ struct [[nodiscard]] decision : tatcell_decision_t {
     constexpr bool shadow() const noexcept { return (flags & TATCELL_FLAG_SHADOW) != 0; }
     /// The request passes inside the elastic room of the call.
     constexpr bool elastic() const noexcept { return (flags & TATCELL_FLAG_ELASTIC) != 0; }
-    /// The request is refused because its key is banned for retry_in(). Only a chain with a link of overrides sets it.
+    /// The request is refused because its key is banned for retry_in(). Only a chain with a link of overrides,
+    /// and a ladder_burst with overrides, set it.
     constexpr bool banned() const noexcept { return (flags & TATCELL_FLAG_BANNED) != 0; }
-    /// The request passes because its key is exempt. It is not charged. Only a chain with a link of overrides sets it.
+    /// The request passes because its key is exempt. It is not charged. Only a chain with a link of
+    /// overrides, and a ladder_burst with overrides, set it.
     constexpr bool exempt() const noexcept { return (flags & TATCELL_FLAG_EXEMPT) != 0; }
     constexpr tatcell::tracking tracked_as() const noexcept { return static_cast<tatcell::tracking>(tracking); }
     /// Time until the same cost passes: 0 if it passes, `never` if it never does.
@@ -1691,6 +1693,19 @@ public:
         b.get()->now = now.count();
         return result(tatcell_table_check_burst(&raw_, b.get(), next.get()));
     }
+    /// Decides a burst with elastic room (tatcell_table_check_burst_room): `rooms` are units above the burst, one
+    /// number for each request. It also hashes and prefetches the keys of `next`, if that is not null.
+    result check_burst_room(instant now, burst &b, const std::uint32_t *rooms, burst *next = nullptr) const noexcept {
+        b.get()->now = now.count();
+        tatcell_burst_t *const ahead = next == nullptr ? nullptr : next->get();
+        return result(tatcell_table_check_burst_room(&raw_, b.get(), rooms, ahead));
+    }
+    /// Charges the keys of a burst after the fact (tatcell_table_charge_burst). Its costs are the units. A bit of
+    /// burst::pass is 0 only if that request was contended.
+    result charge_burst(instant now, burst &b, burst *next = nullptr) const noexcept {
+        b.get()->now = now.count();
+        return result(tatcell_table_charge_burst(&raw_, b.get(), next == nullptr ? nullptr : next->get()));
+    }
     /// Decides a burst under its limit and a second one, and charges both or none for each request
     /// (tatcell_table_check_pairs). It also hashes and prefetches the keys of `next`, if that is not null.
     /// `second_costs`: units under the second limit; null = one each. Errors: those of check_burst, and err_option if
@@ -2241,6 +2256,45 @@ private:
 };
 static_assert(sizeof(log_gate) == TATCELL_LOG_SIZE && alignof(log_gate) == TATCELL_LOG_ALIGN, "same layout");
 
+/// How many log lines a key_log_gate left out, and whose they were.
+struct left_out {
+    std::uint32_t count = 0;
+    std::uint32_t tag = 0;  ///< of the key of all of them; 0 if they are of several keys, or if there are none
+    /// They are all of this key, or, with a probability of 2^-14, of another one that has its tag.
+    bool is_of(key_hash h) const noexcept { return tag == tatcell_key_log_tag(h.value()); }
+};
+
+/// A log_gate that knows the key of the lines that it counts (tatcell_key_log_t). Zeroed storage is a fresh gate. It
+/// cannot be copied.
+class key_log_gate {
+public:
+    constexpr key_log_gate() noexcept = default;
+    key_log_gate(const key_log_gate &) = delete;
+    key_log_gate &operator=(const key_log_gate &) = delete;
+
+    /// True: write the line, and say what was left out since the last one. False: leave it out, too
+    /// (tatcell_key_log_line).
+    outcome<left_out> check(instant now, key_hash h, ticks interval) noexcept {
+        left_out out;
+        const auto f = tatcell_key_log_line;
+        const std::int32_t c = f(&raw_, now.count(), h.value(), interval.count(), &out.count, &out.tag);
+        return {c, out};
+    }
+    /// Takes the count of lines that were left out, for a line about them (tatcell_key_log_take). If it is contended,
+    /// ask again.
+    outcome<left_out> take() noexcept {
+        left_out out;
+        const std::int32_t c = tatcell_key_log_take(&raw_, &out.count, &out.tag);
+        return {c, out};
+    }
+    tatcell_key_log_t *get() noexcept { return &raw_; }
+
+private:
+    tatcell_key_log_t raw_ TATCELL_KEY_LOG_INIT;
+};
+static_assert(sizeof(key_log_gate) == TATCELL_KEY_LOG_SIZE && alignof(key_log_gate) == TATCELL_KEY_LOG_ALIGN,
+              "same layout");
+
 /// Selects every n-th refusal for a cheap answer. Zeroed storage is a fresh counter. It cannot be copied.
 class slip {
 public:
@@ -2403,6 +2457,9 @@ public:
     /// Units that are charged in addition once the chain has passed. A fresh random number from a small range keeps an
     /// aggregate from revealing how many requests of others it has counted.
     link &extra(std::uint64_t units) noexcept { return raw_.extra = units, *this; }
+    /// Elastic room: units above the burst that this link may take, at most the max_room of its limit. They are given
+    /// back with the rest if another link refuses. To reserve with room is err_option.
+    link &room(std::uint64_t units) noexcept { return raw_.room = units, *this; }
     const tatcell_link_t *get() const noexcept TATCELL_LIFETIMEBOUND { return &raw_; }
 
 private:
@@ -2445,9 +2502,13 @@ public:
     }
     /// This thread's counters; null = off.
     chain &counters(tatcell_counters_t *c) noexcept { return raw_.counters = c, *this; }
+    /// One counters object for each link, which counts the link's own decision; null = off.
+    chain &link_counters(tatcell_counters_t *each) noexcept { return raw_.link_counters = each, *this; }
 
     /// Charges all links if the request conforms to all, else none (tatcell_chain_check).
     decision check(instant now) const noexcept { return detail::decide(tatcell_chain_check, &raw_, now.count()); }
+    /// Charges all links after the fact, whatever their limits say (tatcell_chain_charge).
+    decision charge(instant now) const noexcept { return detail::decide(tatcell_chain_charge, &raw_, now.count()); }
     /// Reports how check would decide, and charges nothing (tatcell_chain_peek). It fills the decisions, too.
     decision peek(instant now) const noexcept { return detail::decide(tatcell_chain_peek, &raw_, now.count()); }
     /// Reserves all links for the latest of their departures (tatcell_chain_reserve). Error: err_algorithm if a limit
@@ -2537,6 +2598,10 @@ public:
     constexpr prefix_lengths &v6(const std::uint8_t (&bits)[N]) noexcept {
         return raw_.v6 = bits, raw_.v6_count = static_cast<std::uint32_t>(N), *this;
     }
+    template <std::size_t N>
+    prefix_lengths &v4(const std::uint8_t (&&)[N]) = delete;
+    template <std::size_t N>
+    prefix_lengths &v6(const std::uint8_t (&&)[N]) = delete;
     constexpr const tatcell_prefix_lengths_t *get() const noexcept { return &raw_; }
 
 private:
@@ -2611,6 +2676,68 @@ private:
     tatcell_rung_t v4_[max]{}, v6_[max]{};
 };
 
+/// Up to 64 requests of addresses at one instant (tatcell_ladder_burst_t), with elastic room, and overrides that are
+/// asked before the limits. One address is a burst, too. It keeps pointers to what you give it, and may be used again
+/// and again. ladder::check decides it.
+///
+///     tatcell::ladder_burst one;
+///     one.addresses(&client, 1).overrides(bans, lengths).decisions(&decision);
+///     if (ladder.check(table, now, one) && !one[0]) refuse(decision);
+class ladder_burst {
+public:
+    /// Addresses of one type, one after the other: 4 or 16 bytes each. With more than 64, check returns err_count.
+    template <class T, class = std::enable_if_t<detail::is_key<T> && (sizeof(T) == 4 || sizeof(T) == 16)>>
+    ladder_burst &addresses(const T *first, std::size_t count) noexcept {
+        raw_.addresses = first, raw_.stride = sizeof(T), raw_.address_len = sizeof(T);
+        raw_.address_pointers = nullptr, raw_.address_lens = nullptr;
+        return raw_.count = detail::count_of<TATCELL_BURST_MAX>(count), *this;
+    }
+    template <class T, std::size_t N>
+    ladder_burst &addresses(const T (&all)[N]) noexcept {
+        return addresses(all, N);
+    }
+    template <class T, std::size_t N>
+    ladder_burst &addresses(const T (&&)[N]) = delete;
+    /// A pointer to each address, and the bytes of each, 4 or 16.
+    ladder_burst &addresses(const void *const *each, const std::size_t *lengths, std::size_t count) noexcept {
+        raw_.addresses = nullptr, raw_.address_pointers = each, raw_.address_lens = lengths;
+        return raw_.count = detail::count_of<TATCELL_BURST_MAX>(count), *this;
+    }
+    /// The units of each request; null = one each.
+    ladder_burst &costs(const std::uint32_t *each) noexcept { return raw_.costs = each, *this; }
+    /// The elastic room of each request, in units of one address; null = none.
+    ladder_burst &rooms(const std::uint32_t *each) noexcept { return raw_.rooms = each, *this; }
+    /// A table of overrides, and the lengths that are asked in it.
+    ladder_burst &overrides(kept<table> t, const prefix_lengths &asked TATCELL_LIFETIMEBOUND) noexcept {
+        return raw_.overrides = t.get()->get(), raw_.lengths = asked.get(), *this;
+    }
+    ladder_burst &overrides(kept<table> t, const prefix_lengths &&asked) = delete;
+    /// Gets the decision of each request; null = not wanted.
+    ladder_burst &decisions(decision *each) noexcept {
+        return raw_.decisions = each, raw_.decision_size = sizeof(decision), *this;
+    }
+    /// chain::max permits for each request, for ladder::refund; null = not wanted.
+    ladder_burst &permits(permit *each) noexcept { return raw_.permits = each, *this; }
+    /// This thread's counters; null = off.
+    ladder_burst &counters(tatcell_counters_t *c) noexcept { return raw_.counters = c, *this; }
+    /// chain::max counters of this thread, one for each tier; null = off.
+    ladder_burst &tier_counters(tatcell_counters_t *each) noexcept { return raw_.tier_counters = each, *this; }
+
+    /// The number of requests.
+    constexpr std::size_t size() const noexcept { return raw_.count; }
+    /// After check: bit i is 1 if request i passes.
+    constexpr std::uint64_t pass() const noexcept { return pass_; }
+    /// After check: says whether request i, 0 to 63, passes.
+    constexpr bool operator[](std::size_t i) const noexcept { return (pass_ >> (i & 63) & 1) != 0; }
+    /// The C structure, for anything that has no function here.
+    tatcell_ladder_burst_t *get() noexcept TATCELL_LIFETIMEBOUND { return &raw_; }
+
+private:
+    friend class ladder;
+    tatcell_ladder_burst_t raw_ TATCELL_LADDER_BURST_INIT;
+    std::uint64_t pass_ = 0;
+};
+
 /// The limits of all tiers of a ladder, for one table (tatcell_ladder_t). One call checks all prefixes of an address.
 ///
 /// Every call may return err_address for a size other than 4 or 16, err_handle, err_foreign, err_hash.
@@ -2626,6 +2753,17 @@ public:
         decision d;
         d.verdict = tatcell_ladder_check(&raw_, t.get(), now.count(), a.data(), a.size(), cost, &d, permits, counters);
         return d;
+    }
+    /// Decides the requests of a burst in order (tatcell_ladder_check_burst): ladder_burst::pass has the verdicts. A
+    /// banned address is refused and an exempt one passes, and neither is charged.
+    result check(const table &t, instant now, ladder_burst &b) const noexcept {
+        b.raw_.now = now.count();
+        return result(tatcell_ladder_check_burst(&raw_, t.get(), &b.raw_, &b.pass_));
+    }
+    /// Charges the requests of a burst after the fact (tatcell_ladder_charge_burst).
+    result charge(const table &t, instant now, ladder_burst &b) const noexcept {
+        b.raw_.now = now.count();
+        return result(tatcell_ladder_charge_burst(&raw_, t.get(), &b.raw_, &b.pass_));
     }
     /// Reports how check would decide, and charges nothing (tatcell_ladder_peek).
     decision peek(const table &t, instant now, address a, std::uint64_t cost = 1) const noexcept {

@@ -300,11 +300,11 @@ pub(crate) fn decision(
 }
 
 /// Answers a peek at a state that lies `lead` q-units ahead; nothing changes.
-pub(crate) fn peek(p: &Params, lead: u64, now: u64, cost: u64) -> Answer {
+pub(crate) fn peek(p: &Params, lead: u64, now: u64, cost: u64, room: u64) -> Answer {
     if p.is_gcra() {
-        return gcra::peek(p, lead, cost, 0).answer;
+        return gcra::peek(p, lead, cost, room).answer;
     }
-    let op = Op::new(p, Kind::Check, cost, 0);
+    let op = Op::new(p, Kind::Check, cost, room);
     let mut step = Call::new(&op, now).step(lead);
     if step.store.take().is_some() {
         (step.answer.lead, step.answer.stored) = (lead, 0);

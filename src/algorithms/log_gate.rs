@@ -68,16 +68,24 @@ impl Pace {
     /// Decides about a line at `now`, in ticks.
     #[inline(always)]
     pub const fn step(self, word: u64, now: u64) -> Step {
-        let now = now.wrapping_shr(self.shr) as u32;
-        let next = word.wrapping_shr(32) as u32;
-        // One comparison for 1..=2 I; an interval of 0 has no such distance.
-        let ahead = next.wrapping_sub(now);
-        if next != 0 && ahead.wrapping_sub(1) < self.interval.wrapping_mul(2) {
-            return Step::LeaveOut;
+        match self.next(word.wrapping_shr(32) as u32, now, u32::MAX) {
+            None => Step::LeaveOut,
+            Some(next) => Step::Write { left_out: left_out(word), word: (next as u64).wrapping_shl(32) },
         }
-        let next = now.wrapping_add(self.interval);
-        let next = next | (next == 0) as u32;
-        Step::Write { left_out: left_out(word), word: (next as u64).wrapping_shl(32) }
+    }
+
+    /// Returns the time of the line after this one if this one is written. Times are log ticks modulo `mask + 1`, a
+    /// power of two well above two intervals.
+    #[inline(always)]
+    pub(super) const fn next(self, next: u32, now: u64, mask: u32) -> Option<u32> {
+        let now = now.wrapping_shr(self.shr) as u32 & mask;
+        // One comparison for 1..=2 I; an interval of 0 has no such distance.
+        let ahead = next.wrapping_sub(now) & mask;
+        if next != 0 && ahead.wrapping_sub(1) < self.interval.wrapping_mul(2) {
+            return None;
+        }
+        let next = now.wrapping_add(self.interval) & mask;
+        Some(next | (next == 0) as u32)
     }
 }
 

@@ -22,7 +22,7 @@ fn remaining(p: &Params, then: u64, lead: u64, now: u64) -> u64 {
     }
     let word = encode(p.clock_q(then), lead, u64::MAX);
     let lead = whole_lead(word, p.clock_q(now), u64::MAX, p.window_q);
-    let answer = peek(p, lead, now, 1);
+    let answer = peek(p, lead, now, 1, 0);
     decision(&answer, p, now, 1, Tracking::Tracked, Permit::NONE).remaining
 }
 

@@ -6,7 +6,8 @@
 //! know no more than that, and it is enough to reuse, sweep, take over or count the words of other keys.
 //!
 //! Hot paths call `gcra` by name. `counted` lists the others and dispatches at run time; none of them names another,
-//! and all build on `state`. `log_gate`, `meters` and `sliding_log` stand alone: each has a type of its own in `cell`.
+//! and all build on `state`. `log_gate`, `key_log`, `meters` and `sliding_log` stand alone: each has a type of its own
+//! in `cell`.
 #![forbid(unsafe_code)]
 
 mod counted;
@@ -14,6 +15,7 @@ mod decay;
 mod exp2;
 mod fixed_window;
 pub(crate) mod gcra;
+pub(crate) mod key_log;
 pub(crate) mod log_gate;
 #[cfg(test)]
 mod merge_tests;

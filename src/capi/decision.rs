@@ -26,10 +26,10 @@ pub const TATCELL_FLAG_SHADOW: u32 = 2;
 /// decision flags: the request passes inside the elastic room of the call.
 pub const TATCELL_FLAG_ELASTIC: u32 = 4;
 /// decision flags: the request is refused because its key is banned until now + retry_after. Only a chain with a
-/// link of overrides sets it.
+/// link of overrides, and a tatcell_ladder_burst_t with overrides, set it.
 pub const TATCELL_FLAG_BANNED: u32 = 8;
 /// decision flags: the request passes because its key is exempt. Nothing is charged. Only a chain with a link of
-/// overrides sets it.
+/// overrides, and a tatcell_ladder_burst_t with overrides, set it.
 pub const TATCELL_FLAG_EXEMPT: u32 = 16;
 
 const _: () = assert!(TATCELL_FLAG_SOFT == Decision::SOFT);

@@ -412,16 +412,22 @@ macro_rules! looks {
             /// Returns what a request of this cost would be answered, without charging it. Only reads.
             #[inline]
             pub fn peek(&self, limit: &$limit, now: u64, cost: u64) -> Decision {
-                let answer = self.look(limit, now, cost);
-                algorithms::decision(&answer, &limit.0, now, cost, Tracking::Tracked, Permit::NONE).peeked()
+                self.peek_with(limit, now, cost, 0).peeked()
             }
 
-            /// Returns the raw answer of [`peek`](Self::peek).
+            /// Peeks with elastic room.
             #[inline]
-            pub(crate) fn look(&self, limit: &$limit, now: u64, cost: u64) -> Answer {
+            pub(crate) fn peek_with(&self, limit: &$limit, now: u64, cost: u64, room: u64) -> Decision {
+                let answer = self.look(limit, now, cost, room);
+                algorithms::decision(&answer, &limit.0, now, cost, Tracking::Tracked, Permit::NONE)
+            }
+
+            /// Returns the raw answer of [`peek`](Self::peek), with elastic room.
+            #[inline]
+            pub(crate) fn look(&self, limit: &$limit, now: u64, cost: u64, room: u64) -> Answer {
                 let now_q = limit.0.clock_q(now);
                 let (lead, _) = decode(&limit.0, self.word() as u64, now_q, Self::MASK);
-                algorithms::peek(&limit.0, lead, now, cost)
+                algorithms::peek(&limit.0, lead, now, cost, room)
             }
         }
     };

@@ -17,5 +17,5 @@ pub use cell::{Cell, Cell32, ExclusiveCell};
 pub use image::{CellImage, ImageError, CELL_IMAGE_WORDS};
 pub use lease::Lease;
 pub use meter::{ExclusiveMeter, Meter};
-pub use refusal::{LogGate, LogLine, Slip};
+pub use refusal::{KeyLogGate, LeftOut, LogGate, LogLine, Slip};
 pub use sliding_log::{ExclusiveSlidingLog, SlidingLog};

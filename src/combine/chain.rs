@@ -22,12 +22,14 @@
 //!   nothing back, and the penalty of the link that refused.
 //! - **An override is not charged.** A link of overrides answers for the chain: a ban refuses it like any link, and an
 //!   exemption makes every other link pass as it stands. The peek decides that, and no link is charged after it.
-//! - **One debt, one charge.** Links of the same cell or key become one charge of all their costs.
+//! - **One debt, one charge.** Links of the same cell or key become one charge of all their costs, with the smallest
+//!   room of them.
 //!
 //! Progress: bounded by the links' own calls, and [`UNDO`] refunds for each link that is undone.
 //!
-//! Not here: elastic room. Not atomic as a whole: others may see some links charged before the rest.
+//! Not atomic as a whole: others may see some links charged before the rest.
 
+use super::counters::ChainCounters;
 use super::error::ChainError;
 use super::link::{Link, Target};
 use crate::answer::{Decision, Permit, Tracking, Verdict};
@@ -38,7 +40,7 @@ pub const MAX_LINKS: usize = 8;
 
 /// Refunds that are tried for one link. Each fails only after `MAX_LOST` swaps lost to others. At the bound the charge
 /// stays until it drains, which is the safe side, and its permit is handed out.
-const UNDO: u32 = 8;
+pub(super) const UNDO: u32 = 8;
 
 /// Checks one request against up to eight limits together, and charges all of them or none.
 ///
@@ -66,27 +68,28 @@ const UNDO: u32 = 8;
 #[derive(Clone, Copy)]
 pub struct Chain<'a> {
     /// One charge for each cell or key, in the order of their first links; `count` of them.
-    charges: [Charge<'a>; MAX_LINKS],
-    count: usize,
+    pub(super) charges: [Charge<'a>; MAX_LINKS],
+    pub(super) count: usize,
     /// For each link the index of its charge; `links` of them.
     charge_of: [u8; MAX_LINKS],
     links: usize,
     /// Whether a link is an override.
-    overrides: bool,
+    pub(super) overrides: bool,
 }
 
 /// All links of one cell or key.
 #[derive(Clone, Copy)]
-struct Charge<'a> {
-    target: Target<'a>,
-    cost: u64,
+pub(super) struct Charge<'a> {
+    pub target: Target<'a>,
+    pub cost: u64,
     extra: u64,
+    pub room: u64,
     /// The index of the first of them.
-    link: u32,
+    pub link: u32,
 }
 
 /// One answer for each charge, and `None` behind them.
-type Answers = [Option<Decision>; MAX_LINKS];
+pub(super) type Answers = [Option<Decision>; MAX_LINKS];
 
 impl<'a> Chain<'a> {
     /// Makes a chain of 1 to [`MAX_LINKS`] links.
@@ -103,7 +106,7 @@ impl<'a> Chain<'a> {
         if links.len() > MAX_LINKS {
             return Err(ChainError::TooManyLinks);
         }
-        let blank = Charge { target: first.target, cost: 0, extra: 0, link: 0 };
+        let blank = Charge { target: first.target, cost: 0, extra: 0, room: 0, link: 0 };
         let mut chain = Chain {
             charges: [blank; MAX_LINKS],
             count: 0,
@@ -119,7 +122,8 @@ impl<'a> Chain<'a> {
             *charge_of = at as u8;
             let Some(charge) = chain.charges.get_mut(at) else { return Err(ChainError::TooManyLinks) };
             if at == chain.count {
-                *charge = Charge { target: link.target, cost: link.cost, extra: link.extra, link: i as u32 };
+                let Link { target, cost, extra, room } = *link;
+                *charge = Charge { target, cost, extra, room, link: i as u32 };
                 chain.count += 1;
                 continue;
             }
@@ -128,6 +132,7 @@ impl<'a> Chain<'a> {
             }
             charge.cost = charge.cost.checked_add(link.cost).ok_or(ChainError::BadCost)?;
             charge.extra = charge.extra.saturating_add(link.extra);
+            charge.room = charge.room.min(link.room);
         }
         Ok(chain)
     }
@@ -165,23 +170,24 @@ impl<'a> Chain<'a> {
     ///
     /// If several links are one charge, the first has the permit. After a refusal no decision has a permit, unless
     /// undoing was contended to its bound (64 lost swaps): [`refund`](Chain::refund) takes that one.
-    pub fn check_ex(
+    pub fn check_ex<'c>(
         &self,
         now: u64,
-        counters: Option<&mut Counters>,
+        counters: impl Into<ChainCounters<'c>>,
         each: impl FnMut(usize, &Decision),
     ) -> Decision {
+        let counters = counters.into();
         let mut answers = [None; MAX_LINKS];
         let mut inserted = 0;
         // A link's full answer is computed only once: when the link is charged, or when a link refuses.
-        let would_pass = |charge: &Charge<'_>| charge.target.would_pass(now, charge.cost);
+        let would_pass = |charge: &Charge<'_>| charge.target.would_pass(now, charge.cost, charge.room);
         let mut passes = !self.overrides && self.charges().all(would_pass);
         if !passes {
             self.look(now, &mut answers);
             passes = self.all_pass(&answers) && !self.is_exempt(&answers);
         }
         if passes {
-            inserted = self.charge_all(now, &mut answers, counters.is_some());
+            inserted = self.charge_all(now, &mut answers, counters.any());
         }
         self.finish(&answers, inserted, counters, each)
     }
@@ -198,7 +204,7 @@ impl<'a> Chain<'a> {
         if self.charges().all(|charge| charge.cost == 0) {
             answers.iter_mut().flatten().for_each(|answer| *answer = answer.peeked());
         }
-        self.finish(&answers, 0, None, each)
+        self.finish(&answers, 0, ChainCounters::default(), each)
     }
 
     /// Reserves all links for the earliest instant at which all conform, for shaping: the decision's `departure`, the
@@ -213,8 +219,8 @@ impl<'a> Chain<'a> {
     /// later meanwhile.
     ///
     /// # Errors
-    /// [`ChainError::BadAlgorithm`] if a limit is not a GCRA limit: only GCRA knows when a request may leave. Nothing
-    /// is touched.
+    /// [`ChainError::BadAlgorithm`] if a limit is not a GCRA limit: only GCRA knows when a request may leave.
+    /// [`ChainError::BadRoom`] if a link has room. Nothing is touched.
     ///
     /// # Concurrency
     /// Like [`check`](Chain::check). Departures are monotone if chains that share links share all of them.
@@ -227,15 +233,14 @@ impl<'a> Chain<'a> {
     ///
     /// # Errors
     /// The errors of [`reserve`](Chain::reserve).
-    pub fn reserve_ex(
+    pub fn reserve_ex<'c>(
         &self,
         now: u64,
-        counters: Option<&mut Counters>,
+        counters: impl Into<ChainCounters<'c>>,
         each: impl FnMut(usize, &Decision),
     ) -> Result<Decision, ChainError> {
-        if !self.charges().all(|charge| charge.target.is_gcra()) {
-            return Err(ChainError::BadAlgorithm);
-        }
+        self.may_reserve()?;
+        let counters = counters.into();
         let mut answers = [None; MAX_LINKS];
         let mut inserted = 0;
         if self.overrides {
@@ -244,10 +249,10 @@ impl<'a> Chain<'a> {
                 return Ok(self.finish(&answers, inserted, counters, each));
             }
         }
-        for (charge, answer) in self.charges().zip(&mut answers) {
+        for (i, (charge, answer)) in self.charges().zip(&mut answers).enumerate() {
             let mut made = Counters::default();
             let answer = answer.insert(charge.target.reserve(now, charge.cost, Some(&mut made)));
-            inserted += made.inserted;
+            inserted |= made.inserted.wrapping_shl(i as u32);
             // As in `charge_all`.
             answer.flags &= !Decision::EXEMPT;
         }
@@ -257,12 +262,6 @@ impl<'a> Chain<'a> {
             self.undo(now, &mut answers);
         }
         Ok(self.finish(&answers, inserted, counters, each))
-    }
-
-    /// Returns the longest time that a reservation may have to wait, in ticks.
-    pub(super) fn max_delay(&self) -> Result<u64, ChainError> {
-        let each = self.charges().map(|charge| charge.target.max_delay());
-        each.reduce(|a, b| Some(a?.max(b?))).flatten().ok_or(ChainError::BadAlgorithm)
     }
 
     /// Gives back what the permits of the links prove was charged and has not drained since, the last link first;
@@ -277,13 +276,13 @@ impl<'a> Chain<'a> {
         kept.count() == 0
     }
 
-    fn charges(&self) -> impl DoubleEndedIterator<Item = &Charge<'a>> {
+    pub(super) fn charges(&self) -> impl DoubleEndedIterator<Item = &Charge<'a>> {
         self.charges.iter().take(self.count)
     }
 
-    fn look(&self, now: u64, answers: &mut Answers) {
+    pub(super) fn look(&self, now: u64, answers: &mut Answers) {
         for (charge, answer) in self.charges().zip(answers.iter_mut()) {
-            *answer = Some(charge.target.peek(now, charge.cost));
+            *answer = Some(charge.target.peek(now, charge.cost, charge.room));
         }
         if self.overrides {
             self.exempt(now, answers);
@@ -303,7 +302,7 @@ impl<'a> Chain<'a> {
         }
     }
 
-    fn is_exempt(&self, answers: &Answers) -> bool {
+    pub(super) fn is_exempt(&self, answers: &Answers) -> bool {
         self.overrides && answers.iter().flatten().any(|answer| answer.flags & Decision::EXEMPT != 0)
     }
 
@@ -311,15 +310,15 @@ impl<'a> Chain<'a> {
         answers.iter().flatten().all(Decision::passes)
     }
 
-    /// Charges in order, up to the first link that refuses after all; then undoes what was charged. Returns the number
-    /// of keys inserted.
+    /// Charges in order, up to the first link that refuses after all; then undoes what was charged. Returns the charges
+    /// that inserted a key, one bit each.
     fn charge_all(&self, now: u64, answers: &mut Answers, counted: bool) -> u64 {
         let mut inserted = 0;
-        let mut charges = self.charges().zip(answers.iter_mut());
-        for (charge, answer) in &mut charges {
-            let mut made = Counters::default();
-            let answer = answer.insert(charge.target.check(now, charge.cost, counted.then_some(&mut made)));
-            inserted += made.inserted;
+        let mut charges = self.charges().zip(answers.iter_mut()).enumerate();
+        for (i, (charge, answer)) in &mut charges {
+            let (mut made, Charge { target, cost, room, .. }) = (Counters::default(), charge);
+            let answer = answer.insert(target.check(now, *cost, *room, counted.then_some(&mut made)));
+            inserted |= made.inserted.wrapping_shl(i as u32);
             // If an exemption came after the peek, the other links are charged all the same.
             answer.flags &= !Decision::EXEMPT;
             if !answer.passes() {
@@ -327,8 +326,8 @@ impl<'a> Chain<'a> {
             }
         }
         // The links after a refusal are only peeked at.
-        for (charge, answer) in charges {
-            *answer = Some(charge.target.peek(now, charge.cost));
+        for (_, (charge, answer)) in charges {
+            *answer = Some(charge.target.peek(now, charge.cost, charge.room));
         }
         if self.all_pass(answers) {
             self.charge_extras(now, answers);
@@ -338,13 +337,13 @@ impl<'a> Chain<'a> {
         inserted
     }
 
-    fn charge_extras(&self, now: u64, answers: &mut Answers) {
+    pub(super) fn charge_extras(&self, now: u64, answers: &mut Answers) {
         for (charge, answer) in self.charges().zip(answers.iter_mut().flatten()) {
             if charge.extra == 0 {
                 continue;
             }
             // Contended charges nothing: one random extra less.
-            let extra = charge.target.charge(now, charge.extra);
+            let extra = charge.target.charge(now, charge.extra, None);
             if extra.passes() {
                 answer.remaining = extra.remaining;
                 answer.next_unit = extra.next_unit;
@@ -366,20 +365,24 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// Counts the chain's decision, passes each link its own, and returns the chain's.
-    fn finish(
+    /// Counts the chain's decision and those of its links, passes each link its own, and returns the chain's.
+    /// `inserted` has a bit for each charge.
+    pub(super) fn finish(
         &self,
         answers: &Answers,
         inserted: u64,
-        counters: Option<&mut Counters>,
+        counters: ChainCounters<'_>,
         mut each: impl FnMut(usize, &Decision),
     ) -> Decision {
         let whole = self.sum_up(answers);
-        if let Some(counters) = counters {
+        if !counters.links.is_empty() {
+            self.count_links(answers, inserted, counters.links);
+        }
+        if let Some(counters) = counters.chain {
             let all = answers.iter().flatten().fold(0, |flags, answer| flags | answer.flags);
             counters
                 .count(&Decision { flags: if whole.passes() { all } else { whole.flags }, ..whole }, false);
-            counters.inserted = counters.inserted.wrapping_add(inserted);
+            counters.inserted = counters.inserted.wrapping_add(inserted.count_ones().into());
         }
         for (i, at) in self.charge_of.iter().take(self.links).enumerate() {
             let (Some(charge), Some(Some(answer))) =
@@ -433,13 +436,6 @@ impl Charge<'_> {
             *permit = Permit::NONE;
         }
         done
-    }
-}
-
-impl core::fmt::Debug for Chain<'_> {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        let costs = self.charges.map(|charge| charge.cost);
-        f.debug_struct("Chain").field("costs", &costs.get(..self.count)).finish_non_exhaustive()
     }
 }
 

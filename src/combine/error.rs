@@ -18,6 +18,8 @@ pub enum ChainError {
     BadCost,
     /// A limit is not a GCRA limit, so nothing can be reserved; or a link of overrides names a table of debts.
     BadAlgorithm,
+    /// A link to reserve has elastic room.
+    BadRoom,
 }
 
 impl core::fmt::Display for ChainError {
@@ -28,6 +30,7 @@ impl core::fmt::Display for ChainError {
             ChainError::ForeignLimit => "the limit was made for another table: make it for this one",
             ChainError::TwoLimits => "one cell or key has two limits: give each limit its own cell or key",
             ChainError::BadCost => "the costs of one cell or key exceed 64 bits together",
+            ChainError::BadRoom => "a reservation has no elastic room: give the limit a max_delay",
             ChainError::BadAlgorithm => "a limit's algorithm cannot reserve: use GCRA",
         })
     }

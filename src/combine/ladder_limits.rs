@@ -86,7 +86,7 @@ impl LadderLimits {
         Ok(self.chain(table, address, cost)?.check(now))
     }
 
-    /// Makes the chain of an address, for all that a chain can do: peek, count, reserve, refund.
+    /// Makes the chain of an address, for all that a chain can do: peek, count, charge, reserve, refund.
     ///
     /// # Errors
     /// The errors of [`check`](LadderLimits::check).
@@ -96,13 +96,29 @@ impl LadderLimits {
         address: &Address,
         cost: u64,
     ) -> Result<Chain<'a>, TableError> {
+        self.chain_with_room(table, address, cost, 0)
+    }
+
+    /// Makes a chain like [`chain`](LadderLimits::chain) with elastic room, in units of one address: each tier has its
+    /// multiplier times as many, as of everything in units.
+    ///
+    /// # Errors
+    /// The errors of [`check`](LadderLimits::check).
+    pub fn chain_with_room<'a>(
+        &'a self,
+        table: impl Into<TableRef<'a>>,
+        address: &Address,
+        cost: u64,
+        room: u64,
+    ) -> Result<Chain<'a>, TableError> {
         let table = table.into();
         let v4 = address.is_v4();
         let (rungs, limits) = (self.ladder.rungs(v4), if v4 { &self.v4 } else { &self.v6 });
         let [any, ..] = limits;
         let mut links = [Link::hash(table, any, 0, cost); MAX_RUNGS];
         for ((link, limit), rung) in links.iter_mut().zip(limits).zip(rungs) {
-            *link = Link::key(table, limit, address.prefix(rung.bits).as_ref(), cost)?;
+            *link = Link::key(table, limit, address.prefix(rung.bits).as_ref(), cost)?
+                .room(room.saturating_mul(rung.multiplier.into()));
         }
         // Prefixes of different lengths are different keys, each with one limit. Only another table can be refused.
         Chain::new(links.get(..rungs.len()).unwrap_or_else(|| impossible!(&[])))

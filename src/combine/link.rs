@@ -36,7 +36,6 @@ macro_rules! either {
         }
     };
 }
-#[cfg(feature = "capi")]
 pub(crate) use either;
 
 impl TableRef<'_> {
@@ -69,6 +68,7 @@ pub struct Link<'a> {
     pub(super) target: Target<'a>,
     pub(super) cost: u64,
     pub(super) extra: u64,
+    pub(super) room: u64,
 }
 
 /// What holds the debt, and its limit.
@@ -82,7 +82,7 @@ pub(super) enum Target<'a> {
 
 impl<'a> Link<'a> {
     const fn new(target: Target<'a>, cost: u64) -> Link<'a> {
-        Link { target, cost, extra: 0 }
+        Link { target, cost, extra: 0, room: 0 }
     }
 
     /// Makes a link of a cell. Cost 0 only peeks: the chain passes if a cost of 0 does.
@@ -133,6 +133,16 @@ impl<'a> Link<'a> {
     #[must_use]
     pub const fn extra(mut self, units: u64) -> Link<'a> {
         self.extra = units;
+        self
+    }
+
+    /// Gives this link elastic room, as the `room` of [`Cell::check_ex`](crate::Cell::check_ex): so many units above
+    /// the burst are admitted, at most the limit's `max_room`. What was taken of it is given back with the rest if
+    /// another link refuses. A link of overrides has none, and a charge needs none. To reserve with it is an error:
+    /// a reservation has the limit's `max_delay`.
+    #[must_use]
+    pub const fn room(mut self, units: u64) -> Link<'a> {
+        self.room = units;
         self
     }
 }
@@ -186,37 +196,36 @@ impl Target<'_> {
     }
 
     /// A link of cost 0 takes part in the verdict of the chain, so its refusal counts.
-    pub fn peek(&self, now: u64, cost: u64) -> Decision {
-        let answer = match self {
-            Target::Cell(cell, limit) => cell.peek(limit, now, cost),
-            Target::Cell32(cell, limit) => cell.peek(limit, now, cost),
+    pub fn peek(&self, now: u64, cost: u64, room: u64) -> Decision {
+        match self {
+            Target::Cell(cell, limit) => cell.peek_with(limit, now, cost, room),
+            Target::Cell32(cell, limit) => cell.peek_with(limit, now, cost, room),
             Target::Key(table, Some(limit), hash) => {
-                owned(limit, cost, either!(table, t => t.peek(limit, now, *hash, cost)))
+                either!(table, t => t.peek_with(limit, (now, *hash), cost, room))
             }
             Target::Key(table, None, hash) => overriding(now, *table, *hash),
-        };
-        Decision { in_debt: false, ..answer }
+        }
     }
 
     /// Returns whether [`peek`](Target::peek) would pass.
-    pub fn would_pass(&self, now: u64, cost: u64) -> bool {
+    pub fn would_pass(&self, now: u64, cost: u64, room: u64) -> bool {
         let answer = match self {
-            Target::Cell(cell, limit) => cell.look(limit, now, cost),
-            Target::Cell32(cell, limit) => cell.look(limit, now, cost),
+            Target::Cell(cell, limit) => cell.look(limit, now, cost, room),
+            Target::Cell32(cell, limit) => cell.look(limit, now, cost, room),
             Target::Key(table, Some(limit), hash) => {
-                either!(table, t => t.answer_of(limit, now, *hash, cost))
+                either!(table, t => t.answer_of(limit, (now, *hash), cost, room))
             }
-            Target::Key(_, None, _) => return self.peek(now, cost).passes(),
+            Target::Key(_, None, _) => return self.peek(now, cost, 0).passes(),
         };
         answer.verdict.passes()
     }
 
-    pub fn check(&self, now: u64, cost: u64, counters: Option<&mut Counters>) -> Decision {
+    pub fn check(&self, now: u64, cost: u64, room: u64, counters: Option<&mut Counters>) -> Decision {
         match self {
-            Target::Cell(cell, limit) => cell.check_ex(limit, now, cost, 0),
-            Target::Cell32(cell, limit) => cell.check_ex(limit, now, cost, 0),
+            Target::Cell(cell, limit) => cell.check_ex(limit, now, cost, room),
+            Target::Cell32(cell, limit) => cell.check_ex(limit, now, cost, room),
             Target::Key(table, Some(limit), hash) => {
-                let request = Request { limit, now, cost, room: 0 };
+                let request = Request { limit, now, cost, room };
                 owned(limit, cost, either!(table, t => t.check_ex(&request, *hash, counters)))
             }
             Target::Key(table, None, hash) => overriding(now, *table, *hash),
@@ -243,7 +252,7 @@ impl Target<'_> {
                 owned(limit, cost, either!(table, t => t.reserve_from(limit, (now, from), *hash, cost)))
             }
             Target::Key(_, None, _) => {
-                let answer = self.peek(now, cost);
+                let answer = self.peek(now, cost, 0);
                 Decision { departure: if answer.passes() { from } else { 0 }, ..answer }
             }
         }
@@ -259,12 +268,12 @@ impl Target<'_> {
         }
     }
 
-    pub fn charge(&self, now: u64, units: u64) -> Decision {
+    pub fn charge(&self, now: u64, units: u64, counters: Option<&mut Counters>) -> Decision {
         match self {
             Target::Cell(cell, limit) => cell.charge(limit, now, units),
             Target::Cell32(cell, limit) => cell.charge(limit, now, units),
             Target::Key(table, Some(limit), hash) => {
-                owned(limit, units, either!(table, t => t.charge(limit, now, *hash, units, None)))
+                owned(limit, units, either!(table, t => t.charge(limit, now, *hash, units, counters)))
             }
             Target::Key(table, None, hash) => overriding(now, *table, *hash),
         }
@@ -293,7 +302,12 @@ fn owned(limit: &TableLimit, cost: u64, made: Result<Decision, TableError>) -> D
 #[cold]
 #[inline(never)]
 fn overriding(now: u64, table: TableRef<'_>, hash: u64) -> Decision {
-    let (flags, retry_after) = match either!(table, t => t.look(now, hash)) {
+    override_answer(now, either!(table, t => t.look(now, hash)))
+}
+
+/// Returns the answer of this override.
+pub(super) fn override_answer(now: u64, found: Option<Override>) -> Decision {
+    let (flags, retry_after) = match found {
         Some(Override::Banned { retry_after }) => (Decision::BANNED, retry_after),
         Some(Override::Exempt { .. }) => (Decision::EXEMPT, 0),
         None => (0, 0),

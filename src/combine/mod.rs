@@ -7,14 +7,19 @@
 //!             link 7 -----------------------+     one refuses       one refuses: give back in reverse
 //! ```
 //!
-//! `ladder_limits.rs` makes such a chain from the prefixes of an address. `pair.rs` decides bursts of keys with two
-//! limits each. `mark.rs` is not all or none: the two limits of a key give three colours.
+//! `charge.rs` charges a chain after the fact. `ladder_limits.rs` makes such a chain from the prefixes of an address,
+//! `ladder_burst.rs` decides many addresses, and asks overrides before the limits.
+//! `pair.rs` decides bursts of keys with two limits each. `mark.rs` is not all or none: the two limits of a key give
+//! three colours.
 //!
 //! These modules combine calls of cells and tables (peek, check, reserve, charge, refund). They know no algorithm, and
 //! touch no word except through these calls.
 
 mod chain;
+mod charge;
+mod counters;
 mod error;
+mod ladder_burst;
 mod ladder_limits;
 pub(crate) mod link;
 mod mark;
@@ -25,7 +30,9 @@ mod shaper;
 mod models;
 
 pub use chain::{Chain, MAX_LINKS};
+pub use counters::ChainCounters;
 pub use error::ChainError;
+pub use ladder_burst::{LadderBurst, LadderOverrides};
 pub use ladder_limits::LadderLimits;
 pub use link::{Link, TableRef};
 pub use mark::{Mark, MarkBurst, Marked};

@@ -89,6 +89,13 @@ pub(crate) fn add64(word: &AtomicU64, n: u64) -> u64 {
     word.fetch_add(n, Ordering::Relaxed)
 }
 
+/// Clears the bits of a 64-bit word that `mask` has not. It has no loop and cannot fail.
+#[inline(always)]
+pub(crate) fn and64(word: &AtomicU64, mask: u64) {
+    // ORDERING: Relaxed; the word is the whole state and orders nothing else.
+    word.fetch_and(mask, Ordering::Relaxed);
+}
+
 /// Raises a 64-bit word to `n` if it is lower. It has no loop and cannot fail.
 #[inline(always)]
 pub(crate) fn max64(word: &AtomicU64, n: u64) {

@@ -107,6 +107,13 @@ macro_rules! atomic {
             }
 
             #[allow(dead_code)] // used for one width only
+            pub fn fetch_and(&self, n: $word, order: Ordering) -> $word {
+                let old = self.word.fetch_and(n, order);
+                self.markers.stored();
+                old
+            }
+
+            #[allow(dead_code)] // used for one width only
             pub fn fetch_max(&self, n: $word, order: Ordering) -> $word {
                 let old = self.word.fetch_max(n, order);
                 self.markers.stored();

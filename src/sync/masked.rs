@@ -236,6 +236,11 @@ macro_rules! word {
             }
 
             #[inline(always)]
+            pub fn fetch_and(&self, n: $int, _: Ordering) -> $int {
+                self.step(|word| (word, Some(word & n)))
+            }
+
+            #[inline(always)]
             pub fn fetch_max(&self, n: $int, _: Ordering) -> $int {
                 self.step(|word| (word, if word < n { Some(n) } else { None }))
             }

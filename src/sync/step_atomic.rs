@@ -153,6 +153,11 @@ impl AtomicU64 {
         access(self, true, || self.0.fetch_add(n, Ordering::SeqCst))
     }
 
+    pub fn fetch_and(&self, n: u64, _: Ordering) -> u64 {
+        // ORDERING: SeqCst; one thread makes all accesses, in the order of the schedule.
+        access(self, true, || self.0.fetch_and(n, Ordering::SeqCst))
+    }
+
     pub fn fetch_max(&self, n: u64, _: Ordering) -> u64 {
         // ORDERING: SeqCst; one thread makes all accesses, in the order of the schedule.
         access(self, true, || self.0.fetch_max(n, Ordering::SeqCst))

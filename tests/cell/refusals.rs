@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::Barrier;
 
 use crate::common::cases;
-use tatcell::{LogGate, LogLine, Slip, SmallLimit32, SmallLog};
+use tatcell::{KeyLogGate, LeftOut, LogGate, LogLine, Slip, SmallLimit32, SmallLog};
 
 /// A gate in exact arithmetic, for intervals that are exact: when the next line may be written, and what was left out.
 #[derive(Default)]
@@ -45,6 +45,73 @@ fn every_line_is_answered_as_by_the_oracle() {
             }
         }
     });
+}
+
+/// The same lines as of a gate without keys; and the tag is that of the key of all lines that were left out.
+#[test]
+fn a_gate_that_knows_keys_writes_the_same_lines_and_says_whose_it_left_out() {
+    let mut seen = [0u32; 3];
+    let count = std::cell::RefCell::new(&mut seen);
+    cases(300, |rng| {
+        let interval = rng.within(1, 2047);
+        let (gate, mut oracle) = (KeyLogGate::new(), Oracle::default());
+        let keys: Vec<u64> = (0..rng.within(1, 3)).map(|_| rng.next()).collect();
+        let (mut now, mut out) = (rng.scaled(40), Vec::<u64>::new());
+        let expected = |out: &[u64]| {
+            let one = out.windows(2).all(|two| two[0] == two[1]);
+            let tag = out.first().filter(|_| one).map_or(0, |key| KeyLogGate::tag(*key));
+            count.borrow_mut()[if out.is_empty() { 0 } else { 1 + usize::from(one) }] += 1;
+            LeftOut { count: out.len() as u32, tag }
+        };
+        for _ in 0..500 {
+            now += if rng.one_in(4) { interval } else { rng.below(interval / 4 + 1) };
+            let key = rng.pick(&keys);
+            let line = gate.line(now, interval, key);
+            match oracle.check(interval, now) {
+                LogLine::Write { .. } => {
+                    assert_eq!(line, Some(expected(&out)), "{interval} at {now}");
+                    out.clear();
+                }
+                LogLine::LeaveOut => {
+                    assert_eq!(line, None, "{interval} at {now}");
+                    out.push(key);
+                }
+            }
+            assert_eq!(gate.left_out(), expected(&out));
+            if rng.one_in(50) {
+                assert_eq!(gate.take(), Some(expected(&out)));
+                (oracle.left_out, _) = (0, out.clear());
+            }
+        }
+    });
+    assert!(seen.iter().all(|n| *n > 10_000), "{seen:?}");
+}
+
+/// Threads with one key share a gate: every line is written or reported once, and always under the key's tag.
+#[test]
+fn threads_of_one_key_always_find_its_tag() {
+    const LINES: u32 = 100_000;
+    let (gate, clock, start) = (KeyLogGate::new(), AtomicU32::new(0), Barrier::new(4));
+    let told: u64 = std::thread::scope(|scope| {
+        let threads = [(); 4].map(|()| {
+            scope.spawn(|| {
+                start.wait();
+                let mut told = 0;
+                for _ in 0..LINES {
+                    let now = clock.fetch_add(1, Ordering::Relaxed);
+                    if let Some(before) = gate.line(u64::from(now / 8), 50, 77) {
+                        assert!(before.count == 0 || before.is_of(77), "{before:?}");
+                        told += u64::from(before.count) + 1;
+                    }
+                }
+                told
+            })
+        });
+        threads.map(|thread| thread.join().unwrap()).iter().sum()
+    });
+    let rest = gate.take().unwrap();
+    assert_eq!(told + u64::from(rest.count), 4 * u64::from(LINES));
+    assert!(rest.count == 0 || rest.is_of(77));
 }
 
 #[test]

@@ -4,7 +4,9 @@
 mod common;
 
 mod chain;
+mod elastic;
 mod guide;
+mod ladder_bursts;
 mod mark;
 mod prefixes;
 mod shaper;

@@ -12,11 +12,13 @@
 
 static ngx_uint_t ngx_http_tatcell_may_log(tatcell_log_t *gate, uint64_t interval, uint64_t now, u_char *more,
     size_t bytes);
+static ngx_uint_t ngx_http_tatcell_may_log_key(tatcell_key_log_t *gates, uint64_t hash, uint64_t interval, uint64_t now,
+    u_char *more, size_t bytes);
 
 
 /* Longest part of a key in the log. */
 #define NGX_HTTP_TATCELL_KEY_TEXT  160
-/* ", and 1073741824 more lines were left out" */
+/* ", and 1073741824 more lines of another key were left out" */
 #define NGX_HTTP_TATCELL_MORE      64
 
 
@@ -36,8 +38,8 @@ ngx_http_tatcell_log_refused(ngx_http_request_t *r, ngx_http_tatcell_ctx_t *ctx,
     level = lcf->log_level;
 
     if (r->connection->log->log_level < level
-        || !ngx_http_tatcell_may_log(&zone->shared->refused[ctx->links[i].hash % NGX_HTTP_TATCELL_GATES],
-                                     lcf->log_interval * 1000000ULL, now, more, sizeof(more)))
+        || !ngx_http_tatcell_may_log_key(zone->shared->refused, ctx->links[i].hash, lcf->log_interval * 1000000ULL, now,
+                                         more, sizeof(more)))
     {
         return;
     }
@@ -86,8 +88,8 @@ ngx_http_tatcell_log_delayed(ngx_http_request_t *r, ngx_http_tatcell_ctx_t *ctx,
 
     zone = ctx->uses[i]->zone;
 
-    if (!ngx_http_tatcell_may_log(&zone->shared->delayed[ctx->links[i].hash % NGX_HTTP_TATCELL_GATES],
-                                  lcf->log_interval * 1000000ULL, now, more, sizeof(more)))
+    if (!ngx_http_tatcell_may_log_key(zone->shared->delayed, ctx->links[i].hash, lcf->log_interval * 1000000ULL, now,
+                                      more, sizeof(more)))
     {
         return;
     }
@@ -148,6 +150,32 @@ ngx_http_tatcell_may_log(tatcell_log_t *gate, uint64_t interval, uint64_t now, u
 
     if (left_out) {
         *ngx_snprintf(more, bytes - 1, ", and %uD more lines were left out", left_out) = '\0';
+    }
+
+    return 1;
+}
+
+
+/* The same for a line about a key, with whose lines were not written. */
+static ngx_uint_t
+ngx_http_tatcell_may_log_key(tatcell_key_log_t *gates, uint64_t hash, uint64_t interval, uint64_t now, u_char *more,
+    size_t bytes)
+{
+    uint32_t     left_out, tag;
+    const char  *whose;
+
+    if (tatcell_key_log_line(&gates[hash % NGX_HTTP_TATCELL_GATES], now, hash, interval, &left_out, &tag)
+        != TATCELL_PASS)
+    {
+        return 0;
+    }
+
+    more[0] = '\0';
+
+    if (left_out) {
+        whose = tag == 0 ? "several keys" : tag == tatcell_key_log_tag(hash) ? "this key" : "another key";
+
+        *ngx_snprintf(more, bytes - 1, ", and %uD more lines of %s were left out", left_out, whose) = '\0';
     }
 
     return 1;

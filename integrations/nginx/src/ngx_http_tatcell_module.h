@@ -92,8 +92,8 @@ typedef struct {
 /* In the shared memory of a zone, before its table. */
 typedef struct {
     ngx_http_tatcell_counts_t  counts[NGX_HTTP_TATCELL_PROCESSES];
-    tatcell_log_t              refused[NGX_HTTP_TATCELL_GATES];
-    tatcell_log_t              delayed[NGX_HTTP_TATCELL_GATES];
+    tatcell_key_log_t          refused[NGX_HTTP_TATCELL_GATES];
+    tatcell_key_log_t          delayed[NGX_HTTP_TATCELL_GATES];
     tatcell_log_t              undecided;
     tatcell_log_t              bad_rate;
     ngx_http_tatcell_sample_t  samples[NGX_HTTP_TATCELL_SAMPLES];

@@ -17,7 +17,7 @@ use crate::capi::pointers::places::Span;
 use crate::capi::table::check::{hash_of, refused};
 use crate::capi::table::handle::tatcell_table_t;
 use crate::combine::link::either;
-use crate::combine::{Chain, ChainError, Link, MAX_LINKS};
+use crate::combine::{Chain, ChainCounters, ChainError, Link, MAX_LINKS};
 use crate::table::Counters;
 
 /// Most links of a chain.
@@ -64,13 +64,17 @@ pub struct tatcell_link_t {
     pub key: *const c_void,
     /// Bytes of the key.
     pub key_len: usize,
+    /// Elastic room: units above the burst that this link may take, at most the max_room of its limit. If another
+    /// link refuses, they are given back with the rest. Links of one cell or key have the smallest room of them. A
+    /// charge needs none, and to reserve with room is TATCELL_ERR_OPTION. Since 0.4.
+    pub room: u64,
 }
 
 // SAFETY: repr(C), its size first, integers and pointers without padding (asserted).
 unsafe impl Grows for tatcell_link_t {
     const FIRST: usize = TATCELL_LINK_MIN;
 }
-const _: () = assert!(size_of::<tatcell_link_t>() == TATCELL_LINK_MIN && TATCELL_LINK_MIN % 8 == 0);
+const _: () = assert!(size_of::<tatcell_link_t>() == TATCELL_LINK_MIN + 8 && TATCELL_LINK_MIN % 8 == 0);
 
 /// Bytes of a tatcell_chain_t in its first release. (The header has it in terms of sizeof.)
 const TATCELL_CHAIN_MIN: usize = 24 + 4 * size_of::<*const u8>();
@@ -107,13 +111,22 @@ pub struct tatcell_chain_t {
     /// This thread's counters. They count one decision for a chain, and each key that it inserts. A chain that passes
     /// counts as soft or shadow if any link has that flag. NULL = off.
     pub counters: *mut Counters,
+    /// One counters object of this thread for each link. It counts as a call for this link alone would: the decision of
+    /// the link, also if another link refused, and the key that it inserts. Links of one cell or key count once, for
+    /// the first of them. If an override exempts the request, the limits count nothing. NULL = off. Since 0.4.
+    pub link_counters: *mut Counters,
+    /// Must be NULL.
+    pub reserved_pointer: *const c_void,
 }
 
 // SAFETY: repr(C), its size first, integers and pointers without padding (asserted).
 unsafe impl Grows for tatcell_chain_t {
     const FIRST: usize = TATCELL_CHAIN_MIN;
 }
-const _: () = assert!(size_of::<tatcell_chain_t>() == TATCELL_CHAIN_MIN && TATCELL_CHAIN_MIN % 8 == 0);
+const _: () = assert!(
+    size_of::<tatcell_chain_t>() == TATCELL_CHAIN_MIN + 2 * size_of::<*const u8>()
+        && TATCELL_CHAIN_MIN % 8 == 0
+);
 
 /// Returns the code of a chain error.
 pub(in crate::capi) fn chain_code(e: ChainError) -> i32 {
@@ -123,6 +136,7 @@ pub(in crate::capi) fn chain_code(e: ChainError) -> i32 {
         ChainError::TwoLimits => TATCELL_ERR_TWO_LIMITS,
         ChainError::BadCost => TATCELL_ERR_COST,
         ChainError::BadAlgorithm => TATCELL_ERR_ALGORITHM,
+        ChainError::BadRoom => TATCELL_ERR_OPTION,
     }
 }
 
@@ -156,7 +170,7 @@ pub(in crate::capi) fn link<'a>(c: Contract<'a>, l: &tatcell_link_t) -> Result<L
             None => Link::overrides(table.table(), hash),
         }
     };
-    Ok(made.extra(l.extra))
+    Ok(made.extra(l.extra).room(if overrides { 0 } else { l.room }))
 }
 
 /// A call with checked arguments.
@@ -164,7 +178,7 @@ pub(in crate::capi) struct Work<'a> {
     chain: Chain<'a>,
     permits: &'a mut [Permit],
     decisions: Option<Rows<'a, tatcell_decision_t>>,
-    counters: Option<&'a mut Counters>,
+    counters: ChainCounters<'a>,
 }
 
 impl<'a> Work<'a> {
@@ -175,7 +189,7 @@ impl<'a> Work<'a> {
     ) -> Result<Work<'a>, i32> {
         let given = c.options(chain)?;
         let count = given.count as usize;
-        if given.flags != 0 || given.reserved != 0 {
+        if given.flags != 0 || given.reserved != 0 || !given.reserved_pointer.is_null() {
             return Err(TATCELL_ERR_OPTION);
         }
         if count == 0 || count > MAX_LINKS {
@@ -188,6 +202,7 @@ impl<'a> Work<'a> {
             possible(given.permits, bytes)?;
         }
         c.result_if(given.counters)?;
+        c.result_if(given.link_counters)?;
         // The spans that the call writes, and those that it reads.
         let permits = Span::of(given.permits, count);
         let decided = decisions.map_or(Span::NOTHING, Rows::span);
@@ -197,13 +212,20 @@ impl<'a> Work<'a> {
         permits.apart_from(&[read[0], read[1], out])?;
         decided.apart_from(&[read[0], read[1], out, permits])?;
         counted.apart_from(&[read[0], read[1], out, permits, decided])?;
+        let each_counted = Span::of(given.link_counters, count);
+        each_counted.apart_from(&[read[0], read[1], out, permits, decided, counted])?;
         let mut links = [link(c, &each.get(0)?)?; MAX_LINKS];
         for (i, place) in links.iter_mut().enumerate().take(count).skip(1) {
             *place = link(c, &each.get(i)?)?;
         }
         let chain = Chain::new(links.get(..count).unwrap_or_else(|| impossible!(&[]))).map_err(chain_code)?;
         let permits = if given.permits.is_null() { &mut [] } else { c.buffer(given.permits, bytes)? };
-        Ok(Work { chain, permits, decisions, counters: c.owned_if(given.counters)? })
+        let links = match given.link_counters.is_null() {
+            true => &mut [],
+            false => c.buffer(given.link_counters, count.wrapping_mul(size_of::<Counters>()))?,
+        };
+        let counters = ChainCounters { chain: c.owned_if(given.counters)?, links };
+        Ok(Work { chain, permits, decisions, counters })
     }
 
     /// Runs a call and hands out the answers of the links.
@@ -211,7 +233,7 @@ impl<'a> Work<'a> {
         self,
         call: impl FnOnce(
             &Chain<'_>,
-            Option<&mut Counters>,
+            ChainCounters<'_>,
             &mut dyn FnMut(usize, &Decision),
         ) -> Result<Decision, ChainError>,
     ) -> Result<Decision, i32> {
@@ -221,7 +243,7 @@ impl<'a> Work<'a> {
     /// Does the same as [`decide`](Self::decide) for a call with any result.
     pub(in crate::capi) fn run<T>(
         self,
-        call: impl FnOnce(&Chain<'_>, Option<&mut Counters>, &mut dyn FnMut(usize, &Decision)) -> T,
+        call: impl FnOnce(&Chain<'_>, ChainCounters<'_>, &mut dyn FnMut(usize, &Decision)) -> T,
     ) -> T {
         let Work { chain, permits, decisions, counters } = self;
         let mut each = |i: usize, answer: &Decision| {
@@ -295,6 +317,31 @@ pub unsafe extern "C" fn tatcell_chain_check(
     fill_if(&made, to)
 }
 
+/// Charges all links after the fact, for a request that was let through and whose costs are known only now: whatever
+/// each limit says, up to its burst plus its max_debt, as tatcell_cell_charge.
+///
+/// out is as for tatcell_chain_check if it passes; chain->decisions have the units that each link took. A charge needs
+/// no room, and extras are charged as well. If an override exempts the request, nothing is charged. A ban changes
+/// nothing, because the request was let through. tatcell_chain_refund takes the permits.
+///
+/// @param chain started from TATCELL_CHAIN_INIT; not NULL.
+/// @param now   the caller's clock, ticks.
+/// @param out   started from TATCELL_DECISION_INIT; NULL = not wanted.
+/// @retval 0 all links are charged.
+/// @retval TATCELL_CONTENDED a link lost 64 swaps to others. The links whose decision is TATCELL_CONTENDED are not
+///         charged, the others are.
+/// @retval others as tatcell_chain_check. On error no link is charged.
+/// Thread: as tatcell_chain_check. Cost: a compare-and-swap for each link. Since 0.4.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_chain_charge(
+    chain: *const tatcell_chain_t,
+    now: u64,
+    out: *mut tatcell_decision_t,
+) -> i32 {
+    args!(c, to = c.report_if(out), work = Work::new(c, chain, out));
+    fill_if(&work.run(|chain, counters, each| chain.charge_ex(now, counters, each)), to)
+}
+
 /// Reports how tatcell_chain_check would decide, without charging anything. It writes chain->decisions (since 0.4),
 /// but neither permits nor counters. A decision is in_debt only if the cost of every link is 0.
 ///
@@ -332,6 +379,7 @@ pub unsafe extern "C" fn tatcell_chain_peek(
 ///              tatcell_chain_check.
 /// @retval 0 reserved; all links are charged.
 /// @retval TATCELL_ERR_ALGORITHM a limit is not of GCRA; other algorithms cannot reserve. Nothing is changed.
+/// @retval TATCELL_ERR_OPTION as tatcell_chain_check, or a link has room: a reservation has its max_delay.
 /// @retval others as tatcell_chain_check; TATCELL_NON_CONFORMING also if the request would wait longer than a
 ///         max_delay.
 /// Thread: as tatcell_chain_check. Cost: a compare-and-swap for each link, and another one for a refund. Since 0.3.

@@ -98,7 +98,7 @@ unsafe impl Marked for Inside {
 
 impl<'a> Contract<'a> {
     /// Returns the contents of a ladder.
-    fn ladder(self, p: *const tatcell_ladder_t) -> Result<&'a LadderLimits, i32> {
+    pub(super) fn ladder(self, p: *const tatcell_ladder_t) -> Result<&'a LadderLimits, i32> {
         self.marked::<Inside>(inside(p)).map(|inside| &inside.limits)
     }
 

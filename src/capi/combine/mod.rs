@@ -1,7 +1,9 @@
 //! Several limits for one request: chains, the prefixes of an address, pairs and colours of a key.
 
 mod address;
+mod burst_elastic;
 pub(super) mod chain;
 mod ladder;
+mod ladder_burst;
 mod mark;
 mod pair;

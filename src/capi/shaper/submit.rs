@@ -42,8 +42,8 @@ fn finish_submit(made: Result<Decision, ShaperError>, out: Report<'_, tatcell_de
 /// @retval TATCELL_ERR_HANDLE shaper is not initialised.
 /// @retval TATCELL_ERR_OVERLAP out lies in the shaper or its memory.
 /// @retval TATCELL_ERR_SIZE, TATCELL_ERR_OPTION, TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_LIMIT,
-///         TATCELL_ERR_FOREIGN, TATCELL_ERR_HASH, TATCELL_ERR_KEY_LENGTH as a link of tatcell_chain_check. Nothing
-///         is changed on error.
+///         TATCELL_ERR_FOREIGN, TATCELL_ERR_HASH, TATCELL_ERR_KEY_LENGTH as a link of tatcell_chain_check;
+///         TATCELL_ERR_OPTION also if the link has room. Nothing is changed on error.
 /// Thread: one at a time on a shaper, any number on cells, tables and groups. Cost: O(1), the reservation and five or
 /// six words of the memory. Since 0.3.
 #[no_mangle]

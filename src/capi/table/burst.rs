@@ -219,13 +219,17 @@ impl<'a> Source<'a> {
 
 /// One limit for all requests, or one for each.
 #[derive(Clone, Copy)]
-enum Limits<'a> {
+pub(in crate::capi) enum Limits<'a> {
     One(&'a TableLimit),
     Each(&'a [&'a TableLimit]),
 }
 
 impl<'a> Limits<'a> {
-    fn new(c: Contract<'a>, b: &tatcell_burst_t, written: &Written) -> Result<Limits<'a>, i32> {
+    pub(in crate::capi) fn new(
+        c: Contract<'a>,
+        b: &tatcell_burst_t,
+        written: &Written,
+    ) -> Result<Limits<'a>, i32> {
         if b.limits.is_null() {
             written.apart(Span::of(b.limit, 1))?;
             return Ok(Limits::One(c.table_limit(b.limit)?));
@@ -238,7 +242,7 @@ impl<'a> Limits<'a> {
         Ok(Limits::Each(c.inputs(b.limits.cast::<*const TableLimit>(), b.count as usize)?))
     }
 
-    fn get(self, i: usize) -> Option<&'a TableLimit> {
+    pub(in crate::capi) fn get(self, i: usize) -> Option<&'a TableLimit> {
         match self {
             Limits::One(limit) => Some(limit),
             Limits::Each(limits) => limits.get(i).copied(),
@@ -246,7 +250,7 @@ impl<'a> Limits<'a> {
     }
 
     /// Refuses limits of other tables.
-    fn are_of<M: Access>(self, table: &Table<'_, M>, count: usize) -> Result<(), i32> {
+    pub(in crate::capi) fn are_of<M: Access>(self, table: &Table<'_, M>, count: usize) -> Result<(), i32> {
         let count = if matches!(self, Limits::One(_)) { 1 } else { count };
         (0..count)
             .filter_map(|i| self.get(i))

@@ -10,7 +10,7 @@ mod info;
 mod limit;
 mod migrate;
 pub(super) mod options;
-mod override_addresses;
+pub(super) mod override_addresses;
 mod overrides;
 mod refund;
 mod top;

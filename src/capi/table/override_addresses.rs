@@ -44,7 +44,10 @@ const _: () = assert!(
 
 impl<'a> Contract<'a> {
     /// The lengths to ask; NULL is the address itself.
-    fn lengths(self, p: *const tatcell_prefix_lengths_t) -> Result<PrefixLengths<'a>, i32> {
+    pub(in crate::capi) fn lengths(
+        self,
+        p: *const tatcell_prefix_lengths_t,
+    ) -> Result<PrefixLengths<'a>, i32> {
         if p.is_null() {
             return Ok(PrefixLengths::WHOLE);
         }

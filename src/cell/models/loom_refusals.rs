@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
+use crate::algorithms::key_log;
 use crate::algorithms::log_gate::{Pace, Step};
-use crate::cell::{LogGate, LogLine, Slip};
+use crate::cell::{KeyLogGate, LeftOut, LogGate, LogLine, Slip};
 use crate::sync::{AtomicU64, Ordering};
 use crate::table::models::loom_kit::{explore, race, race3, Bound, NOW};
 
@@ -29,7 +30,7 @@ fn three_lines_at_once_write_one_and_count_two() {
     explore("log: 3 threads x 1 line", Bound::Exhaustive, || {
         let gate = Arc::new(LogGate::new());
         let (a, b, c) = (gate.clone(), gate.clone(), gate.clone());
-        let (a, b, c) = race3(move || a.check(I, NOW), move || b.check(I, NOW), move || c.check(I, NOW));
+        let (a, b, c) = race3(move || a.line(NOW, I), move || b.line(NOW, I), move || c.line(NOW, I));
         assert_eq!(written(&[a, b, c]), 1, "not exactly one line");
         assert_eq!(gate.left_out(), 2, "a line was neither written nor counted");
         assert_eq!((gate.take(), gate.left_out()), (Some(2), 0), "what was taken is still there");
@@ -68,7 +69,7 @@ fn what_is_taken_is_told_by_no_line() {
         let lines = [gate.line(NOW, I), gate.line(NOW, I)];
         assert_eq!(sums(&lines), (1, 0));
         let (a, b, c) = (gate.clone(), gate.clone(), gate.clone());
-        let (a, b, taken) = race3(move || a.check(I, NOW + 1), move || b.check(I, NOW + I), move || c.take());
+        let (a, b, taken) = race3(move || a.line(NOW + 1, I), move || b.line(NOW + I, I), move || c.take());
         let (out, told) = sums(&[a, b]);
         let taken = taken.expect("contended with two rivals");
         assert_eq!(told + taken + gate.left_out(), out + 1, "a count was lost or told twice");
@@ -112,6 +113,70 @@ fn counted_by_store(gate: &LogGate, now: u64) -> LogLine {
 #[should_panic(expected = "not one line an interval")]
 fn store_for_the_addition_of_a_count_is_caught() {
     lines_across_an_interval(counted_by_store, "MUST FAIL: a count is stored");
+}
+
+/// Keys whose tags differ.
+const KEYS: [u64; 2] = [1, 2];
+
+/// Two threads write and leave out lines of these keys across an interval. Every line is written or reported once. What
+/// is left at the end has a tag only if all of it is of that key; and with one key it has its tag. Does not show: three
+/// keys, the saturation.
+fn keyed_lines(keys: [u64; 2], line: fn(&KeyLogGate, u64, u64) -> Option<LeftOut>, name: &'static str) {
+    explore(name, Bound::Exhaustive, move || {
+        let gate = Arc::new(KeyLogGate::new());
+        assert_eq!(gate.line(NOW, I, keys[0]), Some(LeftOut::default()));
+        let (a, b) = (gate.clone(), gate.clone());
+        let (a, b) = race(
+            move || [line(&a, NOW + 1, keys[0]), line(&a, NOW + I, keys[0])],
+            move || [line(&b, NOW + 1, keys[1]), line(&b, NOW + I, keys[1])],
+        );
+        let rest = gate.take().expect("nobody else is there");
+        let lines = [a, b].concat();
+        let told: u32 = lines.iter().flatten().map(|before| before.count).sum();
+        let written = lines.iter().flatten().count();
+        assert_eq!(written, 1, "not one line an interval");
+        assert_eq!(told + rest.count, 3, "a count was lost or told twice: {lines:?} {rest:?}");
+        if keys[0] == keys[1] {
+            let all = lines.iter().flatten().chain([&rest]).filter(|part| part.count != 0);
+            all.for_each(|part| assert!(part.is_of(keys[0]), "whose lines? {part:?}"));
+        }
+        // The lines of each key that nobody reported, if each thread's own written line came last.
+        for (key, other) in [(0, 1), (1, 0)] {
+            let out = [a, b].map(|lines| lines.iter().filter(|line| line.is_none()).count() as u32);
+            if keys[0] != keys[1] && rest.is_of(keys[key]) {
+                assert!(rest.count <= out[key], "{rest:?} has lines of key {other}");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_gate_of_one_key_always_has_its_tag() {
+    keyed_lines([KEYS[0]; 2], |gate, now, key| gate.line(now, I, key), "key log: one key");
+}
+
+#[test]
+fn a_tag_stands_for_all_lines_that_are_left() {
+    keyed_lines(KEYS, |gate, now, key| gate.line(now, I, key), "key log: two keys");
+}
+
+/// Adds, and never looks at whose lines it found.
+fn added_blindly(gate: &KeyLogGate, now: u64, key: u64) -> Option<LeftOut> {
+    // ORDERING: Relaxed; single word, value only, here and below.
+    match key_log::step(Pace::of(I), gate.word().load(Ordering::Relaxed), now, KeyLogGate::tag(key)) {
+        key_log::Step::LeaveOut => {
+            gate.word().fetch_add(1, Ordering::Relaxed);
+            None
+        }
+        _ => gate.line(now, I, key),
+    }
+}
+
+/// MUST FAIL: lines of two keys stand under the tag of one.
+#[test]
+#[should_panic(expected = "has lines of key")]
+fn a_line_that_keeps_the_tag_of_another_key_is_caught() {
+    keyed_lines(KEYS, added_blindly, "MUST FAIL: a tag is kept");
 }
 
 fn flags(flagged: &[bool]) -> usize {

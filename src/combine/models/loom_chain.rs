@@ -24,13 +24,20 @@ struct World {
 
 impl World {
     fn new(burst: u64) -> Arc<World> {
-        let limit = LimitSpec::new(1, T, burst).max_delay(2 * T).resolution(0).build().expect("a limit");
+        let spec = LimitSpec::new(1, T, burst).max_delay(2 * T).max_room(1).max_debt(3);
+        let limit = spec.resolution(0).build().expect("a limit");
         Arc::new(World { limit, cells: [Cell::new(), Cell::new()] })
     }
 
     /// Makes a chain over both cells, `first` before the other.
     fn chain(&self, first: usize, cost: u64) -> Chain<'_> {
         let link = |i: usize| Link::cell(&self.cells[i], &self.limit, cost);
+        Chain::new(&[link(first), link(1 - first)]).expect("a chain")
+    }
+
+    /// Makes the same chain with a unit of room in each cell.
+    fn elastic(&self, first: usize, cost: u64) -> Chain<'_> {
+        let link = |i: usize| Link::cell(&self.cells[i], &self.limit, cost).room(1);
         Chain::new(&[link(first), link(1 - first)]).expect("a chain")
     }
 
@@ -148,6 +155,44 @@ fn loom_reservations_of_chains_share_no_departure() {
         assert_eq!(world.debts(), [2; 2]);
         // In opposite orders both may leave second, in one cell each; neither leaves as if the other were not there.
         assert!(a.departure.max(b.departure) == NOW + T, "both left at once");
+    });
+}
+
+/// Two chains in opposite orders want two units of each cell, one of them from room: at most one passes, and the room
+/// that a refused one took is given back. The race in which both are refused occurs. Does not show: more threads.
+#[test]
+fn loom_room_that_a_refused_chain_took_is_given_back() {
+    static NONE_PASSED: AtomicBool = AtomicBool::new(false);
+    explore("chain: room, opposite orders", Bound::Exhaustive, || {
+        let world = World::new(1);
+        let check = |first: usize| {
+            let world = world.clone();
+            move || world.elastic(first, 2).check(NOW)
+        };
+        let (a, b) = race(check(0), check(1));
+        let passed = a.passes() as u64 + b.passes() as u64;
+        assert!(passed <= 1, "over-admitted");
+        assert_eq!(world.debts(), [2 * passed; 2], "debt of a refused chain");
+        NONE_PASSED.fetch_or(passed == 0, Plain::Relaxed);
+    });
+    assert!(NONE_PASSED.load(Plain::Relaxed), "the race that needs an undo was never run");
+}
+
+/// Two chains are charged after the fact in opposite orders, and a third call checks one cell: every charge is owed.
+/// Does not show: contention to the bound.
+#[test]
+fn loom_charges_of_chains_are_all_owed() {
+    explore("chain: charges", Bound::At(2, 3), || {
+        let world = World::new(1);
+        let charge = |first: usize| {
+            let world = world.clone();
+            move || world.chain(first, 1).charge(NOW).passes()
+        };
+        let rival = world.clone();
+        let check = move || rival.cells[0].check(&rival.limit, NOW, 1).passes();
+        let (a, b, c) = race3(charge(0), charge(1), check);
+        assert!(a && b, "a charge refuses nothing");
+        assert_eq!(world.debts(), [2 + c as u64, 2], "a charge was lost");
     });
 }
 

@@ -44,6 +44,9 @@ impl Link<'_> {
         if !self.target.is_gcra() {
             return Err(ChainError::BadAlgorithm);
         }
+        if self.room != 0 {
+            return Err(ChainError::BadRoom);
+        }
         let from = group.map_or(now, |group| group.eligible().max(now));
         let mut decision = self.target.reserve_from(now, from, self.cost);
         if !decision.passes() {
@@ -53,7 +56,7 @@ impl Link<'_> {
             group.raise(decision.departure);
         }
         if self.extra != 0 {
-            let charged = self.target.charge(now, self.extra);
+            let charged = self.target.charge(now, self.extra, None);
             if charged.passes() {
                 decision.remaining = charged.remaining;
                 decision.next_unit = charged.next_unit;

@@ -31,9 +31,9 @@ use super::error::ShaperError;
 use super::wheel::{Waiting, Wheel};
 use crate::answer::Decision;
 use crate::combine::chain::Chain;
+use crate::combine::counters::ChainCounters;
 use crate::combine::error::ChainError;
 use crate::combine::link::Link;
-use crate::table::Counters;
 
 /// Reserves for each request the earliest instant at which it conforms, and keeps its handle until then.
 ///
@@ -147,12 +147,12 @@ impl<'a> Shaper<'a> {
     ///
     /// # Errors
     /// The errors of [`submit`](Shaper::submit).
-    pub fn submit_chain_ex(
+    pub fn submit_chain_ex<'c>(
         &mut self,
         now: u64,
         chain: &Chain<'_>,
         handle: u64,
-        counters: Option<&mut Counters>,
+        counters: impl Into<ChainCounters<'c>>,
         each: impl FnMut(usize, &Decision),
     ) -> Result<Decision, ShaperError> {
         let (now, delay) = (self.wheel.later(now), chain.max_delay()?);

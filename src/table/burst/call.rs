@@ -28,10 +28,10 @@ pub struct Burst<'a> {
 
 /// The burst that comes after the one that [`Burst::check`] decides: none, hashes, or keys.
 #[derive(Debug)]
-pub struct NextBurst<'a, F = fn(usize) -> [u8; 0]>(Next<'a, F>);
+pub struct NextBurst<'a, F = fn(usize) -> [u8; 0]>(pub(super) Next<'a, F>);
 
 #[derive(Debug)]
-enum Next<'a, F> {
+pub(super) enum Next<'a, F> {
     Nothing,
     Hashes(&'a [u64]),
     Keys(&'a mut [u64], F),
@@ -183,19 +183,18 @@ impl<'a> Burst<'a> {
         next: NextBurst<'_, impl Fn(usize) -> [u8; N]>,
         each: impl FnMut(usize, &Decision),
     ) -> Result<u64, TableError> {
-        self.verify(table, &next)?;
-        match next.0 {
-            Next::Nothing => table.prefetch_as(self.hashes, self.writes()),
-            Next::Hashes(hashes) => table.prefetch(hashes),
-            Next::Keys(hashes, key) => table.prepare(hashes, key)?,
-        }
-        let request = |i| Some((self.limit, self.costs.map_or(1, |costs| cost_of(costs, i))));
+        self.start(table, next)?;
+        let request = |i| Some((self.limit, self.cost(i)));
         Ok(table.decide_each(self.now, self.hashes, request, counters, Some(each)))
     }
 
     /// Refuses a limit of another table, too many requests or next keys, and costs that are not one for each request.
     #[inline(always)]
-    fn verify<M: Access, F>(&self, table: &Table<'_, M>, next: &NextBurst<'_, F>) -> Result<(), TableError> {
+    pub(super) fn verify<M: Access, F>(
+        &self,
+        table: &Table<'_, M>,
+        next: &NextBurst<'_, F>,
+    ) -> Result<(), TableError> {
         table.verify_limit(self.limit)?;
         let (count, following) = (self.hashes.len(), next.len());
         if count > MAX_BURST || following > MAX_BURST {

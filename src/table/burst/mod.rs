@@ -10,10 +10,12 @@
 //!    of an empty burst  hash next 0, prefetch next 0, hash next 1, prefetch next 1 ..
 //! ```
 //!
-//! [`call`] has the public call, and [`forwards`] its older forms. Requests are decided one by one ([`scalar`]), or in
-//! groups of eight ([`simd`]) if the processor has vectors with which groups are faster. [`list`] reads the keys of C.
+//! [`call`] has the public call, [`elastic`] the bursts with room and those charged after the fact, and [`forwards`]
+//! older forms. Requests are decided one by one ([`scalar`]), or in groups of eight ([`simd`]) if the processor has
+//! vectors with which groups are faster. [`list`] reads the keys of C.
 
 pub(super) mod call;
+mod elastic;
 mod forwards;
 #[cfg(feature = "capi")]
 pub(super) mod list;

@@ -64,16 +64,33 @@ impl<M: Access> Table<'_, M> {
     /// [`TableError::ForeignLimit`].
     pub fn peek(&self, limit: &TableLimit, now: u64, hash: u64, cost: u64) -> Result<Decision, TableError> {
         self.verify_limit(limit)?;
-        let answer = self.answer_of(limit, now, hash, cost);
-        Ok(algorithms::decision(&answer, &limit.0, now, cost, Tracking::Tracked, Permit::NONE).peeked())
+        Ok(self.peek_with(limit, (now, hash), cost, 0).peeked())
     }
 
-    /// Returns the raw answer of [`peek`](Table::peek) under a limit of this table.
-    pub(crate) fn answer_of(&self, limit: &TableLimit, now: u64, hash: u64, cost: u64) -> Answer {
+    /// Peeks with elastic room, under a limit of this table.
+    pub(crate) fn peek_with(
+        &self,
+        limit: &TableLimit,
+        (now, hash): (u64, u64),
+        cost: u64,
+        room: u64,
+    ) -> Decision {
+        let answer = self.answer_of(limit, (now, hash), cost, room);
+        algorithms::decision(&answer, &limit.0, now, cost, Tracking::Tracked, Permit::NONE)
+    }
+
+    /// Returns the raw answer of [`peek`](Table::peek) under a limit of this table, with elastic room.
+    pub(crate) fn answer_of(
+        &self,
+        limit: &TableLimit,
+        (now, hash): (u64, u64),
+        cost: u64,
+        room: u64,
+    ) -> Answer {
         let layout = &self.geometry.layout;
         let ((set, tag), now_q) = (self.place(hash), self.geometry.clock_q(now));
         let lead = set.find(layout, tag).map_or(0, |(_, _, word)| layout.lead(word, now_q));
-        algorithms::peek(&limit.0, lead, now, cost)
+        algorithms::peek(&limit.0, lead, now, cost, room)
     }
 
     /// Charges after the fact, up to the burst plus the limit's `max_debt`. Inserts an absent key.
@@ -88,6 +105,18 @@ impl<M: Access> Table<'_, M> {
         cost: u64,
         counters: Option<&mut Counters>,
     ) -> Result<Decision, TableError> {
+        self.verify_limit(limit)?;
+        Ok(self.charge_owned(limit, (now, hash), cost, counters))
+    }
+
+    /// Does the same as [`charge`](Table::charge) under a limit of this table.
+    pub(crate) fn charge_owned(
+        &self,
+        limit: &TableLimit,
+        (now, hash): (u64, u64),
+        cost: u64,
+        counters: Option<&mut Counters>,
+    ) -> Decision {
         self.operate(limit, now, hash, &Op::new(&limit.0, Kind::Charge, cost, 0), counters)
     }
 
@@ -111,7 +140,8 @@ impl<M: Access> Table<'_, M> {
             self.verify_limit(limit)?;
             return Err(TableError::BadAlgorithm);
         }
-        self.operate(limit, now, hash, &Op::new(&limit.0, Kind::Reserve, cost, 0), counters)
+        self.verify_limit(limit)?;
+        Ok(self.operate(limit, now, hash, &Op::new(&limit.0, Kind::Reserve, cost, 0), counters))
     }
 
     /// Reserves like [`reserve`](Table::reserve), but for the earliest conforming instant at or after tick `from`, as
@@ -131,7 +161,8 @@ impl<M: Access> Table<'_, M> {
             return Err(TableError::BadAlgorithm);
         }
         let op = Op::new(&limit.0, Kind::Reserve, cost, limit.0.q_until(now, from));
-        self.operate(limit, now, hash, &op, None)
+        self.verify_limit(limit)?;
+        Ok(self.operate(limit, now, hash, &op, None))
     }
 
     /// Gives back what a permit proves was charged, has not drained since, and is still in the key's slot.
@@ -280,14 +311,13 @@ impl<M: Access> Table<'_, M> {
         hash: u64,
         op: &Op<'_>,
         counters: Option<&mut Counters>,
-    ) -> Result<Decision, TableError> {
-        self.verify_limit(limit)?;
+    ) -> Decision {
         let done = self.run(hash, now, op);
         let decision = self.decision(limit, now, op.cost, &done);
         if let Some(counters) = counters {
             counters.count(&decision, done.inserted);
         }
-        Ok(decision)
+        decision
     }
 
     fn permit(&self, limit: &TableLimit, now: u64, done: &Done) -> Permit {

@@ -125,7 +125,7 @@ impl<'w, 'd> World<'w, 'd> {
             (_, "pre") => self.place(&[0, 1, 2], 1, false),
             (_, "colours") => self.place(&[9; 3], 1, may_change),
             (_, "counts") => self.place(&[0; 24], 8, may_change),
-            (_, "second_costs") => self.place(&[1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0], 4, false),
+            (_, "second_costs" | "rooms") => self.place(&[1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0], 4, false),
             ("void", _) => panic!("what is {} of {}?", part.name, self.function.name),
             ("uint64_t" | "size_t", _) => self.place(&[0; 8], 8, may_change),
             ("uint32_t" | "int32_t", _) => self.place(&[0; 4], 4, may_change),

@@ -195,6 +195,7 @@ impl World<'_, '_> {
             }
             "tatcell_link_t" => self.link(),
             "tatcell_chain_t" => self.chain(),
+            "tatcell_ladder_burst_t" => self.addresses(),
             "tatcell_burst_t" => self.burst(),
             // Numbers only, and results.
             _ => Vec::new(),
@@ -234,8 +235,10 @@ impl World<'_, '_> {
         let permits = self.place(&[0; 2 * 64], 8, true);
         let decisions: Vec<u8> = (0..2).flat_map(|_| self.content(decision, false)).collect();
         let (decisions, counters) = (self.place(&decisions, 8, true), self.place(&[0; 128], 8, true));
+        let of_links = self.place(&[0; 2 * 128], 8, true);
         let count = if self.data.rarely() { 9 + self.data.scaled(31) as usize } else { 2 };
         vec![
+            ("link_counters", self.bend(of_links, 8, true)),
             ("count", count),
             ("link_size", self.stride(link.size)),
             ("decision_size", self.stride(decision.size)),
@@ -244,6 +247,53 @@ impl World<'_, '_> {
             ("decisions", self.bend(decisions, 8, true)),
             ("counters", self.bend(counters, 8, true)),
         ]
+    }
+
+    /// Two addresses, in one of the ways there are, and places for what is said of them.
+    fn addresses(&mut self) -> Vec<(&'static str, usize)> {
+        let mut fields = vec![("count", 2), ("now", 1_000_000_000)];
+        let kind = self.data.byte();
+        let address = self.place(&[192, 0, 2, 1, 198, 51, 100, 1], 1, false);
+        if kind & 1 == 0 {
+            fields.extend([("addresses", self.bend(address, 1, true)), ("stride", 4), ("address_len", 4)]);
+        } else {
+            let each: Vec<u8> = [address; 2].into_iter().flat_map(usize::to_ne_bytes).collect();
+            let lengths: Vec<u8> = [4usize, 4 + (kind as usize & 2)].into_iter().flat_map(usize::to_ne_bytes).collect();
+            let pointers = self.place(&each, 8, false);
+            fields.extend([("address_pointers", self.bend(pointers, 8, true)), ("stride", 0)]);
+            fields.push(("address_lens", self.place(&lengths, 8, false)));
+        }
+        for (bit, name) in [(4, "costs"), (8, "rooms")] {
+            if kind & bit != 0 {
+                let units = self.place(&[1, 0, 0, 0, 255, 255, 255, 255], 4, false);
+                fields.push((name, self.bend(units, 4, true)));
+            }
+        }
+        for (bit, name, bytes) in [(16, "permits", 16 * 64), (32, "counters", 128), (64, "tier_counters", 8 * 128)] {
+            if kind & bit != 0 {
+                let place = self.place(&vec![0; bytes], 8, true);
+                fields.push((name, self.bend(place, 8, true)));
+            }
+        }
+        if kind & 128 != 0 {
+            let decision = find("tatcell_decision_t");
+            let decisions: Vec<u8> = (0..2).flat_map(|_| self.content(decision, false)).collect();
+            let decisions = self.place(&decisions, 8, true);
+            fields.extend([
+                ("decisions", self.bend(decisions, 8, true)),
+                ("decision_size", self.stride(decision.size)),
+            ]);
+        }
+        if self.data.rarely() {
+            // A table of debts: it is refused.
+            let (table, _) = self.good_table();
+            let lengths = self.object(find("tatcell_prefix_lengths_t"), false);
+            fields.extend([("overrides", self.bend(table, 8, true)), ("lengths", lengths)]);
+        }
+        if self.data.rarely() {
+            fields[0].1 = 65 + self.data.scaled(31) as usize;
+        }
+        fields
     }
 
     /// The bytes from one structure to the next, or a number that nothing can have.

@@ -1,0 +1,132 @@
+//! Charges a chain after the fact, and counts each link for itself.
+//!
+//! A charge refuses nothing, so it has nothing to undo: each link is charged by its own call, in order. A link that
+//! lost all its swaps is not charged, and its decision says so.
+
+use super::chain::{Answers, Chain, MAX_LINKS, UNDO};
+use super::counters::ChainCounters;
+use super::error::ChainError;
+use crate::answer::{Decision, Verdict};
+use crate::table::Counters;
+
+impl Chain<'_> {
+    /// Charges all links after the fact, for a request that was let through and whose costs are known only now, as
+    /// [`charge`](crate::Cell::charge) does for one cell: whatever each limit would have said, up to its burst plus its
+    /// `max_debt`.
+    ///
+    /// The decision passes, with the fields of [`check`](Chain::check): `policy` is the link that has the fewest
+    /// requests like this one left. Each link's own `units` say what it took. No room is needed, and extras are charged
+    /// as well. If an override exempts the request, nothing is charged; a ban changes nothing, because the request was
+    /// let through, but its link has the flag [`BANNED`](Decision::BANNED) and the time that is left.
+    ///
+    /// Contended: a link lost 64 swaps to others. The links whose `units` are 0 are not charged, the others are.
+    ///
+    /// ```
+    /// use tatcell::{Cell, Chain, ChainError, LimitSpec, Link};
+    /// // Bytes: 100 a tick for a client, 1000 for all. A request passes while nobody is in debt.
+    /// let limit = |rate| LimitSpec::new(rate, 1, rate).max_debt(9 * rate).build().unwrap();
+    /// let (client, all, [own, shared]) = (Cell::new(), Cell::new(), [limit(100), limit(1_000)]);
+    /// let chain = |cost| Chain::new(&[Link::cell(&client, &own, cost), Link::cell(&all, &shared, cost)]);
+    /// assert!(chain(0)?.check(0).passes());
+    /// assert!(chain(350)?.charge(0).passes());
+    /// let refused = chain(0)?.check(0);
+    /// assert_eq!((refused.policy, refused.retry_after), (0, 3)); // 250 more than the burst
+    /// # Ok::<(), ChainError>(())
+    /// ```
+    ///
+    /// # Concurrency
+    /// As [`check`](Chain::check); nothing is undone.
+    ///
+    /// # Cost
+    /// One lookup and one compare-and-swap for each link.
+    pub fn charge(&self, now: u64) -> Decision {
+        self.charge_ex(now, None, |_, _| ())
+    }
+
+    /// Charges like [`charge`](Chain::charge), with counters and each link's decision as in
+    /// [`check_ex`](Chain::check_ex). [`refund`](Chain::refund) takes the permits.
+    pub fn charge_ex<'c>(
+        &self,
+        now: u64,
+        counters: impl Into<ChainCounters<'c>>,
+        each: impl FnMut(usize, &Decision),
+    ) -> Decision {
+        let counters = counters.into();
+        let mut answers = [None; MAX_LINKS];
+        let mut inserted = 0;
+        if self.overrides {
+            self.look(now, &mut answers);
+            if self.is_exempt(&answers) {
+                answers.iter_mut().flatten().for_each(|answer| let_through(answer, now));
+                return self.finish(&answers, 0, counters, each);
+            }
+        }
+        for (i, (charge, answer)) in self.charges().zip(&mut answers).enumerate() {
+            let mut made = Counters::default();
+            let mut try_it = || charge.target.charge(now, charge.cost, Some(&mut made));
+            let mut told = try_it();
+            for _ in 1..UNDO {
+                if told.verdict != Verdict::Contended {
+                    break;
+                }
+                told = try_it();
+            }
+            if charge.target.is_overrides() {
+                let_through(&mut told, now);
+                // An exemption that came after the look changes nothing.
+                told.flags &= !Decision::EXEMPT;
+            }
+            inserted |= made.inserted.wrapping_shl(i as u32);
+            *answer = Some(told);
+        }
+        self.charge_extras(now, &mut answers);
+        self.finish(&answers, inserted, counters, each)
+    }
+
+    /// Counts each charge for its first link.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn count_links(&self, answers: &Answers, inserted: u64, links: &mut [Counters]) {
+        let exempt = self.is_exempt(answers);
+        for (i, (charge, answer)) in self.charges().zip(answers.iter().flatten()).enumerate() {
+            if let Some(own) = links.get_mut(charge.link as usize) {
+                if !exempt || charge.target.is_overrides() {
+                    own.count(answer, inserted.wrapping_shr(i as u32) & 1 != 0);
+                }
+            }
+        }
+    }
+
+    /// Refuses limits under which nothing can be reserved.
+    pub(super) fn may_reserve(&self) -> Result<(), ChainError> {
+        if !self.charges().all(|charge| charge.target.is_gcra()) {
+            return Err(ChainError::BadAlgorithm);
+        }
+        match self.charges().all(|charge| charge.room == 0) {
+            true => Ok(()),
+            false => Err(ChainError::BadRoom),
+        }
+    }
+
+    /// Returns the longest time that a reservation may have to wait, in ticks.
+    pub(super) fn max_delay(&self) -> Result<u64, ChainError> {
+        let each = self.charges().map(|charge| charge.target.max_delay());
+        each.reduce(|a, b| Some(a?.max(b?))).flatten().ok_or(ChainError::BadAlgorithm)
+    }
+}
+
+/// Makes an answer that of a request that was let through, whatever is said now. Only overrides are still reported.
+fn let_through(answer: &mut Decision, now: u64) {
+    (answer.verdict, answer.departure) = (Verdict::Conforming, now);
+    answer.flags &= Decision::EXEMPT | Decision::BANNED;
+    if answer.flags & Decision::BANNED == 0 {
+        answer.retry_after = 0;
+    }
+}
+
+impl core::fmt::Debug for Chain<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let costs = self.charges.map(|charge| charge.cost);
+        f.debug_struct("Chain").field("costs", &costs.get(..self.count)).finish_non_exhaustive()
+    }
+}
