@@ -5,6 +5,7 @@
 #[allow(clippy::module_inception)]
 mod cell;
 mod lease;
+mod look;
 mod meter;
 #[cfg(all(test, tatcell_loom))]
 mod models;

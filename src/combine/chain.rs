@@ -30,6 +30,7 @@
 
 use super::error::ChainError;
 use super::link::{Link, Target};
+use super::short::is_tighter;
 use crate::answer::{Decision, Permit, Tracking, Verdict};
 use crate::table::Counters;
 
@@ -38,7 +39,7 @@ pub const MAX_LINKS: usize = 8;
 
 /// Refunds that are tried for one link. Each fails only after `MAX_LOST` swaps lost to others. At the bound the charge
 /// stays until it drains, which is the safe side, and its permit is handed out.
-const UNDO: u32 = 8;
+pub(super) const UNDO: u32 = 8;
 
 /// Checks one request against up to eight limits together, and charges all of them or none.
 ///
@@ -66,27 +67,29 @@ const UNDO: u32 = 8;
 #[derive(Clone, Copy)]
 pub struct Chain<'a> {
     /// One charge for each cell or key, in the order of their first links; `count` of them.
-    charges: [Charge<'a>; MAX_LINKS],
-    count: usize,
+    pub(super) charges: [Charge<'a>; MAX_LINKS],
+    pub(super) count: usize,
     /// For each link the index of its charge; `links` of them.
     charge_of: [u8; MAX_LINKS],
     links: usize,
     /// Whether a link is an override.
     overrides: bool,
+    /// Whether all links go the short way.
+    pub(super) short: bool,
 }
 
 /// All links of one cell or key.
 #[derive(Clone, Copy)]
-struct Charge<'a> {
-    target: Target<'a>,
-    cost: u64,
+pub(super) struct Charge<'a> {
+    pub target: Target<'a>,
+    pub cost: u64,
     extra: u64,
     /// The index of the first of them.
-    link: u32,
+    pub link: u32,
 }
 
 /// One answer for each charge, and `None` behind them.
-type Answers = [Option<Decision>; MAX_LINKS];
+pub(super) type Answers = [Option<Decision>; MAX_LINKS];
 
 impl<'a> Chain<'a> {
     /// Makes a chain of 1 to [`MAX_LINKS`] links.
@@ -110,12 +113,14 @@ impl<'a> Chain<'a> {
             charge_of: [0; MAX_LINKS],
             links: links.len(),
             overrides: false,
+            short: true,
         };
         for ((i, link), charge_of) in links.iter().enumerate().zip(&mut chain.charge_of) {
             link.target.verify_limit()?;
             chain.overrides |= link.target.is_overrides();
             let known = chain.charges.iter().take(chain.count);
             let at = known.take_while(|charge| !charge.target.is(&link.target)).count();
+            chain.short &= at == chain.count && link.extra == 0 && link.target.is_plain(link.cost);
             *charge_of = at as u8;
             let Some(charge) = chain.charges.get_mut(at) else { return Err(ChainError::TooManyLinks) };
             if at == chain.count {
@@ -152,12 +157,12 @@ impl<'a> Chain<'a> {
     /// So no limit passes more than it allows, but there may be refusals that no order of the calls would give.
     ///
     /// # Cost
-    /// Two lookups for each link, and one compare-and-swap each if the chain passes; only loads if the peek refuses.
-    /// About 4 KiB of stack.
+    /// One lookup for each link, and one compare-and-swap each if the chain passes; only loads if it is refused. Links
+    /// of 32-bit cells, of options and of other algorithms than GCRA take a second lookup and about 4 KiB of stack.
     ///
     /// Source: conservative all or none by peek, charge and undo, modelled in `combine/models/loom_chain.rs`.
     pub fn check(&self, now: u64) -> Decision {
-        self.check_ex(now, None, |_, _| ())
+        self.check_short(now).unwrap_or_else(|| self.check_ex(now, None, |_, _| ()))
     }
 
     /// Decides like [`check`](Chain::check). Counts one decision and the keys inserted, and passes each link's own
@@ -171,8 +176,10 @@ impl<'a> Chain<'a> {
         counters: Option<&mut Counters>,
         each: impl FnMut(usize, &Decision),
     ) -> Decision {
-        let mut answers = [None; MAX_LINKS];
-        let mut inserted = 0;
+        if let Some((answers, inserted)) = self.short_answers(now) {
+            return self.finish(&answers, inserted.count_ones().into(), counters, each);
+        }
+        let (mut answers, mut inserted) = ([None; MAX_LINKS], 0);
         // A link's full answer is computed only once: when the link is charged, or when a link refuses.
         let would_pass = |charge: &Charge<'_>| charge.target.would_pass(now, charge.cost);
         let mut passes = !self.overrides && self.charges().all(would_pass);
@@ -236,8 +243,7 @@ impl<'a> Chain<'a> {
         if !self.charges().all(|charge| charge.target.is_gcra()) {
             return Err(ChainError::BadAlgorithm);
         }
-        let mut answers = [None; MAX_LINKS];
-        let mut inserted = 0;
+        let (mut answers, mut inserted) = ([None; MAX_LINKS], 0);
         if self.overrides {
             self.look(now, &mut answers);
             if self.is_exempt(&answers) {
@@ -409,7 +415,7 @@ impl<'a> Chain<'a> {
         let (mut flags, mut retry_after, mut departure) = (0, 0, 0);
         let mut tracking = Tracking::Tracked;
         for (charge, answer) in told() {
-            if is_tighter((charge.cost, answer), (named.cost, decided)) {
+            if is_tighter((charge.cost, answer.remaining), (named.cost, decided.remaining)) {
                 (named, decided) = (charge, answer);
             }
             flags |= answer.flags;
@@ -441,10 +447,4 @@ impl core::fmt::Debug for Chain<'_> {
         let costs = self.charges.map(|charge| charge.cost);
         f.debug_struct("Chain").field("costs", &costs.get(..self.count)).finish_non_exhaustive()
     }
-}
-
-/// Returns whether the remaining units of `a` pay for fewer requests of its cost than those of `b`. Cost 0: as 1.
-fn is_tighter((cost_a, a): (u64, &Decision), (cost_b, b): (u64, &Decision)) -> bool {
-    let worth = |left: u64, of: u64| left as u128 * of.max(1) as u128;
-    worth(a.remaining, cost_b) < worth(b.remaining, cost_a)
 }

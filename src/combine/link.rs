@@ -36,7 +36,6 @@ macro_rules! either {
         }
     };
 }
-#[cfg(feature = "capi")]
 pub(crate) use either;
 
 impl TableRef<'_> {

@@ -19,7 +19,9 @@ mod ladder_limits;
 pub(crate) mod link;
 mod mark;
 mod pair;
+mod plain;
 mod shaper;
+mod short;
 
 #[cfg(all(test, tatcell_loom))]
 mod models;
