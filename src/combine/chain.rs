@@ -176,10 +176,11 @@ impl<'a> Chain<'a> {
         counters: Option<&mut Counters>,
         each: impl FnMut(usize, &Decision),
     ) -> Decision {
-        if let Some((answers, inserted)) = self.short_answers(now) {
-            return self.finish(&answers, inserted.count_ones().into(), counters, each);
-        }
-        let (mut answers, mut inserted) = ([None; MAX_LINKS], 0);
+        let undone = match self.short_answers(now) {
+            Ok((answers, inserted)) => return self.finish(&answers, inserted, counters, each),
+            Err(undone) => undone,
+        };
+        let (mut answers, mut inserted) = ([None; MAX_LINKS], undone);
         // A link's full answer is computed only once: when the link is charged, or when a link refuses.
         let would_pass = |charge: &Charge<'_>| charge.target.would_pass(now, charge.cost);
         let mut passes = !self.overrides && self.charges().all(would_pass);
@@ -188,7 +189,7 @@ impl<'a> Chain<'a> {
             passes = self.all_pass(&answers) && !self.is_exempt(&answers);
         }
         if passes {
-            inserted = self.charge_all(now, &mut answers, counters.is_some());
+            inserted += self.charge_all(now, &mut answers, counters.is_some());
         }
         self.finish(&answers, inserted, counters, each)
     }
@@ -373,7 +374,7 @@ impl<'a> Chain<'a> {
     }
 
     /// Counts the chain's decision, passes each link its own, and returns the chain's.
-    fn finish(
+    pub(super) fn finish(
         &self,
         answers: &Answers,
         inserted: u64,

@@ -219,17 +219,23 @@ impl Chain<'_> {
         }
     }
 
-    /// Returns the answers of all links, and a bit for each that inserted a key, if the short way passes.
-    pub(super) fn short_answers(&self, now: u64) -> Option<(Answers, u64)> {
+    /// Decides and returns the answers of all links, if the short way passes; and how many keys it has inserted, also if
+    /// it has undone that.
+    pub(super) fn short_answers(&self, now: u64) -> Result<(Answers, u64), u64> {
         let mut all = [Seen::Absent; MAX_LINKS];
-        if !self.short || !matches!(decide(self, now, &mut all), Short::Passes) {
-            return None;
+        let passes = self.short && matches!(decide(self, now, &mut all), Short::Passes);
+        let inserted = all.iter().filter(|seen| seen.is_inserted()).count() as u64;
+        if !passes {
+            return Err(inserted);
         }
-        let (mut answers, mut inserted) = ([None; MAX_LINKS], 0);
+        let mut answers = [None; MAX_LINKS];
         for (i, (answer, seen)) in answers.iter_mut().zip(&all).enumerate().take(self.count) {
             *answer = self.at(i).map(|(target, cost)| target.charged(now, cost, seen));
-            inserted |= u64::from(seen.is_inserted()).wrapping_shl(i as u32);
         }
-        Some((answers, inserted))
+        Ok((answers, inserted))
     }
 }
+
+#[cfg(all(test, not(any(tatcell_loom, tatcell_step))))]
+#[path = "short_tests.rs"]
+mod tests;
