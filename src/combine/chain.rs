@@ -162,7 +162,7 @@ impl<'a> Chain<'a> {
     ///
     /// Source: conservative all or none by peek, charge and undo, modelled in `combine/models/loom_chain.rs`.
     pub fn check(&self, now: u64) -> Decision {
-        self.check_short(now).unwrap_or_else(|| self.check_ex(now, None, |_, _| ()))
+        self.check_short(now).unwrap_or_else(|| self.check_long(now, 0, None, |_, _| ()))
     }
 
     /// Decides like [`check`](Chain::check). Counts one decision and the keys inserted, and passes each link's own
@@ -176,10 +176,21 @@ impl<'a> Chain<'a> {
         counters: Option<&mut Counters>,
         each: impl FnMut(usize, &Decision),
     ) -> Decision {
-        let undone = match self.short_answers(now) {
-            Ok((answers, inserted)) => return self.finish(&answers, inserted, counters, each),
-            Err(undone) => undone,
-        };
+        match self.short_answers(now) {
+            Ok((answers, inserted)) => self.finish(&answers, inserted, counters, each),
+            Err(undone) => self.check_long(now, undone, counters, each),
+        }
+    }
+
+    /// Decides by the calls of each link, after `undone` keys were inserted and given back.
+    #[inline(never)]
+    pub(super) fn check_long(
+        &self,
+        now: u64,
+        undone: u64,
+        counters: Option<&mut Counters>,
+        each: impl FnMut(usize, &Decision),
+    ) -> Decision {
         let (mut answers, mut inserted) = ([None; MAX_LINKS], undone);
         // A link's full answer is computed only once: when the link is charged, or when a link refuses.
         let would_pass = |charge: &Charge<'_>| charge.target.would_pass(now, charge.cost);
@@ -266,12 +277,6 @@ impl<'a> Chain<'a> {
         Ok(self.finish(&answers, inserted, counters, each))
     }
 
-    /// Returns the longest time that a reservation may have to wait, in ticks.
-    pub(super) fn max_delay(&self) -> Result<u64, ChainError> {
-        let each = self.charges().map(|charge| charge.target.max_delay());
-        each.reduce(|a, b| Some(a?.max(b?))).flatten().ok_or(ChainError::BadAlgorithm)
-    }
-
     /// Gives back what the permits of the links prove was charged and has not drained since, the last link first;
     /// `permits[i]` is that of link i. Each permit that was given back becomes [`Permit::NONE`].
     ///
@@ -284,7 +289,7 @@ impl<'a> Chain<'a> {
         kept.count() == 0
     }
 
-    fn charges(&self) -> impl DoubleEndedIterator<Item = &Charge<'a>> {
+    pub(super) fn charges(&self) -> impl DoubleEndedIterator<Item = &Charge<'a>> {
         self.charges.iter().take(self.count)
     }
 
@@ -440,12 +445,5 @@ impl Charge<'_> {
             *permit = Permit::NONE;
         }
         done
-    }
-}
-
-impl core::fmt::Debug for Chain<'_> {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        let costs = self.charges.map(|charge| charge.cost);
-        f.debug_struct("Chain").field("costs", &costs.get(..self.count)).finish_non_exhaustive()
     }
 }

@@ -202,7 +202,7 @@ impl Chain<'_> {
                 Short::Long => {}
             }
         }
-        self.check_ex(now, None, |_, _| ()).verdict
+        self.check_long(now, 0, None, |_, _| ()).verdict
     }
 
     /// Decides if the short way can.
