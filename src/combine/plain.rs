@@ -65,7 +65,7 @@ impl<'a> Target<'a> {
 
     /// Looks again at the word of a swap that was lost. Returns the swap that replaces it, if the request still
     /// conforms to that word.
-    pub fn look_again(&self, now: u64, cost: u64, slot: &'a AtomicU64) -> Option<Swap<'a>> {
+    pub(super) fn look_again(&self, now: u64, cost: u64, slot: &'a AtomicU64) -> Option<Swap<'a>> {
         // ORDERING: Relaxed; single word, value only, and the swap decides.
         let word = slot.load(Ordering::Relaxed);
         let next = match *self {
@@ -79,7 +79,7 @@ impl<'a> Target<'a> {
     }
 
     /// Charges a key that was absent. Returns `None`, nothing charged, if it does not pass.
-    pub fn insert(&self, now: u64, cost: u64) -> Option<Made> {
+    pub(super) fn insert(&self, now: u64, cost: u64) -> Option<Made> {
         let Target::Key(table, Some(limit), hash) = *self else { return None };
         let Done { answer, tracking, slot, inserted, .. } =
             either!(table, t => t.charge_plain(limit, now, hash, cost));
@@ -89,7 +89,7 @@ impl<'a> Target<'a> {
     }
 
     /// Gives back what the short way has charged, by one attempt: the swap the other way round.
-    pub fn take_back(&self, now: u64, swap: &Swap<'_>) -> bool {
+    pub(super) fn take_back(&self, now: u64, swap: &Swap<'_>) -> bool {
         let is_refund = match self {
             Target::Cell(_, limit) => Cell::is_refund(limit, now, swap),
             Target::Key(table, Some(_), _) => either!(table, t => t.is_refund(now, swap)),
@@ -131,12 +131,12 @@ impl<'a> Target<'a> {
     }
 
     /// Returns the permit of a charge of the short way.
-    pub fn permit(&self, now: u64, cost: u64, seen: &Seen<'_>) -> Permit {
+    pub(super) fn permit(&self, now: u64, cost: u64, seen: &Seen<'_>) -> Permit {
         self.charged(now, cost, seen).permit
     }
 
     /// Returns the decision about a charge of the short way.
-    pub fn charged(&self, now: u64, cost: u64, seen: &Seen<'_>) -> Decision {
+    pub(super) fn charged(&self, now: u64, cost: u64, seen: &Seen<'_>) -> Decision {
         let done = self.done(now, cost, seen);
         match (*self, &done) {
             (Target::Cell(_, limit), Some(done)) => Cell::decision(limit, now, cost, done.answer),
@@ -148,7 +148,7 @@ impl<'a> Target<'a> {
     }
 
     /// Returns what is left after a charge of the short way, and how it is tracked.
-    pub fn left(&self, now: u64, cost: u64, seen: &Seen<'_>) -> (u64, Tracking) {
+    pub(super) fn left(&self, now: u64, cost: u64, seen: &Seen<'_>) -> (u64, Tracking) {
         match (self.params(), self.done(now, cost, seen)) {
             (Some(p), Some(Done { answer: Some(answer), tracking, .. })) => (left(p, answer.lead), tracking),
             _ => (0, Tracking::Tracked),
@@ -156,7 +156,7 @@ impl<'a> Target<'a> {
     }
 
     /// Returns the decision of a request that is refused because its word lies `lead` q-units ahead.
-    pub fn refused(&self, now: u64, cost: u64, lead: u64) -> Decision {
+    pub(super) fn refused(&self, now: u64, cost: u64, lead: u64) -> Decision {
         match self.params() {
             Some(p) => refused(p, now, cost, lead),
             None => Decision::contended(cost, 0),

@@ -30,14 +30,14 @@ use crate::answer::{Decision, Permit, Tracking, Verdict};
 use crate::sync::{back_off, Look, Swap, MAX_LOST};
 
 /// The links of a chain, all of them plain and of different cells or keys.
-pub(super) trait Links<'a> {
+pub(crate) trait Links<'a> {
     fn count(&self) -> usize;
     /// Returns link i and its cost.
     fn at(&self, i: usize) -> Option<(Target<'a>, u64)>;
 }
 
 /// What becomes of a chain.
-pub(super) enum Short {
+enum Short {
     /// All links are charged.
     Passes,
     /// Nothing is charged, because link `at` refuses: its word lies `lead` q-units ahead. The links before it conform.
@@ -47,11 +47,11 @@ pub(super) enum Short {
 }
 
 /// What is known of each link.
-pub(super) type All<'a> = [Seen<'a>; MAX_LINKS];
+type All<'a> = [Seen<'a>; MAX_LINKS];
 
 /// Decides, and charges all links or none.
 #[inline(always)]
-pub(super) fn decide<'a>(links: &impl Links<'a>, now: u64, all: &mut All<'a>) -> Short {
+fn decide<'a>(links: &impl Links<'a>, now: u64, all: &mut All<'a>) -> Short {
     let count = links.count();
     if count > 1 {
         for i in 0..count {
@@ -81,6 +81,27 @@ pub(super) fn decide<'a>(links: &impl Links<'a>, now: u64, all: &mut All<'a>) ->
         return Short::Long;
     }
     Short::Passes
+}
+
+/// Decides and returns whether the request passes. Returns `None`, nothing charged, if the long way must decide.
+#[allow(dead_code)] // the C layer asks
+#[inline(always)]
+pub(crate) fn passes<'a>(links: &impl Links<'a>, now: u64) -> Option<bool> {
+    match decide(links, now, &mut [Seen::Absent; MAX_LINKS]) {
+        Short::Passes => Some(true),
+        Short::Refused { .. } => Some(false),
+        Short::Long => None,
+    }
+}
+
+/// Does the same as [`passes`] with the whole decision.
+pub(super) fn check<'a>(links: &impl Links<'a>, now: u64) -> Option<Decision> {
+    let mut all = [Seen::Absent; MAX_LINKS];
+    match decide(links, now, &mut all) {
+        Short::Passes => Some(passed(links, now, &all)),
+        Short::Refused { at, lead } => Some(refused(links, now, at, lead)),
+        Short::Long => None,
+    }
 }
 
 /// Looks again at the word of link i, which has lost its swap. Returns false if that is no use: all is undone.
@@ -142,7 +163,7 @@ fn undo<'a>(links: &dyn Links<'a>, now: u64, all: &All<'a>) {
 
 /// Returns the decision of a chain that has passed. Works out only what is left of each link, and all of the tightest.
 #[inline(never)]
-pub(super) fn passed<'a>(links: &dyn Links<'a>, now: u64, all: &All<'a>) -> Decision {
+fn passed<'a>(links: &dyn Links<'a>, now: u64, all: &All<'a>) -> Decision {
     let (mut tightest, mut tracking) = (None, Tracking::Tracked);
     for (i, seen) in all.iter().enumerate().take(links.count()) {
         let Some((target, cost)) = links.at(i) else { break };
@@ -163,7 +184,7 @@ pub(super) fn passed<'a>(links: &dyn Links<'a>, now: u64, all: &All<'a>) -> Deci
 
 /// Returns the decision of a chain that is refused by link `at` and perhaps by others behind it.
 #[inline(never)]
-pub(super) fn refused<'a>(links: &dyn Links<'a>, now: u64, at: usize, lead: u64) -> Decision {
+fn refused<'a>(links: &dyn Links<'a>, now: u64, at: usize, lead: u64) -> Decision {
     let Some((target, cost)) = links.at(at) else { return impossible!(Decision::contended(0, 0)) };
     let mut whole = Decision { policy: at as u32, ..target.refused(now, cost, lead) };
     for (target, cost) in (at.wrapping_add(1)..links.count()).filter_map(|i| links.at(i)) {
@@ -195,28 +216,17 @@ impl<'a> Links<'a> for Chain<'a> {
 impl Chain<'_> {
     /// Decides like [`check`](Chain::check), and returns only the verdict: the fastest form.
     pub fn verdict(&self, now: u64) -> Verdict {
-        if self.short {
-            match decide(self, now, &mut [Seen::Absent; MAX_LINKS]) {
-                Short::Passes => return Verdict::Conforming,
-                Short::Refused { .. } => return Verdict::NonConforming,
-                Short::Long => {}
-            }
+        match self.short.then(|| passes(self, now)).flatten() {
+            Some(true) => Verdict::Conforming,
+            Some(false) => Verdict::NonConforming,
+            None => self.check_long(now, 0, None, |_, _| ()).verdict,
         }
-        self.check_long(now, 0, None, |_, _| ()).verdict
     }
 
     /// Decides if the short way can.
     #[inline(always)]
     pub(super) fn check_short(&self, now: u64) -> Option<Decision> {
-        if !self.short {
-            return None;
-        }
-        let mut all = [Seen::Absent; MAX_LINKS];
-        match decide(self, now, &mut all) {
-            Short::Passes => Some(passed(self, now, &all)),
-            Short::Refused { at, lead } => Some(refused(self, now, at, lead)),
-            Short::Long => None,
-        }
+        self.short.then(|| check(self, now)).flatten()
     }
 
     /// Decides and returns the answers of all links, if the short way passes; and how many keys it has inserted, also if
