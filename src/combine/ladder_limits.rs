@@ -4,7 +4,7 @@
 //! prefix is asked first, so the `policy` of a refusal is the most specific tier that refuses.
 
 use super::chain::Chain;
-use super::link::{Link, TableRef, Target};
+use super::link::{either, Link, TableRef, Target};
 use super::short::{self, Links};
 use crate::answer::Decision;
 use crate::keys::{Address, Ladder, Rung, MAX_RUNGS};
@@ -132,7 +132,7 @@ impl LadderLimits {
         }
         let mut hashes = [0; MAX_RUNGS];
         for (hash, rung) in hashes.iter_mut().zip(rungs) {
-            *hash = table.hash(address.prefix(rung.bits).as_ref())?;
+            *hash = either!(table, t => t.prefix_hash(address, rung.bits, rung.bits))?;
         }
         Ok(Some(Rungs { table, limits, hashes, count: rungs.len(), cost }))
     }

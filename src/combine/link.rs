@@ -1,6 +1,5 @@
 //! One limit of a chain: what is charged, under which limit, and how much.
 
-use super::chain::Chain;
 use super::error::ChainError;
 use crate::answer::{Decision, Permit, Verdict};
 use crate::cell::{Cell, Cell32};
@@ -304,19 +303,4 @@ fn overriding(now: u64, table: TableRef<'_>, hash: u64) -> Decision {
         return Decision { verdict, retry_after, next_unit: retry_after, reset_after: retry_after, ..none };
     }
     Decision { verdict: Verdict::Conforming, remaining: u64::MAX, departure: now, ..none }
-}
-
-impl Chain<'_> {
-    /// Returns the longest time that a reservation may have to wait, in ticks.
-    pub(super) fn max_delay(&self) -> Result<u64, ChainError> {
-        let each = self.charges().map(|charge| charge.target.max_delay());
-        each.reduce(|a, b| Some(a?.max(b?))).flatten().ok_or(ChainError::BadAlgorithm)
-    }
-}
-
-impl core::fmt::Debug for Chain<'_> {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        let costs = self.charges.map(|charge| charge.cost);
-        f.debug_struct("Chain").field("costs", &costs.get(..self.count)).finish_non_exhaustive()
-    }
 }

@@ -17,6 +17,7 @@
 //! They touch no word except through these calls and the swaps that a look has made.
 
 mod chain;
+mod chain_short;
 mod error;
 mod ladder_limits;
 pub(crate) mod link;

@@ -23,21 +23,33 @@
 //! Progress: [`MAX_LOST`] more swaps for each link that lost its first one, an insert for each absent key, and [`UNDO`]
 //! refunds for each link that is undone. At that last bound the charge stays until it drains, which is the safe side.
 
-use super::chain::{Answers, Chain, MAX_LINKS, UNDO};
 use super::link::Target;
-use super::plain::Seen;
-use crate::answer::{Decision, Permit, Tracking, Verdict};
+pub(super) use super::plain::Seen;
+use crate::answer::{Decision, Permit, Tracking};
 use crate::sync::{back_off, Look, Swap, MAX_LOST};
+
+/// The largest number of links.
+pub(super) const MOST: usize = 8;
+
+/// Refunds that are tried for one link. Each fails only after `MAX_LOST` swaps lost to others.
+const UNDO: u32 = 8;
 
 /// The links of a chain, all of them plain and of different cells or keys.
 pub(crate) trait Links<'a> {
     fn count(&self) -> usize;
     /// Returns link i and its cost.
     fn at(&self, i: usize) -> Option<(Target<'a>, u64)>;
+    /// Prefetches the lines of link i.
+    #[inline(always)]
+    fn prefetch(&self, i: usize) {
+        if let Some((target, _)) = self.at(i) {
+            target.prefetch();
+        }
+    }
 }
 
 /// What becomes of a chain.
-enum Short {
+pub(super) enum Short {
     /// All links are charged.
     Passes,
     /// Nothing is charged, because link `at` refuses: its word lies `lead` q-units ahead. The links before it conform.
@@ -47,18 +59,14 @@ enum Short {
 }
 
 /// What is known of each link.
-type All<'a> = [Seen<'a>; MAX_LINKS];
+pub(super) type All<'a> = [Seen<'a>; MOST];
 
 /// Decides, and charges all links or none.
 #[inline(always)]
-fn decide<'a>(links: &impl Links<'a>, now: u64, all: &mut All<'a>) -> Short {
+pub(super) fn decide<'a>(links: &impl Links<'a>, now: u64, all: &mut All<'a>) -> Short {
     let count = links.count();
     if count > 1 {
-        for i in 0..count {
-            if let Some((target, _)) = links.at(i) {
-                target.prefetch();
-            }
-        }
+        (0..count).for_each(|i| links.prefetch(i));
     }
     let mut absent = false;
     for (i, seen) in all.iter_mut().enumerate().take(count) {
@@ -87,7 +95,7 @@ fn decide<'a>(links: &impl Links<'a>, now: u64, all: &mut All<'a>) -> Short {
 #[allow(dead_code)] // the C layer asks
 #[inline(always)]
 pub(crate) fn passes<'a>(links: &impl Links<'a>, now: u64) -> Option<bool> {
-    match decide(links, now, &mut [Seen::Absent; MAX_LINKS]) {
+    match decide(links, now, &mut [Seen::Absent; MOST]) {
         Short::Passes => Some(true),
         Short::Refused { .. } => Some(false),
         Short::Long => None,
@@ -96,7 +104,7 @@ pub(crate) fn passes<'a>(links: &impl Links<'a>, now: u64) -> Option<bool> {
 
 /// Does the same as [`passes`] with the whole decision.
 pub(super) fn check<'a>(links: &impl Links<'a>, now: u64) -> Option<Decision> {
-    let mut all = [Seen::Absent; MAX_LINKS];
+    let mut all = [Seen::Absent; MOST];
     match decide(links, now, &mut all) {
         Short::Passes => Some(passed(links, now, &all)),
         Short::Refused { at, lead } => Some(refused(links, now, at, lead)),
@@ -200,52 +208,3 @@ pub(super) fn is_tighter((cost_a, a): (u64, u64), (cost_b, b): (u64, u64)) -> bo
     let worth = |left: u64, of: u64| left as u128 * of.max(1) as u128;
     worth(a, cost_b) < worth(b, cost_a)
 }
-
-impl<'a> Links<'a> for Chain<'a> {
-    #[inline(always)]
-    fn count(&self) -> usize {
-        self.count
-    }
-
-    #[inline(always)]
-    fn at(&self, i: usize) -> Option<(Target<'a>, u64)> {
-        self.charges.get(i).map(|charge| (charge.target, charge.cost))
-    }
-}
-
-impl Chain<'_> {
-    /// Decides like [`check`](Chain::check), and returns only the verdict: the fastest form.
-    pub fn verdict(&self, now: u64) -> Verdict {
-        match self.short.then(|| passes(self, now)).flatten() {
-            Some(true) => Verdict::Conforming,
-            Some(false) => Verdict::NonConforming,
-            None => self.check_long(now, 0, None, |_, _| ()).verdict,
-        }
-    }
-
-    /// Decides if the short way can.
-    #[inline(always)]
-    pub(super) fn check_short(&self, now: u64) -> Option<Decision> {
-        self.short.then(|| check(self, now)).flatten()
-    }
-
-    /// Decides and returns the answers of all links, if the short way passes; and how many keys it has inserted, also if
-    /// it has undone that.
-    pub(super) fn short_answers(&self, now: u64) -> Result<(Answers, u64), u64> {
-        let mut all = [Seen::Absent; MAX_LINKS];
-        let passes = self.short && matches!(decide(self, now, &mut all), Short::Passes);
-        let inserted = all.iter().filter(|seen| seen.is_inserted()).count() as u64;
-        if !passes {
-            return Err(inserted);
-        }
-        let mut answers = [None; MAX_LINKS];
-        for (i, (answer, seen)) in answers.iter_mut().zip(&all).enumerate().take(self.count) {
-            *answer = self.at(i).map(|(target, cost)| target.charged(now, cost, seen));
-        }
-        Ok((answers, inserted))
-    }
-}
-
-#[cfg(all(test, not(any(tatcell_loom, tatcell_step))))]
-#[path = "short_tests.rs"]
-mod tests;

@@ -16,8 +16,7 @@ use crate::capi::pointers::lists::Rows;
 use crate::capi::pointers::places::Span;
 use crate::capi::table::check::{hash_of, refused};
 use crate::capi::table::handle::tatcell_table_t;
-use crate::combine::link::{either, Target};
-use crate::combine::short::{self, Links};
+use crate::combine::link::either;
 use crate::combine::{Chain, ChainError, Link, MAX_LINKS};
 use crate::table::Counters;
 
@@ -160,70 +159,6 @@ pub(in crate::capi) fn link<'a>(c: Contract<'a>, l: &tatcell_link_t) -> Result<L
     Ok(made.extra(l.extra))
 }
 
-/// The links of a chain where they lie, all of them plain. The hash of a key is kept; for a cell its address.
-struct InPlace<'a> {
-    c: Contract<'a>,
-    links: &'a [tatcell_link_t],
-    names: [u64; MAX_LINKS],
-}
-
-impl<'a> InPlace<'a> {
-    /// Returns the links of a chain of which only the verdict is wanted. Returns `None` if anything is wrong with them, or
-    /// if the short way does not know them.
-    #[inline(always)]
-    fn of(c: Contract<'a>, chain: *const tatcell_chain_t) -> Option<InPlace<'a>> {
-        let given = c.options_in_place(chain)?;
-        let (count, same) = (given.count as usize, given.link_size as usize == size_of::<tatcell_link_t>());
-        let wanted = given.permits.addr() | given.decisions.addr() | given.counters.addr();
-        if wanted != 0 || given.flags | given.reserved != 0 || count == 0 || count > MAX_LINKS || !same {
-            return None;
-        }
-        let links = c.slice(given.links, count).ok()?;
-        let mut made = InPlace { c, links, names: [0; MAX_LINKS] };
-        for (i, link) in links.iter().enumerate() {
-            let by_hash = link.flags & TATCELL_LINK_HASH != 0;
-            let (name, flags) = match () {
-                () if link.table.is_null() => (link.cell.addr() as u64, 0),
-                () if by_hash => (link.hash, TATCELL_LINK_HASH),
-                () => (hash_of(c.handle(link.table).ok()?, c.key(link.key, link.key_len).ok()?).ok()?, 0),
-            };
-            *made.names.get_mut(i)? = name;
-            let (target, cost) = made.at(i)?;
-            if !link.cell32.is_null() || link.flags != flags || link.extra != 0 || !target.is_plain(cost) {
-                return None;
-            }
-            for (j, known) in made.names.iter().enumerate().take(i) {
-                // Links of one debt are one charge.
-                if *known == name && made.at(j)?.0.is(&target) {
-                    return None;
-                }
-            }
-        }
-        Some(made)
-    }
-}
-
-impl<'a> Links<'a> for InPlace<'a> {
-    #[inline(always)]
-    fn count(&self) -> usize {
-        self.links.len()
-    }
-
-    #[inline(always)]
-    fn at(&self, i: usize) -> Option<(Target<'a>, u64)> {
-        let (c, link) = (self.c, self.links.get(i)?);
-        let target = match (link.cell.is_null(), link.table.is_null()) {
-            (false, true) => Target::Cell(c.cell(link.cell).ok()?, c.limit64(link.limit).ok()?),
-            (true, false) => {
-                let limit = c.table_limit(link.limit).ok()?;
-                Target::Key(c.handle(link.table).ok()?.table(), Some(limit), *self.names.get(i)?)
-            }
-            _ => return None,
-        };
-        Some((target, link.cost))
-    }
-}
-
 /// A call with checked arguments.
 pub(in crate::capi) struct Work<'a> {
     chain: Chain<'a>,
@@ -353,7 +288,7 @@ pub unsafe extern "C" fn tatcell_chain_check(
 ) -> i32 {
     args!(c);
     if out.is_null() {
-        match InPlace::of(c, chain).and_then(|links| short::passes(&links, now)) {
+        match c.chain_in_place(chain, now) {
             Some(true) => return TATCELL_PASS,
             Some(false) => return TATCELL_NON_CONFORMING,
             None => {}

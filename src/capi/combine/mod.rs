@@ -2,6 +2,7 @@
 
 mod address;
 pub(super) mod chain;
+mod chain_in_place;
 mod ladder;
 mod mark;
 mod pair;

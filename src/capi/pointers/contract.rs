@@ -337,17 +337,6 @@ impl<'a> Contract<'a> {
         Ok(())
     }
 
-    /// Returns options where they lie, if their size is that of this release; else `None`.
-    #[inline(always)]
-    pub(in crate::capi) fn options_in_place<T: Grows>(self, p: *const T) -> Option<&'a T> {
-        let size = *self.input(p.cast::<u32>()).ok()? as usize;
-        if size == size_of::<T>() {
-            self.input(p).ok()
-        } else {
-            None
-        }
-    }
-
     /// Returns options, like [`known`](Self::known). Fields that the library does not know must be 0.
     pub(in crate::capi) fn options<T: Grows>(self, p: *const T) -> Result<T, i32> {
         self.nothing_unknown(p)?;
