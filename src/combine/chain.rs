@@ -162,7 +162,7 @@ impl<'a> Chain<'a> {
     ///
     /// Source: conservative all or none by peek, charge and undo, modelled in `combine/models/loom_chain.rs`.
     pub fn check(&self, now: u64) -> Decision {
-        self.check_short(now).unwrap_or_else(|| self.check_long(now, 0, None, |_, _| ()))
+        self.check_short(now).unwrap_or_else(|| self.check_long(now))
     }
 
     /// Decides like [`check`](Chain::check). Counts one decision and the keys inserted, and passes each link's own
@@ -176,33 +176,29 @@ impl<'a> Chain<'a> {
         counters: Option<&mut Counters>,
         each: impl FnMut(usize, &Decision),
     ) -> Decision {
-        match self.short_answers(now) {
-            Ok((answers, inserted)) => self.finish(&answers, inserted, counters, each),
-            Err(undone) => self.check_long(now, undone, counters, each),
-        }
+        let mut answers = [None; MAX_LINKS];
+        let inserted = match self.short_answers(now, &mut answers) {
+            Ok(inserted) => inserted,
+            Err(undone) => undone + self.long_answers(now, &mut answers, counters.is_some()),
+        };
+        self.finish(&answers, inserted, counters, each)
     }
 
-    /// Decides by the calls of each link, after `undone` keys were inserted and given back.
+    /// Decides by the calls of each link. Returns the number of keys inserted.
     #[inline(never)]
-    pub(super) fn check_long(
-        &self,
-        now: u64,
-        undone: u64,
-        counters: Option<&mut Counters>,
-        each: impl FnMut(usize, &Decision),
-    ) -> Decision {
-        let (mut answers, mut inserted) = ([None; MAX_LINKS], undone);
+    pub(super) fn long_answers(&self, now: u64, answers: &mut Answers, counted: bool) -> u64 {
         // A link's full answer is computed only once: when the link is charged, or when a link refuses.
         let would_pass = |charge: &Charge<'_>| charge.target.would_pass(now, charge.cost);
         let mut passes = !self.overrides && self.charges().all(would_pass);
         if !passes {
-            self.look(now, &mut answers);
-            passes = self.all_pass(&answers) && !self.is_exempt(&answers);
+            self.look(now, answers);
+            passes = self.all_pass(answers) && !self.is_exempt(answers);
         }
         if passes {
-            inserted += self.charge_all(now, &mut answers, counters.is_some());
+            self.charge_all(now, answers, counted)
+        } else {
+            0
         }
-        self.finish(&answers, inserted, counters, each)
     }
 
     /// Returns what [`check`](Chain::check) would answer, without charging anything. Only reads.

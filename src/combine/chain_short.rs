@@ -26,7 +26,7 @@ impl Chain<'_> {
         match self.short.then(|| passes(self, now)).flatten() {
             Some(true) => Verdict::Conforming,
             Some(false) => Verdict::NonConforming,
-            None => self.check_long(now, 0, None, |_, _| ()).verdict,
+            None => self.check_long(now).verdict,
         }
     }
 
@@ -36,20 +36,28 @@ impl Chain<'_> {
         self.short.then(|| check(self, now)).flatten()
     }
 
-    /// Decides and returns the answers of all links, if the short way passes; and how many keys it has inserted, also if
-    /// it has undone that.
-    pub(super) fn short_answers(&self, now: u64) -> Result<(Answers, u64), u64> {
+    /// Decides the long way at once.
+    #[inline(never)]
+    pub(super) fn check_long(&self, now: u64) -> Decision {
+        let mut answers = [None; MAX_LINKS];
+        self.long_answers(now, &mut answers, false);
+        self.finish(&answers, 0, None, |_, _| ())
+    }
+
+    /// Decides and sets the answers of all links, if the short way passes. Returns how many keys it has inserted; in `Err`
+    /// those that it has given back.
+    #[inline(never)]
+    pub(super) fn short_answers(&self, now: u64, answers: &mut Answers) -> Result<u64, u64> {
         let mut all = [Seen::Absent; MOST];
         let passes = self.short && matches!(decide(self, now, &mut all), Short::Passes);
         let inserted = all.iter().filter(|seen| seen.is_inserted()).count() as u64;
         if !passes {
             return Err(inserted);
         }
-        let mut answers = [None; MOST];
         for (i, (answer, seen)) in answers.iter_mut().zip(&all).enumerate().take(self.count) {
             *answer = self.at(i).map(|(target, cost)| target.charged(now, cost, seen));
         }
-        Ok((answers, inserted))
+        Ok(inserted)
     }
 
     /// Returns the longest time that a reservation may have to wait, in ticks.

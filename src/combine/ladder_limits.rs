@@ -99,7 +99,7 @@ impl LadderLimits {
         address: &Address,
         cost: u64,
     ) -> Result<Decision, TableError> {
-        Ok(self.chain(table, address, cost)?.check_long(now, 0, None, |_, _| ()))
+        Ok(self.chain(table, address, cost)?.check_long(now))
     }
 
     /// Decides like [`check`](LadderLimits::check) if the short way can, and returns whether the request passes.
