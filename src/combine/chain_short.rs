@@ -23,22 +23,27 @@ impl<'a> Links<'a> for Chain<'a> {
 impl Chain<'_> {
     /// Decides like [`check`](Chain::check), and returns only the verdict: the fastest form.
     pub fn verdict(&self, now: u64) -> Verdict {
-        match self.short.then(|| passes(self, now)).flatten() {
+        match self.passes_short(now) {
             Some(true) => Verdict::Conforming,
             Some(false) => Verdict::NonConforming,
             None => self.check_long(now).verdict,
         }
     }
 
-    /// Decides if the short way can.
-    #[inline(always)]
+    #[inline(never)]
+    fn passes_short(&self, now: u64) -> Option<bool> {
+        self.short.then(|| passes(self, now)).flatten()
+    }
+
+    /// Decides if the short way can, in a frame of its own.
+    #[inline(never)]
     pub(super) fn check_short(&self, now: u64) -> Option<Decision> {
         self.short.then(|| check(self, now)).flatten()
     }
 
     /// Decides the long way at once.
     #[inline(never)]
-    pub(super) fn check_long(&self, now: u64) -> Decision {
+    pub(crate) fn check_long(&self, now: u64) -> Decision {
         let mut answers = [None; MAX_LINKS];
         self.long_answers(now, &mut answers, false);
         self.finish(&answers, 0, None, |_, _| ())

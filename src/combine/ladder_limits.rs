@@ -85,10 +85,22 @@ impl LadderLimits {
         cost: u64,
     ) -> Result<Decision, TableError> {
         let table = table.into();
-        match self.rungs(table, address, cost)?.and_then(|rungs| short::check(&rungs, now)) {
+        match self.check_short(table, now, address, cost)? {
             Some(decision) => Ok(decision),
             None => self.check_long(table, now, address, cost),
         }
+    }
+
+    /// Decides if the short way can, in a frame of its own.
+    #[inline(never)]
+    fn check_short(
+        &self,
+        table: TableRef<'_>,
+        now: u64,
+        address: &Address,
+        cost: u64,
+    ) -> Result<Option<Decision>, TableError> {
+        Ok(self.rungs(table, address, cost)?.and_then(|rungs| short::check(&rungs, now)))
     }
 
     #[inline(never)]
@@ -104,7 +116,7 @@ impl LadderLimits {
 
     /// Decides like [`check`](LadderLimits::check) if the short way can, and returns whether the request passes.
     #[allow(dead_code)] // the C layer asks
-    #[inline(always)]
+    #[inline(never)]
     pub(crate) fn passes(
         &self,
         table: TableRef<'_>,

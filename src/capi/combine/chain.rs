@@ -206,6 +206,25 @@ impl<'a> Work<'a> {
         Ok(Work { chain, permits, decisions, counters: c.owned_if(given.counters)? })
     }
 
+    /// Returns whether the decision of each link is wanted.
+    fn wants_each(&self) -> bool {
+        !self.permits.is_empty() || self.decisions.is_some() || self.counters.is_some()
+    }
+
+    /// Decides with what is wanted of each link.
+    #[inline(never)]
+    fn check_each(&mut self, now: u64) -> Decision {
+        let Work { chain, permits, decisions, counters } = self;
+        chain.check_ex(now, counters.as_deref_mut(), |i, answer| {
+            if let Some(permit) = permits.get_mut(i) {
+                *permit = answer.permit;
+            }
+            if let Some(decisions) = decisions {
+                decisions.put(i, &tatcell_decision_t::of(answer));
+            }
+        })
+    }
+
     /// Runs a call and hands out the answers of the links.
     fn decide(
         self,
@@ -300,17 +319,22 @@ pub unsafe extern "C" fn tatcell_chain_check(
 /// A check of which more is wanted than the verdict, or of links that the short way does not know.
 #[inline(never)]
 fn check_told(c: Contract<'_>, chain: *const tatcell_chain_t, now: u64, out: *mut tatcell_decision_t) -> i32 {
-    let made = c.report_if(out).and_then(|to| {
-        let work = Work::new(c, chain, out)?;
-        let wants_each = !work.permits.is_empty() || work.decisions.is_some() || work.counters.is_some();
-        if wants_each {
-            return Ok((work.decide(|chain, counters, each| Ok(chain.check_ex(now, counters, each)))?, to));
+    let to = match c.report_if(out) {
+        Ok(to) => to,
+        Err(e) => return e,
+    };
+    // By reference: a move would take its bytes of stack once more.
+    match &mut Work::new(c, chain, out) {
+        Err(e) => *e,
+        Ok(work) => {
+            let made = match (work.wants_each(), to.is_some()) {
+                (true, _) => work.check_each(now),
+                (false, true) => work.chain.check(now),
+                // The short way did not decide.
+                (false, false) => work.chain.check_long(now),
+            };
+            fill_if(&made, to)
         }
-        Ok((work.chain.check(now), to))
-    });
-    match made {
-        Ok((made, to)) => fill_if(&made, to),
-        Err(e) => e,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use core::ffi::c_void;
 
-use crate::answer::Permit;
+use crate::answer::{Decision, Permit};
 use crate::capi::codes::{
     limit_code, table_code, TATCELL_END, TATCELL_ERR_HANDLE, TATCELL_ERR_LADDER, TATCELL_ERR_OPTION,
     TATCELL_NON_CONFORMING, TATCELL_PASS,
@@ -320,21 +320,36 @@ fn check_told(
     permits: &mut [Permit],
     counters: Option<&mut Counters>,
 ) -> i32 {
-    let made = if permits.is_empty() && counters.is_none() {
-        limits.check(table.table(), now, address, cost).map_err(table_code)
-    } else {
-        chain_of(limits, table, address, cost).map(|chain| {
-            permits.fill(Permit::NONE);
-            chain.check_ex(now, counters, |i, answer| {
-                if let Some(permit) = permits.get_mut(i) {
-                    *permit = answer.permit;
-                }
-            })
-        })
+    let made = match permits.is_empty() && counters.is_none() {
+        true => limits.check(table.table(), now, address, cost).map_err(table_code),
+        false => check_each((limits, table), now, (address, cost), permits, counters),
     };
     match made {
         Ok(made) => fill_if(&made, out),
         Err(e) => e,
+    }
+}
+
+/// A check with permits or counters.
+#[inline(never)]
+fn check_each(
+    (limits, table): (&LadderLimits, &Handle),
+    now: u64,
+    (address, cost): (&Address, u64),
+    permits: &mut [Permit],
+    counters: Option<&mut Counters>,
+) -> Result<Decision, i32> {
+    // By reference: a move would take its bytes of stack once more.
+    match &chain_of(limits, table, address, cost) {
+        Err(e) => Err(*e),
+        Ok(chain) => {
+            permits.fill(Permit::NONE);
+            Ok(chain.check_ex(now, counters, |i, answer| {
+                if let Some(permit) = permits.get_mut(i) {
+                    *permit = answer.permit;
+                }
+            }))
+        }
     }
 }
 
