@@ -104,8 +104,8 @@ mod time;
 pub use algorithms::Change;
 pub use answer::{Colour, Decision, Marking, Outcome, Permit, Tracking, Verdict};
 pub use cell::{
-    Cell, Cell32, CellImage, ExclusiveCell, ExclusiveMeter, ExclusiveSlidingLog, ImageError, KeyLogGate, Lease,
-    LeftOut, LogGate, LogLine, Meter, SlidingLog, Slip, CELL_IMAGE_WORDS,
+    Cell, Cell32, CellImage, ExclusiveCell, ExclusiveMeter, ExclusiveSlidingLog, ImageError, KeyLogGate,
+    Lease, LeftOut, LogGate, LogLine, Meter, SlidingLog, Slip, CELL_IMAGE_WORDS,
 };
 pub use combine::{
     ring_words, wheel_words, Fifo, Group, LeakyQueue, NotQueued, Ring, Shaper, ShaperError, Waiting, Wheel,

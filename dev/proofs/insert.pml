@@ -2,6 +2,10 @@
  *
  *   spin -a insert.pml && cc -O2 -DSAFETY -DCOLLAPSE -o pan pan.c && ./pan -m100000
  *
+ * A caller may be a link of a chain that another link refuses: it takes its charge back, by restoring the word that it
+ * has replaced if the slot still holds what it stored, and else by the permit (src/combine/short.rs). Only a word that
+ * lies ahead of now is restored.
+ *
  * Three callers on one set of two lines, one atomic access of a slot a step, every interleaving, and each of them may
  * die before any step. What the init process chooses is explored as well: whose keys, which clocks, what lies in the
  * slots. Then two more callers come, one at once and one when all has drained.
@@ -14,10 +18,10 @@
  * a caller that runs alone ends within five looks; when all has drained every key is tracked and charged again, whoever
  * died where.
  *
- * -DPER_LINE=n slots a line (1), -DINHERIT another policy than Admit, -DCRASHES=n most deaths (3), -DWORLD=n only one
+ * -DPER_LINE=n slots a line (1), -DINHERIT another policy than Admit, -DUNITS=3 a burst for chains (worlds 8 and 9), -DCRASHES=n most deaths (3), -DWORLD=n only one
  * of the worlds below. Flags that weaken a rule, each of which must be found out: NAIVE, NO_SECOND_LOOK, FOREIGN_ONCE,
  * UNVERSIONED (with RECURS, which lets claims recur, a key then gets two slots), NO_DROP, DROP_IGNORED, HOME_ONLY,
- * BLIND_CHARGE, REFUND_WHOLE, CLAIMS_BLOCK; of Inherit PARITY_LOST, DEBT_FREE.
+ * BLIND_CHARGE, REFUND_WHOLE, CLAIMS_BLOCK; RESTORE_BLIND; of Inherit PARITY_LOST, DEBT_FREE.
  *
  * Which free slot an insert takes is left open: the shipped order, an EMPTY one before the longest expired, is one way.
  * Not here: weak memory (the loom models have it), wraps of the payload (arithmetic.py), several keys with one tag, the
@@ -33,11 +37,14 @@
 
 #define NOW 256
 #define UNIT 64      /* T; the burst is one unit, or two under Inherit */
+#ifndef UNITS
 #ifdef INHERIT
-#define LIMIT (2 * UNIT)
+#define UNITS 2
 #else
-#define LIMIT UNIT
+#define UNITS 1
 #endif
+#endif
+#define LIMIT (UNITS * UNIT)
 #define G 2          /* the claim lifetime */
 #define GRACE 18     /* G + 16: how far ahead a dropped claim may lie and still be taken */
 #define WINDOW 256   /* H + S */
@@ -173,7 +180,9 @@ proctype caller(byte key; short now; byte script; bit solo) {
     byte own_at, known_at;
     short tat, stored;         /* the permit */
     byte permit_at;
-    bit refunds = script > 0;
+    bit refunds = script > 0 && script < 3;
+    bit chained = script == 3; /* another link refuses after the charge of this one */
+    short before, after_it;    /* the words of its charge; 0 is none */
 
 begin:
     /* The look of a hit: the home line, and the other one unless the key is in the first. */
@@ -456,6 +465,10 @@ charge:
             tat = now + lead + UNIT;
             stored = UNIT;
             permit_at = pick;
+            if
+            :: chained && lead > 0 -> before = word; after_it = LIVE(key, tat)
+            :: else
+            fi;
             lead = 0;
             PLACE(AT(pick), LIVE(key, tat));
             charged(UNIT);
@@ -499,7 +512,25 @@ after:
         own_at = 0;
         if
         :: refunds && verdict == ADMITTED -> refunds = 0
+        :: chained && verdict == ADMITTED -> chained = 0
         :: else -> goto done
+        fi
+    }
+restore:
+    atomic {
+        DIE;
+        if
+#ifdef RESTORE_BLIND
+        :: after_it != 0 ->
+#else
+        :: after_it != 0 && slot[AT(permit_at)] == after_it ->
+#endif
+            PLACE(AT(permit_at), before);
+            net[key] = net[key] - UNIT;
+            before = 0;
+            after_it = 0;
+            goto refunded
+        :: else -> before = 0; after_it = 0
         fi
     }
 refund_load:
@@ -550,7 +581,7 @@ dead:
         for (j : 0 .. SLOTS - 1) { seen[j] = 0 }
         j = 0;
         word = 0; lead = 0; own = 0; known = 0; own_at = 0; known_at = 0; tat = 0; stored = 0; permit_at = 0;
-        refunds = 0
+        refunds = 0; chained = 0; before = 0; after_it = 0
     }
 }
 
@@ -591,7 +622,17 @@ init {
         :: IN(4) -> /* the key's own expired word in the line that is not its home */
             slot[PER_LINE] = LIVE(X, NOW + 1);
             start(X, 0, 0); start(X, 2, 2); start(X, 1, 0)
+#if UNITS > 2
+        :: IN(8) -> /* a link of a chain that is taken back, beside a refund and a charge of its key */
+            slot[0] = LIVE(X, NOW + 8); slot[PER_LINE] = LIVE(Z, NOW + 1);
+            start(X, 0, 3); start(X, 2, 2); start(X, 9, 1)
+#endif
 #else
+#if UNITS > 2
+        :: IN(9) -> /* a link of a chain whose slot a stranger takes over */
+            slot[0] = LIVE(X, NOW + 8); slot[PER_LINE] = LIVE(Z, NOW + 120);
+            start(X, 0, 3); start(X, 0, 1); start(Y, 0, 1)
+#endif
         :: IN(5) -> /* three keys' worth of debt for two callers of one key and one of another */
             slot[0] = LIVE(Z, NOW + 10); slot[PER_LINE] = LIVE(Z, NOW + 21);
             start(X, 0, 0); start(X, 0, 1); start(Y, 0, 0)

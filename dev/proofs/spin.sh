@@ -81,9 +81,11 @@ if [ "${1-}" = long ]; then
     holds 2500000 inherit_strangers -DPER_LINE=2 -DINHERIT -DWORLD=5
     holds 2000000 inherit_debt_left -DPER_LINE=2 -DINHERIT -DWORLD=6
 else
-    # One slot a line: 5 011 484 and 1 414 101 states.
+    # One slot a line: 5 011 484, 1 414 101, 90 726 and 526 907 states.
     holds 4000000 admit
     holds 1000000 inherit -DINHERIT
+    holds 70000 a_chain_that_takes_back -DUNITS=3 -DWORLD=8
+    holds 400000 a_chain_beside_a_takeover -DINHERIT -DUNITS=3 -DWORLD=9
 
     two_words='((((j==to)||(((next>>11)&3)==0))||((next>>13)==1))|| !(((slot[j]>>11)==((next>>11)&3))))'
     debt_lost='((sum+((2*1)*(last-first)))>=((owed+net[1])+net[2]))'
@@ -99,6 +101,8 @@ else
     # The word falls below its claim, and the next claim on it below that.
     breaks '((next&2047)>highest[to])' a_refund_of_the_whole_inserting_charge -DREFUND_WHOLE
     breaks '(verdict==1)' claims_of_the_dead_block -DCLAIMS_BLOCK
+    breaks '((net[1]==0)||((sum>>1)&1))' a_word_restored_over_others -DUNITS=3 -DWORLD=8 -DRESTORE_BLIND
+    breaks "$debt_lost" a_word_restored_over_a_takeover -DINHERIT -DUNITS=3 -DWORLD=9 -DRESTORE_BLIND
     breaks "$debt_lost" drops_lose_the_parity -DINHERIT -DPARITY_LOST
     breaks "$debt_lost" a_debt_is_a_free_slot -DINHERIT -DDEBT_FREE
 fi

@@ -197,6 +197,15 @@ pub(crate) fn reserve(p: &Params, lead: u64, cost: u64, ahead: u64) -> Step {
     Step { answer, store: if charge == 0 { None } else { Some(next) } }
 }
 
+/// Returns the units that are left at this lead, under a limit for which a request was plain. Divides.
+#[inline(always)]
+pub(crate) const fn left(p: &Params, lead: u64) -> u64 {
+    match p.burst_q.saturating_sub(lead).checked_div(p.t_q) {
+        Some(left) if left < p.burst => left,
+        _ => p.burst,
+    }
+}
+
 /// Returns what is left at this lead. Divides.
 pub(super) const fn numbers(p: &Params, lead: u64, now: u64) -> Numbers {
     let available = p.burst_q.saturating_sub(lead);

@@ -388,7 +388,8 @@ macro_rules! operations {
             }
 
             #[inline(always)]
-            fn decision(limit: &$limit, now: u64, cost: u64, answer: Option<Answer>) -> Decision {
+            #[allow(dead_code)] // of a cell with one owner nobody else asks
+            pub(crate) fn decision(limit: &$limit, now: u64, cost: u64, answer: Option<Answer>) -> Decision {
                 match answer {
                     Some(answer) => {
                         let place = Place { now, mask: Self::MASK, generation: 0, slot: 0 };

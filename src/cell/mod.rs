@@ -7,6 +7,7 @@
 mod cell;
 pub(crate) mod image;
 mod lease;
+mod look;
 mod meter;
 #[cfg(all(test, tatcell_loom))]
 mod models;

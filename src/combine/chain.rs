@@ -32,6 +32,7 @@
 use super::counters::ChainCounters;
 use super::error::ChainError;
 use super::link::{Link, Target};
+use super::short::is_tighter;
 use crate::answer::{Decision, Permit, Tracking, Verdict};
 use crate::table::Counters;
 
@@ -75,6 +76,8 @@ pub struct Chain<'a> {
     links: usize,
     /// Whether a link is an override.
     pub(super) overrides: bool,
+    /// Whether all links go the short way.
+    pub(super) short: bool,
 }
 
 /// All links of one cell or key.
@@ -82,7 +85,7 @@ pub struct Chain<'a> {
 pub(super) struct Charge<'a> {
     pub target: Target<'a>,
     pub cost: u64,
-    extra: u64,
+    pub extra: u64,
     pub room: u64,
     /// The index of the first of them.
     pub link: u32,
@@ -113,12 +116,15 @@ impl<'a> Chain<'a> {
             charge_of: [0; MAX_LINKS],
             links: links.len(),
             overrides: false,
+            short: true,
         };
         for ((i, link), charge_of) in links.iter().enumerate().zip(&mut chain.charge_of) {
             link.target.verify_limit()?;
             chain.overrides |= link.target.is_overrides();
             let known = chain.charges.iter().take(chain.count);
             let at = known.take_while(|charge| !charge.target.is(&link.target)).count();
+            chain.short &=
+                at == chain.count && link.extra | link.room == 0 && link.target.is_plain(link.cost);
             *charge_of = at as u8;
             let Some(charge) = chain.charges.get_mut(at) else { return Err(ChainError::TooManyLinks) };
             if at == chain.count {
@@ -157,12 +163,12 @@ impl<'a> Chain<'a> {
     /// So no limit passes more than it allows, but there may be refusals that no order of the calls would give.
     ///
     /// # Cost
-    /// Two lookups for each link, and one compare-and-swap each if the chain passes; only loads if the peek refuses.
-    /// About 4 KiB of stack.
+    /// One lookup for each link, and one compare-and-swap each if the chain passes; only loads if it is refused. Links
+    /// of 32-bit cells, of options and of other algorithms than GCRA take a second lookup and about 4 KiB of stack.
     ///
     /// Source: conservative all or none by peek, charge and undo, modelled in `combine/models/loom_chain.rs`.
     pub fn check(&self, now: u64) -> Decision {
-        self.check_ex(now, None, |_, _| ())
+        self.check_short(now).unwrap_or_else(|| self.check_long(now))
     }
 
     /// Decides like [`check`](Chain::check). Counts one decision and the keys inserted, and passes each link's own
@@ -178,18 +184,28 @@ impl<'a> Chain<'a> {
     ) -> Decision {
         let counters = counters.into();
         let mut answers = [None; MAX_LINKS];
-        let mut inserted = 0;
+        let inserted = match self.short_answers(now, &mut answers) {
+            Ok(inserted) => inserted,
+            Err(undone) => undone | self.long_answers(now, &mut answers, counters.any()),
+        };
+        self.finish(&answers, inserted, counters, each)
+    }
+
+    /// Decides by the calls of each link. Returns the charges that inserted a key, one bit each.
+    #[inline(never)]
+    pub(super) fn long_answers(&self, now: u64, answers: &mut Answers, counted: bool) -> u64 {
         // A link's full answer is computed only once: when the link is charged, or when a link refuses.
         let would_pass = |charge: &Charge<'_>| charge.target.would_pass(now, charge.cost, charge.room);
         let mut passes = !self.overrides && self.charges().all(would_pass);
         if !passes {
-            self.look(now, &mut answers);
-            passes = self.all_pass(&answers) && !self.is_exempt(&answers);
+            self.look(now, answers);
+            passes = self.all_pass(answers) && !self.is_exempt(answers);
         }
         if passes {
-            inserted = self.charge_all(now, &mut answers, counters.any());
+            self.charge_all(now, answers, counted)
+        } else {
+            0
         }
-        self.finish(&answers, inserted, counters, each)
     }
 
     /// Returns what [`check`](Chain::check) would answer, without charging anything. Only reads.
@@ -241,8 +257,7 @@ impl<'a> Chain<'a> {
     ) -> Result<Decision, ChainError> {
         self.may_reserve()?;
         let counters = counters.into();
-        let mut answers = [None; MAX_LINKS];
-        let mut inserted = 0;
+        let (mut answers, mut inserted) = ([None; MAX_LINKS], 0);
         if self.overrides {
             self.look(now, &mut answers);
             if self.is_exempt(&answers) {
@@ -337,22 +352,6 @@ impl<'a> Chain<'a> {
         inserted
     }
 
-    pub(super) fn charge_extras(&self, now: u64, answers: &mut Answers) {
-        for (charge, answer) in self.charges().zip(answers.iter_mut().flatten()) {
-            if charge.extra == 0 {
-                continue;
-            }
-            // Contended charges nothing: one random extra less.
-            let extra = charge.target.charge(now, charge.extra, None);
-            if extra.passes() {
-                answer.remaining = extra.remaining;
-                answer.next_unit = extra.next_unit;
-                answer.reset_after = extra.reset_after;
-                answer.units = answer.units.saturating_add(extra.units);
-            }
-        }
-    }
-
     /// Gives back what these answers charged, the newest first.
     fn undo(&self, now: u64, answers: &mut Answers) {
         // By index, because `Zip::next_back` could panic.
@@ -412,7 +411,7 @@ impl<'a> Chain<'a> {
         let (mut flags, mut retry_after, mut departure) = (0, 0, 0);
         let mut tracking = Tracking::Tracked;
         for (charge, answer) in told() {
-            if is_tighter((charge.cost, answer), (named.cost, decided)) {
+            if is_tighter((charge.cost, answer.remaining), (named.cost, decided.remaining)) {
                 (named, decided) = (charge, answer);
             }
             flags |= answer.flags;
@@ -437,10 +436,4 @@ impl Charge<'_> {
         }
         done
     }
-}
-
-/// Returns whether the remaining units of `a` pay for fewer requests of its cost than those of `b`. Cost 0: as 1.
-fn is_tighter((cost_a, a): (u64, &Decision), (cost_b, b): (u64, &Decision)) -> bool {
-    let worth = |left: u64, of: u64| left as u128 * of.max(1) as u128;
-    worth(a.remaining, cost_b) < worth(b.remaining, cost_a)
 }

@@ -83,6 +83,23 @@ impl Chain<'_> {
         self.finish(&answers, inserted, counters, each)
     }
 
+    /// Charges the extras of all links that were charged.
+    pub(super) fn charge_extras(&self, now: u64, answers: &mut Answers) {
+        for (charge, answer) in self.charges().zip(answers.iter_mut().flatten()) {
+            if charge.extra == 0 {
+                continue;
+            }
+            // Contended charges nothing: one random extra less.
+            let extra = charge.target.charge(now, charge.extra, None);
+            if extra.passes() {
+                answer.remaining = extra.remaining;
+                answer.next_unit = extra.next_unit;
+                answer.reset_after = extra.reset_after;
+                answer.units = answer.units.saturating_add(extra.units);
+            }
+        }
+    }
+
     /// Counts each charge for its first link.
     #[cold]
     #[inline(never)]

@@ -22,7 +22,7 @@ impl<'a> From<Option<&'a mut Counters>> for ChainCounters<'a> {
 }
 
 impl ChainCounters<'_> {
-    pub(super) fn any(&self) -> bool {
+    pub(crate) fn any(&self) -> bool {
         self.chain.is_some() || !self.links.is_empty()
     }
 }

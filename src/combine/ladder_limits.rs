@@ -4,7 +4,8 @@
 //! prefix is asked first, so the `policy` of a refusal is the most specific tier that refuses.
 
 use super::chain::Chain;
-use super::link::{Link, TableRef};
+use super::link::{either, Link, TableRef, Target};
+use super::short::{self, Links};
 use crate::answer::Decision;
 use crate::keys::{Address, Ladder, Rung, MAX_RUNGS};
 use crate::limit::{Algorithm, LimitError, LimitSpec, TableLimit};
@@ -83,7 +84,69 @@ impl LadderLimits {
         address: &Address,
         cost: u64,
     ) -> Result<Decision, TableError> {
-        Ok(self.chain(table, address, cost)?.check(now))
+        let table = table.into();
+        match self.check_short(table, now, address, cost)? {
+            Some(decision) => Ok(decision),
+            None => self.check_long(table, now, address, cost),
+        }
+    }
+
+    /// Decides if the short way can, in a frame of its own.
+    #[inline(never)]
+    fn check_short(
+        &self,
+        table: TableRef<'_>,
+        now: u64,
+        address: &Address,
+        cost: u64,
+    ) -> Result<Option<Decision>, TableError> {
+        Ok(self.rungs(table, address, cost)?.and_then(|rungs| short::check(&rungs, now)))
+    }
+
+    #[inline(never)]
+    fn check_long<'a>(
+        &'a self,
+        table: TableRef<'a>,
+        now: u64,
+        address: &Address,
+        cost: u64,
+    ) -> Result<Decision, TableError> {
+        Ok(self.chain(table, address, cost)?.check_long(now))
+    }
+
+    /// Decides like [`check`](LadderLimits::check) if the short way can, and returns whether the request passes.
+    #[allow(dead_code)] // the C layer asks
+    #[inline(never)]
+    pub(crate) fn passes(
+        &self,
+        table: TableRef<'_>,
+        now: u64,
+        address: &Address,
+        cost: u64,
+    ) -> Result<Option<bool>, TableError> {
+        Ok(self.rungs(table, address, cost)?.and_then(|rungs| short::passes(&rungs, now)))
+    }
+
+    /// Hashes the prefixes of an address. Returns `None` if the short way does not know the limits or the cost.
+    #[inline(always)]
+    fn rungs<'a>(
+        &'a self,
+        table: TableRef<'a>,
+        address: &Address,
+        cost: u64,
+    ) -> Result<Option<Rungs<'a>>, TableError> {
+        let v4 = address.is_v4();
+        let (rungs, limits) = (self.ladder.rungs(v4), if v4 { &self.v4 } else { &self.v6 });
+        let [first, ..] = limits;
+        // The others differ in units alone, and have no smaller burst.
+        if !Target::Key(table, Some(first), 0).is_plain(cost) {
+            return Ok(None);
+        }
+        let mut hashes = [0; MAX_RUNGS];
+        for (hash, rung) in hashes.iter_mut().zip(rungs) {
+            *hash = either!(table, t => t.prefix_hash(address, rung.bits, rung.bits))?;
+        }
+        Ok(Some(Rungs { table, limits, hashes, count: rungs.len(), cost }))
     }
 
     /// Makes the chain of an address, for all that a chain can do: peek, count, charge, reserve, refund.
@@ -133,6 +196,27 @@ impl LadderLimits {
     /// Returns the ladder that the limits were made for.
     pub fn ladder(&self) -> &Ladder {
         &self.ladder
+    }
+}
+
+/// The tiers of one address, as plain links.
+struct Rungs<'a> {
+    table: TableRef<'a>,
+    limits: &'a [TableLimit; MAX_RUNGS],
+    hashes: [u64; MAX_RUNGS],
+    count: usize,
+    cost: u64,
+}
+
+impl<'a> Links<'a> for Rungs<'a> {
+    #[inline(always)]
+    fn count(&self) -> usize {
+        self.count
+    }
+
+    #[inline(always)]
+    fn at(&self, i: usize) -> Option<(Target<'a>, u64)> {
+        Some((Target::Key(self.table, Some(self.limits.get(i)?), *self.hashes.get(i)?), self.cost))
     }
 }
 

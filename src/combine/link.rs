@@ -73,7 +73,7 @@ pub struct Link<'a> {
 
 /// What holds the debt, and its limit.
 #[derive(Clone, Copy)]
-pub(super) enum Target<'a> {
+pub(crate) enum Target<'a> {
     Cell(&'a Cell, &'a Limit),
     Cell32(&'a Cell32, &'a Limit32),
     /// Without a limit this is the override of the key, which is never charged.

@@ -100,21 +100,42 @@ impl Address {
 
     /// The key of its prefix of so many bits; more than the address has are all of them.
     pub fn prefix(&self, bits: u8) -> PrefixKey {
-        let (family, most) = if self.v4 { (4, 32) } else { (6, 128) };
-        let bits = bits.min(most);
-        let whole = bits as usize / 8;
-        let mut key = PrefixKey { bytes: [0; 18], length: 2 + bits.div_ceil(8) };
-        let [first, second, prefix @ ..] = &mut key.bytes;
-        (*first, *second) = (family, bits);
-        for (i, (to, from)) in prefix.iter_mut().zip(self.bytes).enumerate() {
-            *to = match i.cmp(&whole) {
-                core::cmp::Ordering::Less => from,
-                // Keeps the upper bits % 8 of this byte: none if the length is a whole number of bytes.
-                core::cmp::Ordering::Equal => from & !(0xff_u8.wrapping_shr(bits as u32 % 8)),
-                core::cmp::Ordering::Greater => 0,
-            };
-        }
+        let block = self.block(bits);
+        let mut key = PrefixKey { bytes: [0; 18], length: block.length };
+        let (first, last) = key.bytes.split_at_mut(16);
+        first.copy_from_slice(&block.head.to_be_bytes());
+        last.copy_from_slice(&block.tail.to_be_bytes());
         key
+    }
+
+    /// Returns the key of its prefix in whole words, as it is hashed.
+    #[inline(always)]
+    pub(crate) fn block(&self, bits: u8) -> Block {
+        let (family, most) = if self.v4 { (4u8, 32) } else { (6, 128) };
+        let bits = bits.min(most);
+        // Keeps the upper `bits` bits. An IPv4 address is at the upper end too.
+        let kept = u128::MAX.checked_shl(128 - bits as u32).unwrap_or(0);
+        let prefix = u128::from_be_bytes(self.bytes) & kept;
+        let head = (family as u128) << 120 | (bits as u128) << 112 | prefix >> 16;
+        Block { head, tail: prefix as u16, length: 2 + bits.div_ceil(8) }
+    }
+}
+
+/// The bytes of a prefix's key as whole words, big-endian: the first 16, and the last two. 0 behind the length.
+#[derive(Clone, Copy)]
+pub(crate) struct Block {
+    head: u128,
+    tail: u16,
+    /// Bytes of the key.
+    pub length: u8,
+}
+
+impl Block {
+    /// Returns the bytes as little-endian words: the first 16, and the last two.
+    #[inline(always)]
+    pub fn words(&self) -> ([u64; 2], u64) {
+        let (high, low) = ((self.head >> 64) as u64, self.head as u64);
+        ([high.swap_bytes(), low.swap_bytes()], self.tail.swap_bytes() as u64)
     }
 }
 
@@ -140,12 +161,17 @@ impl From<[u8; 4]> for Address {
 
 impl From<[u8; 16]> for Address {
     fn from(bytes: [u8; 16]) -> Address {
-        match bytes {
-            [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, a, b, c, d]
-            | [0, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0, a, b, c, d]
-            | [0x20, 0x02, a, b, c, d, ..] => Address::from([a, b, c, d]),
-            bytes => Address { v4: false, bytes },
+        let whole = u128::from_be_bytes(bytes);
+        let (high, low) = ((whole >> 64) as u64, whole as u64);
+        // 6to4, 2002::/16.
+        if high >> 48 == 0x2002 {
+            return Address::from(((high >> 16) as u32).to_be_bytes());
         }
+        // IPv4-mapped, ::ffff:0:0/96, and NAT64, 64:ff9b::/96.
+        if high == 0 && low >> 32 == 0xffff || high == 0x0064_ff9b_0000_0000 && low >> 32 == 0 {
+            return Address::from((low as u32).to_be_bytes());
+        }
+        Address { v4: false, bytes }
     }
 }
 

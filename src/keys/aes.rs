@@ -133,6 +133,19 @@ fn one_block(keys: &AesKeys, start: &[u64; 2], [low, high]: [u64; 2]) -> u64 {
     state.round(k1).round(k2).round(k3).round(k4).round(k5).low()
 }
 
+/// Does the same as [`hash`] for a key of up to 18 bytes, given as its first 16 and the rest: little-endian words, padded
+/// with zeros.
+#[inline(always)]
+pub(crate) fn hash_block(keys: &AesKeys, (head, tail): ([u64; 2], u64), length: u8) -> u64 {
+    let [k0, k1, k2, k3, k4, k5] = &keys.keys;
+    let mut state = State::of([k0[0] ^ length as u64 ^ head[0], k0[1] ^ head[1]]);
+    state = state.round(k1).round(k2).round(k3).round(k4);
+    if length > 16 {
+        state = state.xor(State::of([tail, 0])).round(k1).round(k2).round(k3).round(k4);
+    }
+    state.round(k5).low()
+}
+
 /// Hashes a key of any length.
 #[inline(never)]
 fn any(keys: &AesKeys, key: &[u8]) -> u64 {

@@ -19,6 +19,7 @@ use core::hash::Hasher as _;
 
 use siphasher::sip::SipHasher13;
 
+use super::address::Address;
 use super::aes::{self, AesKeys};
 
 /// Says how the keys of a table are hashed. The image stores the number.
@@ -160,6 +161,19 @@ impl Hasher {
         }
     }
 
+    /// Hashes the key of a prefix, [`Address::prefix`]; returns `None` if the caller hashes.
+    #[inline(always)]
+    pub fn hash_prefix(&self, address: &Address, bits: u8) -> Option<u64> {
+        match self {
+            Hasher::Short(keys) | Hasher::Aes(keys) => {
+                let block = address.block(bits);
+                Some(aes::hash_block(keys, block.words(), block.length))
+            }
+            Hasher::Sip(seed, _) => Some(seed.hash_any(address.prefix(bits).as_ref())),
+            Hasher::Caller(_) => None,
+        }
+    }
+
     /// Hashes a key; returns `None` if the caller hashes.
     #[inline(always)]
     pub fn hash(&self, key: &[u8]) -> Option<u64> {
@@ -218,6 +232,21 @@ mod tests {
         assert_eq!(HashKind::Aes.is_available(), std::is_x86_feature_detected!("aes"));
         #[cfg(not(any(tatcell_sse2, tatcell_aes_arm)))]
         assert!(!HashKind::Aes.is_available());
+    }
+
+    #[test]
+    fn a_prefix_hashes_as_its_key() {
+        let seed = Some(b"0123456789abcdef");
+        let bytes: [u8; 16] = core::array::from_fn(|i| (i * 37 + 0x21) as u8);
+        for kind in [HashKind::SipHash13, HashKind::Aes, HashKind::Caller] {
+            let Ok((hasher, _)) = Hasher::new(kind, seed) else { continue };
+            for address in [Address::from(bytes), Address::from([192, 0, 2, 200])] {
+                for bits in 0..=130 {
+                    let (whole, key) = (hasher.hash_prefix(&address, bits), address.prefix(bits));
+                    assert_eq!(whole, hasher.hash(key.as_ref()), "{kind:?}, {bits} bits");
+                }
+            }
+        }
     }
 
     #[test]

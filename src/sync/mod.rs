@@ -25,10 +25,12 @@ pub(crate) mod masked;
 pub(crate) mod step_atomic;
 
 mod drive;
+mod swap;
 
 pub use access::{Access, Exclusive, Shared};
 pub use drive::MAX_LOST;
 pub(crate) use drive::{add32, add64, and64, back_off, max64, step32, step64, take32, update32, update64};
+pub(crate) use swap::{Look, Swap};
 
 #[cfg(all(tatcell_loom, test))]
 pub(crate) use loom_atomic::{fence, AtomicU32, AtomicU64, Ordering};

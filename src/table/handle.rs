@@ -291,7 +291,11 @@ impl<'m, M: Access> Table<'m, M> {
     /// # Errors
     /// [`TableError::BadPrefix`] if the address has fewer bits; as [`hash`](Table::hash).
     pub fn prefix_hash(&self, address: &Address, v4: u8, v6: u8) -> Result<u64, TableError> {
-        self.hash(address.prefix_of(v4, v6).ok_or(TableError::BadPrefix)?.as_ref())
+        let (bits, most) = if address.is_v4() { (v4, 32) } else { (v6, 128) };
+        if bits > most {
+            return Err(TableError::BadPrefix);
+        }
+        self.hasher.hash_prefix(address, bits).ok_or(TableError::BadHashKind)
     }
 
     /// The clock of the hot path: GCRA's. Elsewhere see `Geometry::clock_q`.

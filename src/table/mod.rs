@@ -33,6 +33,7 @@ pub use burst::call::{Burst, NextBurst};
 #[cfg(feature = "capi")]
 pub(crate) use burst::list::Keys;
 pub use calls::full_answer::Request;
+pub(crate) use calls::look::{left, refused};
 pub(crate) use calls::pair::{Half, Known};
 pub use counters::Counters;
 pub use error::TableError;
@@ -45,6 +46,7 @@ pub use layout::policy::FullPolicy;
 pub use layout::size::{full_set_ppb, lines_for_load};
 pub use migrate::Migrated;
 pub use overrides::{Override, PrefixLengths};
+pub(crate) use set::attempt::Done;
 pub use upkeep::export::TableNumbers;
 pub use upkeep::info::TableInfo;
 pub use upkeep::sweep::{Slot, Stats};

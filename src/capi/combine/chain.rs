@@ -2,22 +2,21 @@
 
 use core::ffi::c_void;
 
-use crate::answer::{Decision, Permit};
+use super::work::Work;
+use crate::answer::Permit;
 use crate::capi::cell::cell::tatcell_cell_t;
 use crate::capi::cell::cell32::tatcell_cell32_t;
 use crate::capi::codes::{
     TATCELL_ERR_ALGORITHM, TATCELL_ERR_COST, TATCELL_ERR_FOREIGN, TATCELL_ERR_LINKS, TATCELL_ERR_NULL,
-    TATCELL_ERR_OPTION, TATCELL_ERR_TWO_LIMITS,
+    TATCELL_ERR_OPTION, TATCELL_ERR_TWO_LIMITS, TATCELL_NON_CONFORMING, TATCELL_PASS,
 };
 use crate::capi::decision::{fill, fill_if, finish_done, tatcell_decision_t};
 use crate::capi::limit::limit::tatcell_limit_t;
-use crate::capi::pointers::contract::{args, possible, Contract, Grows};
-use crate::capi::pointers::lists::Rows;
-use crate::capi::pointers::places::Span;
+use crate::capi::pointers::contract::{args, Contract, Grows};
 use crate::capi::table::check::{hash_of, refused};
 use crate::capi::table::handle::tatcell_table_t;
 use crate::combine::link::either;
-use crate::combine::{Chain, ChainCounters, ChainError, Link, MAX_LINKS};
+use crate::combine::{ChainError, Link, MAX_LINKS};
 use crate::table::Counters;
 
 /// Most links of a chain.
@@ -173,91 +172,6 @@ pub(in crate::capi) fn link<'a>(c: Contract<'a>, l: &tatcell_link_t) -> Result<L
     Ok(made.extra(l.extra).room(if overrides { 0 } else { l.room }))
 }
 
-/// A call with checked arguments.
-pub(in crate::capi) struct Work<'a> {
-    chain: Chain<'a>,
-    permits: &'a mut [Permit],
-    decisions: Option<Rows<'a, tatcell_decision_t>>,
-    counters: ChainCounters<'a>,
-}
-
-impl<'a> Work<'a> {
-    pub(in crate::capi) fn new(
-        c: Contract<'a>,
-        chain: *const tatcell_chain_t,
-        out: *const tatcell_decision_t,
-    ) -> Result<Work<'a>, i32> {
-        let given = c.options(chain)?;
-        let count = given.count as usize;
-        if given.flags != 0 || given.reserved != 0 || !given.reserved_pointer.is_null() {
-            return Err(TATCELL_ERR_OPTION);
-        }
-        if count == 0 || count > MAX_LINKS {
-            return Err(TATCELL_ERR_LINKS);
-        }
-        let each = c.strided(given.links, given.link_size, count)?;
-        let decisions = c.rows(given.decisions, given.decision_size, count)?;
-        let bytes = count.wrapping_mul(size_of::<Permit>());
-        if !given.permits.is_null() {
-            possible(given.permits, bytes)?;
-        }
-        c.result_if(given.counters)?;
-        c.result_if(given.link_counters)?;
-        // The spans that the call writes, and those that it reads.
-        let permits = Span::of(given.permits, count);
-        let decided = decisions.map_or(Span::NOTHING, Rows::span);
-        let read = [c.reach(chain), each.span()];
-        let (out, counted) = (c.reach(out), Span::of(given.counters, 1));
-        out.apart_from(&read)?;
-        permits.apart_from(&[read[0], read[1], out])?;
-        decided.apart_from(&[read[0], read[1], out, permits])?;
-        counted.apart_from(&[read[0], read[1], out, permits, decided])?;
-        let each_counted = Span::of(given.link_counters, count);
-        each_counted.apart_from(&[read[0], read[1], out, permits, decided, counted])?;
-        let mut links = [link(c, &each.get(0)?)?; MAX_LINKS];
-        for (i, place) in links.iter_mut().enumerate().take(count).skip(1) {
-            *place = link(c, &each.get(i)?)?;
-        }
-        let chain = Chain::new(links.get(..count).unwrap_or_else(|| impossible!(&[]))).map_err(chain_code)?;
-        let permits = if given.permits.is_null() { &mut [] } else { c.buffer(given.permits, bytes)? };
-        let links = match given.link_counters.is_null() {
-            true => &mut [],
-            false => c.buffer(given.link_counters, count.wrapping_mul(size_of::<Counters>()))?,
-        };
-        let counters = ChainCounters { chain: c.owned_if(given.counters)?, links };
-        Ok(Work { chain, permits, decisions, counters })
-    }
-
-    /// Runs a call and hands out the answers of the links.
-    fn decide(
-        self,
-        call: impl FnOnce(
-            &Chain<'_>,
-            ChainCounters<'_>,
-            &mut dyn FnMut(usize, &Decision),
-        ) -> Result<Decision, ChainError>,
-    ) -> Result<Decision, i32> {
-        self.run(call).map_err(chain_code)
-    }
-
-    /// Does the same as [`decide`](Self::decide) for a call with any result.
-    pub(in crate::capi) fn run<T>(
-        self,
-        call: impl FnOnce(&Chain<'_>, ChainCounters<'_>, &mut dyn FnMut(usize, &Decision)) -> T,
-    ) -> T {
-        let Work { chain, permits, decisions, counters } = self;
-        let mut each = |i: usize, answer: &Decision| {
-            if let Some(permit) = permits.get_mut(i) {
-                *permit = answer.permit;
-            }
-            if let Some(decisions) = decisions {
-                decisions.put(i, &tatcell_decision_t::of(answer));
-            }
-        };
-        call(&chain, counters, &mut each)
-    }
-}
-
 /// Decides one request under several limits: charges all of them if it conforms to all, else none.
 ///
 /// The call first peeks at all links and then charges them in order. If a link then refuses (another thread won the
@@ -308,13 +222,37 @@ pub unsafe extern "C" fn tatcell_chain_check(
     now: u64,
     out: *mut tatcell_decision_t,
 ) -> i32 {
-    args!(
-        c,
-        to = c.report_if(out),
-        work = Work::new(c, chain, out),
-        made = work.decide(|chain, counters, each| Ok(chain.check_ex(now, counters, each)))
-    );
-    fill_if(&made, to)
+    args!(c);
+    if out.is_null() {
+        match c.chain_in_place(chain, now) {
+            Some(true) => return TATCELL_PASS,
+            Some(false) => return TATCELL_NON_CONFORMING,
+            None => {}
+        }
+    }
+    check_told(c, chain, now, out)
+}
+
+/// A check of which more is wanted than the verdict, or of links that the short way does not know.
+#[inline(never)]
+fn check_told(c: Contract<'_>, chain: *const tatcell_chain_t, now: u64, out: *mut tatcell_decision_t) -> i32 {
+    let to = match c.report_if(out) {
+        Ok(to) => to,
+        Err(e) => return e,
+    };
+    // By reference: a move would take its bytes of stack once more.
+    match &mut Work::new(c, chain, out) {
+        Err(e) => *e,
+        Ok(work) => {
+            let made = match (work.wants_each(), to.is_some()) {
+                (true, _) => work.check_each(now),
+                (false, true) => work.chain.check(now),
+                // The short way did not decide.
+                (false, false) => work.chain.check_long(now),
+            };
+            fill_if(&made, to)
+        }
+    }
 }
 
 /// Charges all links after the fact, for a request that was let through and whose costs are known only now: whatever

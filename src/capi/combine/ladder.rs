@@ -2,14 +2,14 @@
 
 use core::ffi::c_void;
 
-use crate::answer::Permit;
+use crate::answer::{Decision, Permit};
 use crate::capi::codes::{
     limit_code, table_code, TATCELL_END, TATCELL_ERR_HANDLE, TATCELL_ERR_LADDER, TATCELL_ERR_OPTION,
-    TATCELL_PASS,
+    TATCELL_NON_CONFORMING, TATCELL_PASS,
 };
 use crate::capi::decision::{fill, fill_if, finish_done, tatcell_decision_t};
 use crate::capi::limit::limit::{spec, tatcell_limit_spec_t};
-use crate::capi::pointers::contract::{args, inside, Contract, Grows, Marked, Plain};
+use crate::capi::pointers::contract::{args, inside, Contract, Grows, Marked, Plain, Report};
 use crate::capi::pointers::places::Span;
 use crate::capi::table::handle::{tatcell_table_t, Handle};
 use crate::combine::{Chain, LadderLimits, MAX_LINKS};
@@ -297,16 +297,60 @@ pub unsafe extern "C" fn tatcell_ladder_check(
         () = spans[0].apart_from(&[spans[1], spans[2]]),
         () = spans[1].apart(spans[2]),
         permits = c.permits_if(permits),
-        counters = c.owned_if(counters),
-        chain = chain_of(limits, table, &address, cost)
+        counters = c.owned_if(counters)
     );
-    permits.fill(Permit::NONE);
-    let made = chain.check_ex(now, counters, |i, answer| {
-        if let Some(permit) = permits.get_mut(i) {
-            *permit = answer.permit;
+    if out.is_none() && permits.is_empty() && counters.is_none() {
+        match limits.passes(table.table(), now, &address, cost) {
+            Ok(Some(true)) => return TATCELL_PASS,
+            Ok(Some(false)) => return TATCELL_NON_CONFORMING,
+            Ok(None) => {}
+            Err(e) => return table_code(e),
         }
-    });
-    fill_if(&made, out)
+    }
+    check_told((limits, table), now, (&address, cost), out, permits, counters)
+}
+
+/// A check of which more is wanted than the verdict, or of limits that the short way does not know.
+#[inline(never)]
+fn check_told(
+    (limits, table): (&LadderLimits, &Handle),
+    now: u64,
+    (address, cost): (&Address, u64),
+    out: Option<Report<'_, tatcell_decision_t>>,
+    permits: &mut [Permit],
+    counters: Option<&mut Counters>,
+) -> i32 {
+    let made = match permits.is_empty() && counters.is_none() {
+        true => limits.check(table.table(), now, address, cost).map_err(table_code),
+        false => check_each((limits, table), now, (address, cost), permits, counters),
+    };
+    match made {
+        Ok(made) => fill_if(&made, out),
+        Err(e) => e,
+    }
+}
+
+/// A check with permits or counters.
+#[inline(never)]
+fn check_each(
+    (limits, table): (&LadderLimits, &Handle),
+    now: u64,
+    (address, cost): (&Address, u64),
+    permits: &mut [Permit],
+    counters: Option<&mut Counters>,
+) -> Result<Decision, i32> {
+    // By reference: a move would take its bytes of stack once more.
+    match &chain_of(limits, table, address, cost) {
+        Err(e) => Err(*e),
+        Ok(chain) => {
+            permits.fill(Permit::NONE);
+            Ok(chain.check_ex(now, counters, |i, answer| {
+                if let Some(permit) = permits.get_mut(i) {
+                    *permit = answer.permit;
+                }
+            }))
+        }
+    }
 }
 
 /// Reports how tatcell_ladder_check would decide, without charging anything.

@@ -3,7 +3,9 @@
 mod address;
 mod burst_elastic;
 pub(super) mod chain;
+mod chain_in_place;
 mod ladder;
 mod ladder_burst;
 mod mark;
 mod pair;
+pub(super) mod work;

@@ -22,6 +22,17 @@ impl<'a> Contract<'a> {
         Ok(Some(Rows { first: p, stride: good_size::<T>(stride as usize)?, count, c: self }))
     }
 
+    /// Returns options where they lie, if their size is that of this release; else `None`.
+    #[inline(always)]
+    pub(in crate::capi) fn options_in_place<T: Grows>(self, p: *const T) -> Option<&'a T> {
+        let size = *self.input(p.cast::<u32>()).ok()? as usize;
+        if size == size_of::<T>() {
+            self.input(p).ok()
+        } else {
+            None
+        }
+    }
+
     /// Returns options that lie `stride` bytes apart: that is the size of each, whatever it says.
     pub(in crate::capi) fn strided<T: Grows>(
         self,

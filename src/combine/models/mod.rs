@@ -3,3 +3,4 @@
 mod loom_chain;
 mod loom_group;
 mod loom_mark;
+mod loom_short;

@@ -320,7 +320,7 @@ impl<M: Access> Table<'_, M> {
         decision
     }
 
-    fn permit(&self, limit: &TableLimit, now: u64, done: &Done) -> Permit {
+    pub(crate) fn permit(&self, limit: &TableLimit, now: u64, done: &Done) -> Permit {
         match &done.answer {
             Some(answer) if !matches!(done.tracking, Tracking::Untracked) => {
                 let (slot, g) = (done.slot, &self.geometry);

@@ -2,4 +2,5 @@
 
 mod check;
 pub(super) mod full_answer;
+pub(super) mod look;
 pub(super) mod pair;

@@ -106,7 +106,10 @@ pub(super) fn keys_of(op: &Op) -> Vec<u64> {
         Op::Check { key, .. } | Op::Charge { key, .. } | Op::Reset { key, .. } | Op::Halve { key, .. } => {
             [*key].into()
         }
-        Op::Burst { keys, .. } | Op::Groups { keys, .. } | Op::Counted { keys, .. } => keys.to_vec(),
+        Op::Burst { keys, .. }
+        | Op::Groups { keys, .. }
+        | Op::Counted { keys, .. }
+        | Op::Chain { keys, .. } => keys.to_vec(),
         _ => Vec::new(),
     }
 }

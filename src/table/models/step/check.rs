@@ -159,7 +159,10 @@ impl<'w, A: Access> Checker<'w, A> {
                         sums.admitted += cost;
                     }
                     (Op::Counted { keys, .. }, Outcome::Counted { pass: bits, .. })
-                    | (Op::Burst { keys, .. } | Op::Groups { keys, .. }, Outcome::Passed(bits)) => {
+                    | (
+                        Op::Burst { keys, .. } | Op::Groups { keys, .. } | Op::Chain { keys, .. },
+                        Outcome::Passed(bits),
+                    ) => {
                         let passed =
                             keys.iter().enumerate().filter(|(i, k)| bits >> i & 1 == 1 && tag(**k) == key);
                         sums.admitted += passed.count() as u64;
@@ -182,9 +185,12 @@ impl<'w, A: Access> Checker<'w, A> {
                 Some(Op::Check { key: k, cost, .. } | Op::Charge { key: k, cost, .. }) if tag(*k) == key => {
                     *cost
                 }
-                Some(Op::Burst { keys, .. } | Op::Groups { keys, .. } | Op::Counted { keys, .. }) => {
-                    keys.iter().filter(|k| tag(**k) == key).count() as u64
-                }
+                Some(
+                    Op::Burst { keys, .. }
+                    | Op::Groups { keys, .. }
+                    | Op::Counted { keys, .. }
+                    | Op::Chain { keys, .. },
+                ) => keys.iter().filter(|k| tag(**k) == key).count() as u64,
                 _ => 0,
             };
         }

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A world is a table of one set with two or three free slots, and two to four threads with a list of calls each:
-//! single and burst checks, refunds by the permits of earlier calls, resets, sweeps, saves, migrations into memory of
+//! single and burst checks, chains, refunds by the permits of earlier calls, resets, sweeps, saves, migrations into memory of
 //! their own. The calls are those of [`Table`](crate::table::handle::Table), not a copy of the protocol: the explorer
 //! runs what is shipped, except for the vector searches. It checks every state:
 //!
@@ -38,6 +38,7 @@ mod migrated;
 mod migration;
 mod search;
 mod state;
+mod step_chains;
 mod step_counts;
 mod step_forms;
 mod step_groups;

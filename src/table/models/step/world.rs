@@ -8,6 +8,7 @@ use std::vec::Vec;
 use super::migration::{How, Target};
 use crate::algorithms::Change;
 use crate::answer::{Permit, Tracking, Verdict};
+use crate::combine::{Chain, Link};
 use crate::limit::{LimitSpec, TableLimit};
 use crate::sync::access::{Access, Shared};
 use crate::sync::AtomicU64;
@@ -17,7 +18,7 @@ use crate::table::calls::full_answer::Request;
 use crate::table::counters::Counters;
 use crate::table::handle::Table;
 use crate::table::layout::image::Line;
-use crate::table::layout::options::TableOptions;
+use crate::table::layout::options::{AttachOptions, TableOptions};
 use crate::table::layout::policy::FullPolicy;
 use crate::table::set::search::Base;
 
@@ -55,6 +56,11 @@ pub(super) enum Op {
     },
     /// The same in groups, with counters.
     Counted {
+        keys: &'static [u64],
+        now: u64,
+    },
+    /// One unit of each key, all or none, in a table that is shared.
+    Chain {
         keys: &'static [u64],
         now: u64,
     },
@@ -99,6 +105,7 @@ impl Op {
             | Op::Burst { now, .. }
             | Op::Groups { now, .. }
             | Op::Counted { now, .. }
+            | Op::Chain { now, .. }
             | Op::Charge { now, .. }
             | Op::Refund { now, .. }
             | Op::Reset { now, .. }
@@ -171,6 +178,8 @@ pub(super) type Verdicts = Vec<(usize, u64)>;
 /// One configuration, with memory of its own.
 pub(super) struct World<A: Access = Shared> {
     pub table: Table<'static, A>,
+    /// The same memory, for chains.
+    shared: Table<'static>,
     pub limit: TableLimit,
     pub spec: LimitSpec,
     options: TableOptions,
@@ -204,10 +213,26 @@ impl<A: Access> World<A> {
         assert!(slots.len() <= MOST, "more slots than a state has room for");
         let memory: &'static [Line; 4] = Box::leak(Box::new([Line::EMPTY; 4]));
         let table = Table::init_as(memory, &options).expect("a table");
+        let shared = match A::EXCLUSIVE {
+            false => Table::attach_as(memory, &AttachOptions::new()).expect("a table"),
+            // No world has chains of such a table.
+            true => Table::init(Box::leak(Box::new([Line::EMPTY; 4])), &options).expect("a table"),
+        };
         let (limit, answers) = (table.limit(&spec).expect("a limit"), HashSet::new());
         let (words, scripts) = (vec![0; slots.len()], vec![]);
-        World { table, limit, spec, options, target: None, slots: slots.into(), words, scripts, answers }
-            .surrounded(NOW)
+        World {
+            table,
+            shared,
+            limit,
+            spec,
+            options,
+            target: None,
+            slots: slots.into(),
+            words,
+            scripts,
+            answers,
+        }
+        .surrounded(NOW)
     }
 
     /// Fills the slots that are not watched with claims that outlive all readings near this one.
@@ -321,6 +346,12 @@ impl<A: Access> World<A> {
                 let pass = table.decide_groups::<Base, 2>(Base, &burst, 0, Some(&mut counters), nothing);
                 let Counters { untracked, forgiven, .. } = counters;
                 Outcome::Counted { pass, untracked, forgiven }
+            }
+            Op::Chain { keys, now } => {
+                let links: Vec<Link<'_>> =
+                    keys.iter().map(|&key| Link::hash(&self.shared, limit, key, 1)).collect();
+                let passes = Chain::new(&links).expect("its own limit").verdict(now).passes();
+                Outcome::Passed(if passes { (1 << keys.len()) - 1 } else { 0 })
             }
             Op::Refund { of, now } => {
                 let Outcome::Decided { permit, .. } = &before[of] else { unreachable!("a single charge") };

@@ -1,0 +1,72 @@
+//! A chain as links of the short way, and what needs no word of it.
+
+use super::chain::{Answers, Chain, MAX_LINKS};
+use super::counters::ChainCounters;
+use super::link::Target;
+use super::short::{check, decide, passes, Links, Seen, Short, MOST};
+use crate::answer::{Decision, Verdict};
+
+const _: () = assert!(MOST == MAX_LINKS);
+
+impl<'a> Links<'a> for Chain<'a> {
+    #[inline(always)]
+    fn count(&self) -> usize {
+        self.count
+    }
+
+    #[inline(always)]
+    fn at(&self, i: usize) -> Option<(Target<'a>, u64)> {
+        self.charges.get(i).map(|charge| (charge.target, charge.cost))
+    }
+}
+
+impl Chain<'_> {
+    /// Decides like [`check`](Chain::check), and returns only the verdict: the fastest form.
+    pub fn verdict(&self, now: u64) -> Verdict {
+        match self.passes_short(now) {
+            Some(true) => Verdict::Conforming,
+            Some(false) => Verdict::NonConforming,
+            None => self.check_long(now).verdict,
+        }
+    }
+
+    #[inline(never)]
+    fn passes_short(&self, now: u64) -> Option<bool> {
+        self.short.then(|| passes(self, now)).flatten()
+    }
+
+    /// Decides if the short way can, in a frame of its own.
+    #[inline(never)]
+    pub(super) fn check_short(&self, now: u64) -> Option<Decision> {
+        self.short.then(|| check(self, now)).flatten()
+    }
+
+    /// Decides the long way at once.
+    #[inline(never)]
+    pub(crate) fn check_long(&self, now: u64) -> Decision {
+        let mut answers = [None; MAX_LINKS];
+        self.long_answers(now, &mut answers, false);
+        self.finish(&answers, 0, ChainCounters::default(), |_, _| ())
+    }
+
+    /// Decides and sets the answers of all links, if the short way passes. Returns the charges that inserted a key, one
+    /// bit each; in `Err` those that it has given back.
+    #[inline(never)]
+    pub(super) fn short_answers(&self, now: u64, answers: &mut Answers) -> Result<u64, u64> {
+        let mut all = [Seen::Absent; MOST];
+        let passes = self.short && matches!(decide(self, now, &mut all), Short::Passes);
+        let bit = |(i, seen): (usize, &Seen<'_>)| u64::from(seen.is_inserted()).wrapping_shl(i as u32);
+        let inserted = all.iter().enumerate().map(bit).fold(0, |all, bit| all | bit);
+        if !passes {
+            return Err(inserted);
+        }
+        for (i, (answer, seen)) in answers.iter_mut().zip(&all).enumerate().take(self.count) {
+            *answer = self.at(i).map(|(target, cost)| target.charged(now, cost, seen));
+        }
+        Ok(inserted)
+    }
+}
+
+#[cfg(all(test, not(any(tatcell_loom, tatcell_step))))]
+#[path = "chain_short_tests.rs"]
+mod tests;

@@ -1,0 +1,165 @@
+//! What the short way of a chain asks of a link: its word, without storing; a charge; and the parts of an answer.
+
+use super::link::{either, Target};
+use crate::answer::{Answer, Decision, Permit, Tracking, Verdict};
+use crate::cell::Cell;
+use crate::limit::params::Params;
+use crate::sync::{AtomicU64, Look, Ordering, Swap};
+use crate::table::{left, refused, Done};
+
+/// What was charged to a key that was absent when its word was looked for.
+#[derive(Clone, Copy)]
+pub(super) struct Made {
+    lead: u64,
+    /// The part that a permit may give back, in q-units.
+    stored: u64,
+    slot: u32,
+    tracking: Tracking,
+    soft: bool,
+    /// Whether a slot was taken for it.
+    inserted: bool,
+}
+
+/// What the short way knows of a link.
+#[derive(Clone, Copy)]
+pub(super) enum Seen<'a> {
+    /// Nothing is stored, and no word is known.
+    Absent,
+    Word(Swap<'a>),
+    Made(Made),
+}
+
+impl Seen<'_> {
+    pub fn is_inserted(&self) -> bool {
+        matches!(self, Seen::Made(made) if made.inserted)
+    }
+}
+
+impl<'a> Target<'a> {
+    /// Returns whether one inequality decides a request of this cost.
+    #[inline(always)]
+    pub fn is_plain(&self, cost: u64) -> bool {
+        match self {
+            Target::Cell(_, limit) => cost.wrapping_sub(1) < limit.0.plain,
+            Target::Key(table, Some(limit), _) => either!(table, t => t.is_plain(limit, cost)),
+            _ => false,
+        }
+    }
+
+    #[inline(always)]
+    pub fn prefetch(&self) {
+        if let Target::Key(table, _, hash) = self {
+            either!(table, t => t.prefetch(core::slice::from_ref(hash)));
+        }
+    }
+
+    /// Looks at the word; stores nothing.
+    #[inline(always)]
+    pub fn look_at(&self, now: u64, cost: u64) -> Look<'a> {
+        match *self {
+            Target::Cell(cell, limit) => cell.look_at(limit, now, cost),
+            Target::Key(table, Some(limit), hash) => either!(table, t => t.look_at(limit, now, hash, cost)),
+            _ => Look::Other,
+        }
+    }
+
+    /// Looks again at the word of a swap that was lost. Returns the swap that replaces it, if the request still
+    /// conforms to that word.
+    pub(super) fn look_again(&self, now: u64, cost: u64, slot: &'a AtomicU64) -> Option<Swap<'a>> {
+        // ORDERING: Relaxed; single word, value only, and the swap decides.
+        let word = slot.load(Ordering::Relaxed);
+        let next = match *self {
+            Target::Cell(_, limit) => Cell::next_word(limit, now, cost, word)?,
+            Target::Key(table, Some(limit), hash) => {
+                either!(table, t => t.next_word(limit, now, hash, cost, word))?
+            }
+            _ => return None,
+        };
+        Some(Swap { slot, word, next })
+    }
+
+    /// Charges a key that was absent. Returns `None`, nothing charged, if it does not pass.
+    pub(super) fn insert(&self, now: u64, cost: u64) -> Option<Made> {
+        let Target::Key(table, Some(limit), hash) = *self else { return None };
+        let Done { answer, tracking, slot, inserted, .. } =
+            either!(table, t => t.charge_plain(limit, now, hash, cost));
+        let Answer { verdict, flags, lead, stored, .. } = answer?;
+        let soft = flags & Decision::SOFT != 0;
+        verdict.passes().then_some(Made { lead, stored, slot, tracking, soft, inserted })
+    }
+
+    /// Gives back what the short way has charged, by one attempt: the swap the other way round.
+    pub(super) fn take_back(&self, now: u64, swap: &Swap<'_>) -> bool {
+        let is_refund = match self {
+            Target::Cell(_, limit) => Cell::is_refund(limit, now, swap),
+            Target::Key(table, Some(_), _) => either!(table, t => t.is_refund(now, swap)),
+            _ => false,
+        };
+        is_refund && swap.take_back()
+    }
+
+    fn params(&self) -> Option<&'a Params> {
+        match *self {
+            Target::Cell(_, limit) => Some(&limit.0),
+            Target::Key(_, Some(limit), _) => Some(&limit.0),
+            _ => None,
+        }
+    }
+
+    /// Returns how a charge of the short way ended.
+    fn done(&self, now: u64, cost: u64, seen: &Seen<'_>) -> Option<Done> {
+        match (*self, *seen) {
+            (Target::Cell(_, limit), Seen::Word(swap)) => {
+                let answer = Some(Cell::stored_answer(limit, now, cost, &swap));
+                Some(Done { answer, tracking: Tracking::Tracked, slot: 0, inserted: false, charged: 0 })
+            }
+            (Target::Key(table, Some(limit), _), Seen::Word(swap)) => {
+                Some(either!(table, t => t.stored(limit, now, cost, &swap)))
+            }
+            (
+                Target::Key(_, Some(limit), _),
+                Seen::Made(Made { lead, stored, slot, tracking, soft, inserted }),
+            ) => {
+                let flags = if soft { Decision::SOFT } else { 0 };
+                let answer = Answer { verdict: Verdict::Conforming, flags, lead, wait: 0, stored };
+                let is_charged = tracking != Tracking::Untracked;
+                let charged = if is_charged { cost.wrapping_mul(limit.0.t_q) } else { 0 };
+                Some(Done { answer: Some(answer), tracking, slot, inserted, charged })
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the permit of a charge of the short way.
+    pub(super) fn permit(&self, now: u64, cost: u64, seen: &Seen<'_>) -> Permit {
+        self.charged(now, cost, seen).permit
+    }
+
+    /// Returns the decision about a charge of the short way.
+    pub(super) fn charged(&self, now: u64, cost: u64, seen: &Seen<'_>) -> Decision {
+        let done = self.done(now, cost, seen);
+        match (*self, &done) {
+            (Target::Cell(_, limit), Some(done)) => Cell::decision(limit, now, cost, done.answer),
+            (Target::Key(table, Some(limit), _), Some(done)) => {
+                either!(table, t => t.decision(limit, now, cost, done))
+            }
+            _ => Decision::contended(cost, 0),
+        }
+    }
+
+    /// Returns what is left after a charge of the short way, and how it is tracked.
+    pub(super) fn left(&self, now: u64, cost: u64, seen: &Seen<'_>) -> (u64, Tracking) {
+        match (self.params(), self.done(now, cost, seen)) {
+            (Some(p), Some(Done { answer: Some(answer), tracking, .. })) => (left(p, answer.lead), tracking),
+            _ => (0, Tracking::Tracked),
+        }
+    }
+
+    /// Returns the decision of a request that is refused because its word lies `lead` q-units ahead.
+    pub(super) fn refused(&self, now: u64, cost: u64, lead: u64) -> Decision {
+        match self.params() {
+            Some(p) => refused(p, now, cost, lead),
+            None => Decision::contended(cost, 0),
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! The short way of a chain whose links are all plain: one look and one swap for each link.
+//!
+//! ```text
+//!  prefetch  0, 1, ... n-1    the lines of all keys
+//!  look      0, 1, ... n-1    the word of each link, and the word that a charge makes of it; a refusal ends here
+//!  swap      0, 1, ... n-1    the word that was seen by the next one; lost: looks again at that word
+//!  insert    keys without a word, by the ordinary insert
+//!  undo      n-1, ... 1, 0    only if a swap or an insert refuses after all; then the long way decides
+//! ```
+//!
+//! Invariants, besides those of `chain.rs`:
+//!
+//! - **Each charge is a check of its own word.** A swap replaces exactly the word for which the inequality held, like the
+//!   swap of a single check. The time between look and swap is longer, which only makes the swap fail more often.
+//! - **An undo is a refund.** It stores what a refund by the permit of the charge would store. If the slot still holds
+//!   what this call stored, and the word before it lies ahead of now, that word is this one: it is restored by one swap.
+//!   In every other case the refund itself runs. So no store lowers a word that a refund would not lower.
+//! - **A stopped thread leaves charges, never credits.** A link is given back only after this call has charged it.
+//!
+//! Under [`Inherit`](crate::FullPolicy::Inherit) the order shows: all swaps come before all inserts, so an insert finds
+//! the debts of the other links charged.
+//!
+//! Progress: [`MAX_LOST`] more swaps for each link that lost its first one, an insert for each absent key, and [`UNDO`]
+//! refunds for each link that is undone. At that last bound the charge stays until it drains, which is the safe side.
+
+use super::link::Target;
+pub(super) use super::plain::Seen;
+use crate::answer::{Decision, Permit, Tracking};
+use crate::sync::{back_off, Look, Swap, MAX_LOST};
+
+/// The largest number of links.
+pub(super) const MOST: usize = 8;
+
+/// Refunds that are tried for one link. Each fails only after `MAX_LOST` swaps lost to others.
+const UNDO: u32 = 8;
+
+/// The links of a chain, all of them plain and of different cells or keys.
+pub(crate) trait Links<'a> {
+    fn count(&self) -> usize;
+    /// Returns link i and its cost.
+    fn at(&self, i: usize) -> Option<(Target<'a>, u64)>;
+    /// Prefetches the lines of link i.
+    #[inline(always)]
+    fn prefetch(&self, i: usize) {
+        if let Some((target, _)) = self.at(i) {
+            target.prefetch();
+        }
+    }
+}
+
+/// What becomes of a chain.
+pub(super) enum Short {
+    /// All links are charged.
+    Passes,
+    /// Nothing is charged, because link `at` refuses: its word lies `lead` q-units ahead. The links before it conform.
+    Refused { at: usize, lead: u64 },
+    /// Nothing is charged: the long way decides. Contended undoing may have left charges.
+    Long,
+}
+
+/// What is known of each link.
+pub(super) type All<'a> = [Seen<'a>; MOST];
+
+/// Decides, and charges all links or none.
+#[inline(always)]
+pub(super) fn decide<'a>(links: &impl Links<'a>, now: u64, all: &mut All<'a>) -> Short {
+    let count = links.count();
+    if count > 1 {
+        (0..count).for_each(|i| links.prefetch(i));
+    }
+    let mut absent = false;
+    for (i, seen) in all.iter_mut().enumerate().take(count) {
+        let Some((target, cost)) = links.at(i) else { return Short::Long };
+        match target.look_at(now, cost) {
+            Look::Fits(swap) => *seen = Seen::Word(swap),
+            Look::Absent => absent = true,
+            Look::Refuses(lead) => return Short::Refused { at: i, lead },
+            Look::Other => return Short::Long,
+        }
+    }
+    for i in 0..count {
+        if let Some(Seen::Word(swap)) = all.get(i) {
+            if !swap.store() && !swap_again(links, now, all, i) {
+                return Short::Long;
+            }
+        }
+    }
+    if absent && !insert_all(links, now, all) {
+        return Short::Long;
+    }
+    Short::Passes
+}
+
+/// Decides and returns whether the request passes. Returns `None`, nothing charged, if the long way must decide.
+#[allow(dead_code)] // the C layer asks
+#[inline(always)]
+pub(crate) fn passes<'a>(links: &impl Links<'a>, now: u64) -> Option<bool> {
+    match decide(links, now, &mut [Seen::Absent; MOST]) {
+        Short::Passes => Some(true),
+        Short::Refused { .. } => Some(false),
+        Short::Long => None,
+    }
+}
+
+/// Does the same as [`passes`] with the whole decision.
+pub(super) fn check<'a>(links: &impl Links<'a>, now: u64) -> Option<Decision> {
+    let mut all = [Seen::Absent; MOST];
+    match decide(links, now, &mut all) {
+        Short::Passes => Some(passed(links, now, &all)),
+        Short::Refused { at, lead } => Some(refused(links, now, at, lead)),
+        Short::Long => None,
+    }
+}
+
+/// Looks again at the word of link i, which has lost its swap. Returns false if that is no use: all is undone.
+#[cold]
+#[inline(never)]
+fn swap_again<'a>(links: &dyn Links<'a>, now: u64, all: &mut All<'a>, i: usize) -> bool {
+    let (Some((target, cost)), Some(seen)) = (links.at(i), all.get_mut(i)) else { return false };
+    let Seen::Word(Swap { slot, .. }) = *seen else { return false };
+    for lost in 1..=MAX_LOST {
+        back_off(lost);
+        let Some(swap) = target.look_again(now, cost, slot) else { break };
+        if swap.store() {
+            *seen = Seen::Word(swap);
+            return true;
+        }
+    }
+    // The swaps from this one on are not made.
+    all.iter_mut().skip(i).for_each(|seen| *seen = Seen::Absent);
+    undo(links, now, all);
+    false
+}
+
+/// Charges the keys that had no word. Returns false if one of them refuses: all is undone.
+#[inline(never)]
+fn insert_all<'a>(links: &dyn Links<'a>, now: u64, all: &mut All<'a>) -> bool {
+    for i in 0..links.count() {
+        let (Some((target, cost)), Some(seen)) = (links.at(i), all.get_mut(i)) else { break };
+        if !matches!(seen, Seen::Absent) {
+            continue;
+        }
+        match target.insert(now, cost) {
+            Some(made) => *seen = Seen::Made(made),
+            None => {
+                undo(links, now, all);
+                return false;
+            }
+        }
+    }
+    true
+}
+
+/// Gives back what is charged, the last link first.
+#[cold]
+#[inline(never)]
+fn undo<'a>(links: &dyn Links<'a>, now: u64, all: &All<'a>) {
+    for i in (0..links.count()).rev() {
+        let (Some((target, cost)), Some(seen)) = (links.at(i), all.get(i)) else { continue };
+        let done = match seen {
+            Seen::Absent => true,
+            Seen::Word(swap) => target.take_back(now, swap),
+            Seen::Made(_) => false,
+        };
+        if !done {
+            let permit = target.permit(now, cost, seen);
+            let _ = permit == Permit::NONE || (0..UNDO).any(|_| target.refund(now, &permit));
+        }
+    }
+}
+
+/// Returns the decision of a chain that has passed. Works out only what is left of each link, and all of the tightest.
+#[inline(never)]
+fn passed<'a>(links: &dyn Links<'a>, now: u64, all: &All<'a>) -> Decision {
+    let (mut tightest, mut tracking) = (None, Tracking::Tracked);
+    for (i, seen) in all.iter().enumerate().take(links.count()) {
+        let Some((target, cost)) = links.at(i) else { break };
+        let (left, tracked) = target.left(now, cost, seen);
+        if tightest.is_none_or(|(_, before)| is_tighter((cost, left), before)) {
+            tightest = Some((i, (cost, left)));
+        }
+        if tracking == Tracking::Tracked {
+            tracking = tracked;
+        }
+    }
+    let at = tightest.map_or(0, |(i, _)| i);
+    let (Some((target, cost)), Some(seen)) = (links.at(at), all.get(at)) else {
+        return impossible!(Decision::contended(0, 0));
+    };
+    Decision { policy: at as u32, tracking, permit: Permit::NONE, ..target.charged(now, cost, seen) }
+}
+
+/// Returns the decision of a chain that is refused by link `at` and perhaps by others behind it.
+#[inline(never)]
+fn refused<'a>(links: &dyn Links<'a>, now: u64, at: usize, lead: u64) -> Decision {
+    let Some((target, cost)) = links.at(at) else { return impossible!(Decision::contended(0, 0)) };
+    let mut whole = Decision { policy: at as u32, ..target.refused(now, cost, lead) };
+    for (target, cost) in (at.wrapping_add(1)..links.count()).filter_map(|i| links.at(i)) {
+        if let Look::Refuses(lead) = target.look_at(now, cost) {
+            whole.retry_after = whole.retry_after.max(target.refused(now, cost, lead).retry_after);
+        }
+    }
+    whole
+}
+
+/// Returns whether what is left of `a` pays for fewer requests of its cost than what is left of `b`. Cost 0: as 1.
+pub(super) fn is_tighter((cost_a, a): (u64, u64), (cost_b, b): (u64, u64)) -> bool {
+    let worth = |left: u64, of: u64| left as u128 * of.max(1) as u128;
+    worth(a, cost_b) < worth(b, cost_a)
+}

@@ -1,0 +1,103 @@
+//! One key of a request that is decided by several limits together: its word, without storing, and the parts of an
+//! answer about a swap that was made elsewhere (`combine::short`).
+
+use crate::algorithms::gcra::{self, Plain};
+use crate::algorithms::{self, Kind, Op};
+use crate::answer::{Answer, Decision, Permit, Tracking, Verdict};
+use crate::limit::params::Params;
+use crate::limit::TableLimit;
+use crate::sync::access::Access;
+use crate::sync::{AtomicU64, Look, Swap};
+use crate::table::handle::Table;
+use crate::table::layout::policy::FullPolicy;
+use crate::table::set::attempt::Done;
+use crate::table::set::search::{Base, Scan};
+
+impl<'m, M: Access> Table<'m, M> {
+    /// Returns whether the limit belongs to this table, and one inequality decides a request of this cost.
+    #[inline(always)]
+    pub(crate) fn is_plain(&self, limit: &TableLimit, cost: u64) -> bool {
+        limit.0.fingerprint == self.timed && gcra::is_plain(&limit.0, cost)
+    }
+
+    /// Looks at the word of a key; stores nothing.
+    #[inline(always)]
+    pub(crate) fn look_at(&self, limit: &TableLimit, now: u64, hash: u64, cost: u64) -> Look<'m> {
+        match self.wide {
+            Some(wide) => self.look_by(wide, limit, now, hash, cost),
+            None => self.look_by(Base, limit, now, hash, cost),
+        }
+    }
+
+    #[inline(always)]
+    fn look_by(&self, scan: impl Scan, limit: &TableLimit, now: u64, hash: u64, cost: u64) -> Look<'m> {
+        let (layout, now_q) = (&self.geometry.layout, self.now_q(now));
+        let (set, tag) = self.place(hash);
+        // A plain cost is at most the burst, so an absent key conforms.
+        let Some((_, slot, word)) = set.find_by::<M>(scan, layout, tag) else { return Look::Absent };
+        // For a live word of this key `word ^ tag` is the payload, without a mask.
+        let lead = layout.lead(word ^ tag.0, now_q);
+        match gcra::plain(&limit.0, lead, cost) {
+            Plain::Store(lead) => {
+                Look::Fits(Swap { slot, word, next: layout.live(tag, now_q.wrapping_add(lead)) })
+            }
+            Plain::Wait(_) => Look::Refuses(lead),
+            Plain::Other => Look::Other,
+        }
+    }
+
+    /// Returns what a charge makes of a word of this key. `None` if it does not conform, or the key has left the slot.
+    pub(crate) fn next_word(
+        &self,
+        limit: &TableLimit,
+        now: u64,
+        hash: u64,
+        cost: u64,
+        word: u64,
+    ) -> Option<u64> {
+        let (layout, now_q) = (&self.geometry.layout, self.now_q(now));
+        let tag = layout.tag(hash);
+        match gcra::plain(&limit.0, layout.lead(word, now_q), cost) {
+            Plain::Store(lead) if layout.is_live_of(word, tag) => {
+                Some(layout.live(tag, now_q.wrapping_add(lead)))
+            }
+            _ => None,
+        }
+    }
+
+    /// Charges a key, whether it is absent or not.
+    #[inline(never)]
+    pub(crate) fn charge_plain(&self, limit: &TableLimit, now: u64, hash: u64, cost: u64) -> Done {
+        self.run_as(hash, self.now_q(now), &Op::new(&limit.0, Kind::Check, cost, 0))
+    }
+
+    /// Returns whether a refund of a swap that was stored would store the word that the swap replaced. It does if that
+    /// word lies ahead of now, except where a refund gives nothing back.
+    pub(crate) fn is_refund(&self, now: u64, swap: &Swap<'_>) -> bool {
+        let sampled = matches!(self.geometry.policy, FullPolicy::Sampled);
+        !sampled && self.geometry.layout.lead(swap.word, self.now_q(now)) != 0
+    }
+
+    /// Returns how a request ended whose swap was stored.
+    pub(crate) fn stored(&self, limit: &TableLimit, now: u64, cost: u64, swap: &Swap<'_>) -> Done {
+        let (p, layout) = (&limit.0, &self.geometry.layout);
+        let lead = swap.next.wrapping_sub(self.now_q(now)) & layout.mask;
+        let charged = cost.wrapping_mul(p.t_q);
+        let flags = if lead > p.soft_q { Decision::SOFT } else { 0 };
+        let answer = Answer { verdict: Verdict::Conforming, flags, lead, wait: 0, stored: charged };
+        let bytes = core::ptr::from_ref(swap.slot).addr().wrapping_sub(self.slots.as_ptr().addr());
+        let slot = (bytes / size_of::<AtomicU64>()) as u32;
+        Done { answer: Some(answer), tracking: Tracking::Tracked, slot, inserted: false, charged }
+    }
+}
+
+/// Returns the units that are left at this lead, under a limit for which the request was plain.
+pub(crate) fn left(p: &Params, lead: u64) -> u64 {
+    gcra::left(p, lead)
+}
+
+/// Returns the answer to a plain request that was refused because its word lies `lead` q-units ahead.
+pub(crate) fn refused(p: &Params, now: u64, cost: u64, lead: u64) -> Decision {
+    let answer = algorithms::peek(p, lead, now, cost, 0);
+    algorithms::decision(&answer, p, now, cost, Tracking::Tracked, Permit::NONE)
+}
