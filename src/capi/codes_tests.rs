@@ -4,7 +4,7 @@
 use core::fmt::Debug;
 
 use super::*;
-use crate::capi::combine::chain::chain_code;
+use crate::capi::combine::links::chain_code;
 use crate::capi::decision::{finish_done, finish_refund};
 use crate::capi::refusal::http::http_code;
 use crate::capi::shaper::shaper::shaper_code;

@@ -1,6 +1,6 @@
 //! A chain of C whose links are all plain, as the short way takes them: where they lie, none of them copied.
 
-use super::chain::{tatcell_chain_t, tatcell_link_t, TATCELL_LINK_HASH};
+use super::links::{tatcell_chain_t, tatcell_link_t, TATCELL_LINK_HASH};
 use crate::capi::pointers::contract::Contract;
 use crate::capi::table::check::hash_of;
 use crate::combine::link::Target;

@@ -2,10 +2,10 @@
 
 mod address;
 mod burst_elastic;
-pub(super) mod chain;
+mod chain;
 mod chain_in_place;
 mod ladder;
 mod ladder_burst;
+pub(super) mod links;
 mod mark;
 mod pair;
-pub(super) mod work;

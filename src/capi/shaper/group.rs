@@ -1,6 +1,6 @@
 //! `tatcell_group_*`: flows that leave in the order of their eligibility.
 
-use crate::capi::combine::chain::{chain_code, link, tatcell_link_t};
+use crate::capi::combine::links::{chain_code, link, tatcell_link_t};
 use crate::capi::decision::{fill, tatcell_decision_t};
 use crate::capi::pointers::contract::{args, inside, placed, Contract, Plain};
 use crate::combine::Group;

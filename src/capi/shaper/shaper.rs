@@ -6,7 +6,7 @@ use crate::capi::codes::{
     TATCELL_END, TATCELL_ERR_BEHIND, TATCELL_ERR_FULL, TATCELL_ERR_HANDLE, TATCELL_ERR_TOO_FAR,
     TATCELL_ERR_TOO_LARGE, TATCELL_ERR_TOO_SMALL, TATCELL_ERR_WHEEL, TATCELL_PASS,
 };
-use crate::capi::combine::chain::chain_code;
+use crate::capi::combine::links::chain_code;
 use crate::capi::pointers::contract::{args, inside, possible, Contract, Grows, Marked, Plain};
 use crate::capi::pointers::places::Span;
 use crate::combine::{wheel_words, Shaper, ShaperError, Waiting};

@@ -3,8 +3,8 @@
 use super::group::tatcell_group_t;
 use super::shaper::{shaper_code, tatcell_shaper_t, tatcell_waiting_t};
 use crate::answer::Decision;
-use crate::capi::combine::chain::{link, tatcell_chain_t, tatcell_link_t};
-use crate::capi::combine::work::Work;
+use crate::capi::combine::links::Work;
+use crate::capi::combine::links::{link, tatcell_chain_t, tatcell_link_t};
 use crate::capi::decision::{fill, tatcell_decision_t};
 use crate::capi::pointers::contract::{args, Report};
 use crate::combine::ShaperError;
