@@ -350,10 +350,10 @@ impl<'m, M: Access> Table<'m, M> {
         self.run_as(hash, self.now_q(now), op)
     }
 
-    /// Runs an operation on words that hold a count. Out of line, so that [`run`](Self::run) keeps its registers.
+    /// Runs an operation on words that hold a count. Out of line, so that chains keep their registers.
     #[cold]
     #[inline(never)]
-    pub(super) fn run_count(&self, hash: u64, now: u64, op: &Op<'_>) -> Done {
+    fn run_count(&self, hash: u64, now: u64, op: &Op<'_>) -> Done {
         self.run_as(hash, self.geometry.clock_q(now), &Call::new(op, now))
     }
 

@@ -131,9 +131,8 @@ fn check_short4(
     check_short(table, limit, now, aes::hash4(keys, key), retry, cost)
 }
 
-/// Makes one decision. Out of line, so that its values find registers besides the arguments of the C function, which
-/// ends with this call and so saves none.
-#[inline(never)]
+/// Makes one decision.
+#[inline(always)]
 fn check_one<M: Access>(
     table: &Table<'_, M>,
     limit: &TableLimit,
@@ -146,6 +145,20 @@ fn check_one<M: Access>(
         Ok(outcome) => finish(outcome, retry),
         Err(e) => refused(e, limit),
     }
+}
+
+/// Makes one decision for any table and any hash. Out of line, as the two below: their values find registers besides
+/// the arguments of the C function, which ends with this call and so saves none.
+#[inline(never)]
+fn check_hashed(
+    table: &Handle,
+    limit: &TableLimit,
+    now: u64,
+    hash: u64,
+    cost: u64,
+    retry: Option<Out<'_, u64>>,
+) -> i32 {
+    either!(table.table(), t => check_one(t, limit, now, hash, cost, retry))
 }
 
 /// Makes one decision for any table and any key.
@@ -290,7 +303,7 @@ pub unsafe extern "C" fn tatcell_table_check_hash(
         Any::Shared(table) if limit.0.fingerprint == table.whole => {
             check_short(table, limit, now, hash, retry, cost)
         }
-        _ => either!(table.table(), t => check_one(t, limit, now, hash, cost, retry)),
+        _ => check_hashed(table, limit, now, hash, cost, retry),
     }
 }
 

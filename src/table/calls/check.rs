@@ -105,7 +105,9 @@ impl<'m, M: Access> Table<'m, M> {
         } else if limit.0.fingerprint == self.timed {
             self.now_q(now)
         } else {
-            return self.check_counted(limit, now, hash, cost);
+            // A limit that counts, which no attempt decides, or one of another table.
+            self.verify_limit(limit)?;
+            return Ok(self.check_again(limit, now, hash, cost));
         };
         Ok(self.check_at(limit, (now, now_q), hash, cost))
     }
@@ -195,25 +197,6 @@ impl<'m, M: Access> Table<'m, M> {
         }
     }
 
-    /// Decides under a limit that counts, which no attempt decides, or refuses a limit of another table.
-    #[cold]
-    #[inline(never)]
-    fn check_counted(
-        &self,
-        limit: &TableLimit,
-        now: u64,
-        hash: u64,
-        cost: u64,
-    ) -> Result<Outcome, TableError> {
-        self.verify_limit(limit)?;
-        // An unlimited limit uses no slot.
-        if limit.0.t_q == 0 {
-            return Ok(Outcome::Conforming);
-        }
-        let done = self.run_count(hash, now, &Op::new(&limit.0, Kind::Check, cost, 0));
-        Ok(short_answer(&done, limit, now))
-    }
-
     /// Decides for a key that is not in its home line: one attempt in the other line, or an insert; else like
     /// [`check_again`](Self::check_again). GCRA limits only: to handle the others too would double its stack.
     #[inline(never)]
@@ -252,8 +235,8 @@ impl<'m, M: Access> Table<'m, M> {
         }
     }
 
-    /// Decides all else: absent keys, peeks, options, a cost above the burst, no limit, a lost first attempt.
-    #[cold]
+    /// Decides under any limit of this table, without a first attempt: limits that count, options, peeks. Out of line,
+    /// to spare the registers of bursts.
     #[inline(never)]
     pub(crate) fn check_again(&self, limit: &TableLimit, now: u64, hash: u64, cost: u64) -> Outcome {
         if limit.0.t_q == 0 {
