@@ -14,14 +14,19 @@ use crate::keys::{key, Stream};
 use crate::memory::Memory;
 use crate::suite::{Body, Mix, Suite, DT};
 
-const KEYS: u32 = 1_000_000;
+/// Keys of the small tables, and of the large one.
+const FEW: u32 = 1_000;
+const MANY: u32 = 1_000_000;
 /// TATCELL_TABLE_EXCLUSIVE
 const EXCLUSIVE: u32 = 1;
+/// TATCELL_ALGORITHM_FIXED_WINDOW
+const FIXED_WINDOW: u32 = 1;
 
 /// A tatcell_limit_t or tatcell_table_t, as large as the library says that it is.
 type Object = Box<[u64]>;
 
 /// tatcell_limit_spec_t
+#[derive(Clone, Copy)]
 #[repr(C)]
 struct Spec {
     size: u32,
@@ -29,9 +34,14 @@ struct Spec {
     units: u64,
     period: u64,
     burst: u64,
-    rest: [u64; 6],
+    soft_room_delay_debt: [u64; 4],
+    penalty: u64,
+    skew: u64,
     resolution: i32,
     epoch: u32,
+    algorithm: u32,
+    reserved: u32,
+    phase: u64,
 }
 
 /// tatcell_table_options_t
@@ -84,6 +94,7 @@ type TableInit = unsafe extern "C" fn(*mut u64, *mut c_void, usize, *const Optio
 type TableLimit = unsafe extern "C" fn(*mut u64, *const u64, *const Spec) -> i32;
 pub type TableCheck =
     unsafe extern "C" fn(*const u64, *const u64, u64, *const c_void, usize, u64, *mut u64) -> i32;
+type CheckHash = unsafe extern "C" fn(*const u64, *const u64, u64, u64, u64, *mut u64) -> i32;
 type CheckBurst = unsafe extern "C" fn(*const u64, *mut Burst, *mut Burst) -> i32;
 
 #[derive(Clone, Copy)]
@@ -97,6 +108,7 @@ struct Library {
     table_init: TableInit,
     table_limit: TableLimit,
     table_check: TableCheck,
+    check_hash: CheckHash,
     burst: CheckBurst,
 }
 
@@ -133,6 +145,7 @@ fn load(path: &str) -> Option<Library> {
             table_init: transmute::<*mut c_void, TableInit>(find("tatcell_table_init")?),
             table_limit: transmute::<*mut c_void, TableLimit>(find("tatcell_limit_init_table")?),
             table_check: transmute::<*mut c_void, TableCheck>(find("tatcell_table_check")?),
+            check_hash: transmute::<*mut c_void, CheckHash>(find("tatcell_table_check_hash")?),
             burst: transmute::<*mut c_void, CheckBurst>(find("tatcell_table_check_burst")?),
         })
     }
@@ -150,35 +163,50 @@ pub fn add(suite: &mut Suite, path: Option<&str>) {
         cell(lib, exclusive, STEADY, 5)
     });
     suite.add("c.lease", "C, lease of 16384 over a cell, conforming", Mix::Pass, CELL, |_| lease(lib));
-    let mut add = |id: &str, text: &str, (mix, flags): (Mix, u32), step: fn(&mut Fixture, u64) -> u64| {
+    let mut add = |id: &str, text: &str, case: Case, step: Step| {
         let text = format!("C, 1e3 keys, {text}");
-        suite.add(id, &text, mix, visits(1_000), |_| {
-            row(&Rc::new(RefCell::new(Fixture::new(lib, 1_000, mix, flags))), step)
+        suite.add(id, &text, case.mix, visits(FEW), |_| {
+            row(&Rc::new(RefCell::new(Fixture::new(lib, FEW, case))), step)
         });
     };
-    let pass = (Mix::Pass, 0);
-    add("c.single1e3", "single call", pass, single);
+    let pass = Case::new(FEW, Mix::Pass);
+    let exclusive = Case { flags: EXCLUSIVE, ..pass };
+    let text = "burst of 64, next one in between";
+    add("c.single1e3", "single call", pass, single::<16>);
     add("c.ahead32_1e3", "burst of 32, next one in between", pass, ahead::<32>);
-    add("c.ahead64_1e3", "burst of 64, next one in between", pass, ahead::<64>);
-    let text = "burst of 64, next one in between, denied";
-    add("c.ahead64_denied_1e3", text, (Mix::Deny, 0), ahead::<64>);
-    let text = "exclusive, burst of 64, next one in between";
-    add("c.exclusive_ahead64_1e3", text, (Mix::Pass, EXCLUSIVE), ahead::<64>);
+    add("c.ahead64_1e3", text, pass, ahead::<64>);
+    add("c.ahead64_denied_1e3", &format!("{text}, denied"), Case::new(FEW, Mix::Deny), ahead::<64>);
+    add("c.exclusive_ahead64_1e3", &format!("exclusive, {text}"), exclusive, ahead::<64>);
+    // Each of the others leaves the shortest path of a check at another place.
+    add("c.single4_1e3", "keys of 4 bytes, single call", Case { bytes: 4, ..pass }, single::<4>);
+    add("c.single12_1e3", "keys of 12 bytes, single call", Case { bytes: 12, ..pass }, single::<12>);
+    add("c.hash_single1e3", "single call by hash", pass, single_hash);
+    let sip = Case { hashing: Hashing::Sip, ..pass };
+    add("c.sip_single1e3", "SipHash, single call", sip, single::<16>);
+    add("c.exclusive_single1e3", "exclusive, single call", exclusive, single::<16>);
+    let penalty = pass.limited(Spec { penalty: 5, ..pass.spec });
+    add("c.penalty_single1e3", "penalty, single call", penalty, single::<16>);
+    // As algorithm1e3.fixed_window: a key asks 1024 times in a window that admits twice as many.
+    let (units, period) = (2 << 10, (u64::from(FEW) * DT) << 10);
+    let window = pass.limited(Spec { units, period, burst: 0, algorithm: FIXED_WINDOW, ..pass.spec });
+    add("c.window_single1e3", "fixed window, single call", window, single::<16>);
+    // As churn.single: new keys keep a quarter of the slots busy.
+    let period = slots_for(FEW as usize) as u64 / 4 * DT;
+    let churn = pass.limited(Spec { period, burst: 1, ..pass.spec });
+    add("c.churn1e3", "every key new, single call", churn, new_keys);
     let mut made = None;
-    let mut add = |id: &str, text: &str, step: fn(&mut Fixture, u64) -> u64| {
-        suite.add(id, text, Mix::Pass, visits(KEYS), |_| {
-            row(
-                made.get_or_insert_with(|| Rc::new(RefCell::new(Fixture::new(lib, KEYS, Mix::Pass, 0)))),
-                step,
-            )
+    let mut add = |id: &str, text: &str, step: Step| {
+        suite.add(id, text, Mix::Pass, visits(MANY), |_| {
+            let new = || Rc::new(RefCell::new(Fixture::new(lib, MANY, Case::new(MANY, Mix::Pass))));
+            row(made.get_or_insert_with(new), step)
         });
     };
-    add("c.single1e6", "C, 1e6 keys, single call", single);
+    add("c.single1e6", "C, 1e6 keys, single call", single::<16>);
     add("c.next32", "C, 1e6 keys, burst of 32, next one in between", ahead::<32>);
     add("c.ahead64", "C, 1e6 keys, burst of 64, next one in between", ahead::<64>);
 }
 
-fn row(fixture: &Rc<RefCell<Fixture>>, step: fn(&mut Fixture, u64) -> u64) -> Body {
+fn row(fixture: &Rc<RefCell<Fixture>>, step: Step) -> Body {
     let fixture = fixture.clone();
     Box::new(move |n| step(&mut fixture.borrow_mut(), n))
 }
@@ -217,32 +245,60 @@ fn lease(lib: Library) -> Body {
     })
 }
 
+/// What a table is, and how it is asked.
+#[derive(Clone, Copy)]
+struct Case {
+    mix: Mix,
+    /// Of the table's options.
+    flags: u32,
+    hashing: Hashing,
+    /// Bytes of a key: the last ones of a key of 16.
+    bytes: usize,
+    spec: Spec,
+}
+
+impl Case {
+    fn new(keys: u32, mix: Mix) -> Case {
+        let (period, burst) = spec(keys, mix);
+        // SAFETY: plain old data with all-zero as "default".
+        let spec = Spec { size: size_of::<Spec>() as u32, units: 1, period, burst, ..unsafe { zeroed() } };
+        Case { mix, flags: 0, hashing: Hashing::Fast, bytes: 16, spec }
+    }
+
+    fn limited(self, spec: Spec) -> Case {
+        Case { spec, ..self }
+    }
+}
+
+type Step = fn(&mut Fixture, u64) -> u64;
+
 struct Fixture {
     lib: Library,
     table: Object,
     limit: Object,
     stream: Stream,
     now: u64,
+    /// The last new key.
+    fresh: u64,
 }
 
 impl Fixture {
-    fn new(lib: Library, keys: u32, mix: Mix, flags: u32) -> Fixture {
+    fn new(lib: Library, keys: u32, case: Case) -> Fixture {
+        let Case { mix, flags, hashing, bytes: key_len, spec } = case;
         let memory = Memory::new(tatcell::lines_for(slots_for(keys as usize)) * 64);
-        let (period, burst) = spec(keys, mix);
-        let size = size_of::<Spec>() as u32;
-        let spec = Spec { size, flags: 0, units: 1, period, burst, rest: [0; 6], resolution: 0, epoch: 0 };
         let mut fixture = Fixture {
             lib,
             table: Library::object(lib.handle_size),
             limit: Library::object(lib.limit_size),
             stream: Stream::uniform(keys),
             now: 1 << 40,
+            fresh: u64::from(keys),
         };
         // SAFETY: plain old data with all-zero as "default"; pointers to live objects of the header's types.
         unsafe {
             let mut options: Options = zeroed();
             (options.size, options.flags) = (size_of::<Options>() as u32, flags);
-            options.hash = Hashing::Fast.kind() as u32;
+            options.hash = hashing.kind() as u32;
             options.fastest = &spec;
             options.seed = b"not so secret 16";
             let bytes = memory.lines().len() * 64;
@@ -257,28 +313,59 @@ impl Fixture {
                     fixture.table.as_ptr(),
                     fixture.limit.as_ptr(),
                     fixture.now,
-                    key.as_ptr().cast(),
-                    16,
+                    key[16 - key_len..].as_ptr().cast(),
+                    key_len,
                     1,
                     null_mut(),
                 );
             }
         }
         if mix == Mix::Pass {
-            fixture.now += period;
+            fixture.now += spec.period;
         }
         fixture
     }
 }
 
-fn single(fixture: &mut Fixture, n: u64) -> u64 {
-    let Fixture { lib, table, limit, stream, now } = fixture;
+fn single<const BYTES: usize>(fixture: &mut Fixture, n: u64) -> u64 {
+    let Fixture { lib, table, limit, stream, now, .. } = fixture;
     let (table, limit) = (table.as_ptr(), limit.as_ptr());
     let (mut passed, mut retry) = (0, 0);
     let (ids, turn) = stream.take(n as usize);
     for &id in ids {
         *now += DT;
         let key = key(turn.id(id));
+        let at = key[16 - BYTES..].as_ptr().cast();
+        // SAFETY: pointers to live objects of the header's types, and BYTES bytes of a key.
+        let code = unsafe { (lib.table_check)(table, limit, *now, at, BYTES, 1, &mut retry) };
+        passed += u64::from(code == 0);
+    }
+    passed
+}
+
+/// As [`single`], for hashes that are the keys.
+fn single_hash(fixture: &mut Fixture, n: u64) -> u64 {
+    let Fixture { lib, table, limit, stream, now, .. } = fixture;
+    let (table, limit) = (table.as_ptr(), limit.as_ptr());
+    let (mut passed, mut retry) = (0, 0);
+    let (ids, turn) = stream.take(n as usize);
+    for &id in ids {
+        *now += DT;
+        let hash = turn.id(id).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        // SAFETY: pointers to live objects of the header's types.
+        passed += u64::from(unsafe { (lib.check_hash)(table, limit, *now, hash, 1, &mut retry) } == 0);
+    }
+    passed
+}
+
+fn new_keys(fixture: &mut Fixture, n: u64) -> u64 {
+    let Fixture { lib, table, limit, now, fresh, .. } = fixture;
+    let (table, limit) = (table.as_ptr(), limit.as_ptr());
+    let (mut passed, mut retry) = (0, 0);
+    for _ in 0..n {
+        *now += DT;
+        *fresh += 1;
+        let key = key(*fresh);
         // SAFETY: pointers to live objects of the header's types.
         let code = unsafe { (lib.table_check)(table, limit, *now, key.as_ptr().cast(), 16, 1, &mut retry) };
         passed += u64::from(code == 0);
@@ -287,7 +374,7 @@ fn single(fixture: &mut Fixture, n: u64) -> u64 {
 }
 
 fn ahead<const K: usize>(fixture: &mut Fixture, n: u64) -> u64 {
-    let Fixture { lib, table, limit, stream, now } = fixture;
+    let Fixture { lib, table, limit, stream, now, .. } = fixture;
     let table = table.as_ptr();
     let mut passed = 0;
     let mut keys = [[[0u8; 16]; K]; 2];
