@@ -226,7 +226,7 @@ impl TablesLimit {
         let ((old, old_resolution), (new, new_resolution)) = (self.unit(), other.unit());
         // Below 2^61, 2^41 and 2^26.
         let shift = old_resolution - new_resolution;
-        let up = u128::from(ns) * u128::from(new) << shift.max(0);
+        let up = (u128::from(ns) * u128::from(new)) << shift.max(0);
         let down = u128::from(old.max(1)) << (-shift).max(0);
         u64::try_from(up / down).unwrap_or(u64::MAX)
     }
