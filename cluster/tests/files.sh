@@ -12,6 +12,8 @@ unit() {
     grep -q "^ExecStart=/usr/local/bin/$2 " "$file" || fault "it does not start $2" || return
     # What stops it must be less than what systemd waits for it.
     grep -qx TimeoutStopSec=15 "$file" || fault 'it is not given the time to stop' || return
+    # A signal that is not for it must not end the service.
+    grep -qx Restart=always "$file" || fault 'it is not started again after every end' || return
     sed "s|/usr/local/bin/$2 |$built/$2 |" "$file" > "$copy"
     # Other units of this machine may have faults of their own; what is only doubtful ends with 0.
     faults=$(systemd-analyze verify "$copy" 2>&1 | grep -F "$2")

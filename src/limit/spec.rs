@@ -61,6 +61,17 @@ impl LimitSpec {
         }
     }
 
+    /// Returns units, period and burst, as [`new`](Self::new) takes them: what a text said.
+    ///
+    /// ```
+    /// use tatcell::LimitSpec;
+    /// assert_eq!(LimitSpec::parse("30/m burst 16", 1)?.numbers(), (30, 60, 16));
+    /// # Ok::<(), tatcell::ParseError>(())
+    /// ```
+    pub const fn numbers(&self) -> (u64, u64, u64) {
+        (self.units, self.period, self.burst)
+    }
+
     /// Starts a limit of `units` a second for a clock of nanoseconds, with a burst of as many:
     /// [`burst`](Self::burst) sets another.
     ///

@@ -44,6 +44,8 @@ pub struct Answer {
     pub reset_after: u64,
     /// Whether the key found no place, and the policy decided.
     pub untracked: bool,
+    /// Whether `remaining` and `reset_after` are only bounds, because the store knows them and was not asked.
+    pub bound: bool,
 }
 
 /// Says why there is no answer.
@@ -201,7 +203,7 @@ impl Keeper {
     ///
     /// # Errors
     /// Text: the limit cannot be kept, or the cluster does not have it.
-    pub fn limit(&self, rate: &Rate) -> Result<Limit, &'static str> {
+    pub fn limit(&self, rate: &Rate) -> Result<Limit, String> {
         match self {
             Keeper::Local(tables) => {
                 let period = rate.period.checked_mul(1_000_000_000).ok_or("the period is above 584 years")?;
@@ -209,9 +211,8 @@ impl Keeper {
             }
             Keeper::Shared { limits, .. } => {
                 let known = limits.get(rate).map(|id| Limit::Shared(*id, *rate));
-                known.ok_or(
-                    "not one of the limits that this server shares with others: add it to the settings",
-                )
+                let why = "not one of the limits that this server shares with others: add it to the settings";
+                known.ok_or_else(|| why.into())
             }
         }
     }
@@ -230,22 +231,29 @@ impl Keeper {
                 };
                 shared(verdict, node.left(*id, key), rate)
             }
-            (_, Limit::Local(limit)) => {
-                let decision = Tables::check(limit, key, cost, now).ok_or(Undecided::Overloaded)?;
-                let passes = decision.passes();
-                let ever = decision.verdict != Verdict::Never;
-                Ok(Answer {
-                    passes,
-                    ever,
-                    remaining: decision.remaining,
-                    retry_after: if passes || !ever { 0 } else { decision.retry_after },
-                    reset_after: decision.reset_after,
-                    untracked: decision.tracking != tatcell::Tracking::Tracked,
-                })
-            }
+            (_, Limit::Local(limit)) => Keeper::decide_now(limit, key, cost, now),
             // A limit of another keeper, from before a change.
             (Keeper::Local(_), Limit::Shared(..)) => Err(Undecided::Overloaded),
         }
+    }
+
+    /// Decides a request by the tables, which takes no time.
+    ///
+    /// # Errors
+    /// [`Undecided::Overloaded`]; nothing was charged.
+    pub fn decide_now(limit: &TablesLimit, key: &[u8], cost: u64, now: u64) -> Result<Answer, Undecided> {
+        let decision = Tables::check(limit, key, cost, now).ok_or(Undecided::Overloaded)?;
+        let passes = decision.passes();
+        let ever = decision.verdict != Verdict::Never;
+        Ok(Answer {
+            passes,
+            ever,
+            remaining: decision.remaining,
+            retry_after: if passes || !ever { 0 } else { decision.retry_after },
+            reset_after: decision.reset_after,
+            untracked: decision.tracking != tatcell::Tracking::Tracked,
+            bound: false,
+        })
     }
 
     /// Does the work that is due once a second.
@@ -289,6 +297,7 @@ fn shared(verdict: tatcell_cluster::Verdict, left: u64, rate: &Rate) -> Result<A
         retry_after: u64::try_from(retry.as_nanos()).unwrap_or(u64::MAX),
         reset_after: rate.time_of(if passes { rate.burst - left } else { rate.burst }),
         untracked: false,
+        bound: true,
     };
     match verdict {
         Pass => Ok(answer(true, true, Duration::ZERO)),

@@ -3,15 +3,19 @@
 //! - [`Settings`]: a file and flags of the same names; errors name the place.
 //! - [`Tables`]: limits of any rate in memory of a fixed size, by the tables of the core.
 //! - [`Keeper`]: decides, by those tables or by a node of a cluster.
-//! - [`Stop`]: the graceful stop. [`pages`]: metrics and health over HTTP.
+//! - [`accept`]: connections, with patience. [`Signals`]: the graceful [`Stop`], and reloads.
+//! - [`pages`]: metrics and health over HTTP.
 
+mod accept;
 mod keeper;
 pub mod pages;
 mod settings;
 mod stop;
 mod tables;
 
+pub use accept::accept;
 pub use keeper::{now, Answer, Keeper, KeeperSettings, Limit, Rate, Undecided};
 pub use settings::{Settings, Time};
-pub use stop::{hang_ups, Stop};
+pub use stop::{HangUps, Signals, Stop};
 pub use tables::{Tables, TablesLimit};
+pub use tatcell::LimitSpec;

@@ -3,12 +3,13 @@
 //! Implements as much of HTTP/1.1 as a scraper and a prober need: one request per connection, without a body, in at
 //! most 5 seconds and 8 KiB; 64 connections at once.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::task::AbortHandle;
 
 use crate::Stop;
 
@@ -19,18 +20,25 @@ const AT_ONCE: usize = 64;
 /// Writes the metrics.
 pub type Metrics = Arc<dyn Fn(&mut String) + Send + Sync>;
 
+/// Returns the text of a page of the server's own, in JSON, by its target.
+pub type More = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+
 /// Serves the pages until the stop; from then until the process ends, health is 503.
-pub async fn serve(listener: TcpListener, metrics: Metrics, stop: Stop) {
-    let places = Arc::new(Semaphore::new(AT_ONCE));
+pub async fn serve(listener: TcpListener, metrics: Metrics, more: More, stop: Stop) {
+    let mut open = VecDeque::new();
     loop {
-        let Ok(place) = places.clone().acquire_owned().await else { return };
         match listener.accept().await {
             Ok((stream, _)) => {
-                let (metrics, stop) = (metrics.clone(), stop.clone());
-                tokio::spawn(async move {
-                    let _ = tokio::time::timeout(TIME, page(stream, &metrics, &stop)).await;
-                    drop(place);
-                });
+                let (metrics, more, stop) = (metrics.clone(), more.clone(), stop.clone());
+                open.retain(|page: &AbortHandle| !page.is_finished());
+                // Whoever comes is served, even if silent connections have taken all places: the oldest one goes.
+                if open.len() >= AT_ONCE {
+                    open.pop_front().iter().for_each(AbortHandle::abort);
+                }
+                let page = async move {
+                    let _ = tokio::time::timeout(TIME, page(stream, &metrics, &more, &stop)).await;
+                };
+                open.push_back(tokio::spawn(page).abort_handle());
             }
             // Out of descriptors: wait until other connections end.
             Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
@@ -38,7 +46,7 @@ pub async fn serve(listener: TcpListener, metrics: Metrics, stop: Stop) {
     }
 }
 
-async fn page(mut stream: TcpStream, metrics: &Metrics, stop: &Stop) -> std::io::Result<()> {
+async fn page(mut stream: TcpStream, metrics: &Metrics, more: &More, stop: &Stop) -> std::io::Result<()> {
     let mut request = Vec::new();
     let whole = loop {
         let seen = request.len();
@@ -51,7 +59,7 @@ async fn page(mut stream: TcpStream, metrics: &Metrics, stop: &Stop) -> std::io:
         }
     };
     let (status, body) = match whole {
-        true => answer(&request, metrics, stop.is_said()),
+        true => answer(&request, metrics, more, stop.is_said()),
         false => ("400 Bad Request", "send GET /metrics or GET /healthz\n".into()),
     };
     let body = if request.starts_with(b"HEAD ") { String::new() } else { body };
@@ -64,7 +72,7 @@ async fn page(mut stream: TcpStream, metrics: &Metrics, stop: &Stop) -> std::io:
     stream.shutdown().await
 }
 
-fn answer(request: &[u8], metrics: &Metrics, stopping: bool) -> (&'static str, String) {
+fn answer(request: &[u8], metrics: &Metrics, more: &More, stopping: bool) -> (&'static str, String) {
     let line = String::from_utf8_lossy(request.split(|byte| *byte == b'\r').next().unwrap_or_default());
     let mut words = line.split(' ');
     let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
@@ -76,7 +84,10 @@ fn answer(request: &[u8], metrics: &Metrics, stopping: bool) -> (&'static str, S
         }
         ("GET" | "HEAD", "/healthz") if stopping => ("503 Service Unavailable", "stopping\n".into()),
         ("GET" | "HEAD", "/healthz") => ("200 OK", "ok\n".into()),
-        ("GET" | "HEAD", _) => ("404 Not Found", "/metrics, /healthz\n".into()),
+        ("GET" | "HEAD", _) => match more(target) {
+            Some(text) => ("200 OK", text),
+            None => ("404 Not Found", "/metrics, /healthz\n".into()),
+        },
         _ => ("405 Method Not Allowed", "GET\n".into()),
     }
 }
@@ -97,7 +108,8 @@ mod tests {
     fn ask(request: &str, stopping: bool) -> (&'static str, String) {
         let metrics: Metrics =
             Arc::new(|out| sample(out, "counter", "a_total", "Things.", &[("{b=\"c\"}", 3)]));
-        answer(request.as_bytes(), &metrics, stopping)
+        let more: More = Arc::new(|target| (target == "/own?x").then(|| "{}\n".into()));
+        answer(request.as_bytes(), &metrics, &more, stopping)
     }
 
     #[test]
@@ -107,6 +119,7 @@ mod tests {
         assert_eq!((status, body.as_str()), ("200 OK", text));
         assert_eq!(ask("GET /healthz HTTP/1.1\r\n\r\n", false).0, "200 OK");
         assert_eq!(ask("GET /healthz HTTP/1.1\r\n\r\n", true).0, "503 Service Unavailable");
+        assert_eq!(ask("GET /own?x HTTP/1.1\r\n\r\n", false), ("200 OK", "{}\n".into()));
         assert_eq!(ask("GET / HTTP/1.1\r\n\r\n", false).0, "404 Not Found");
         assert_eq!(ask("POST /metrics HTTP/1.1\r\n\r\n", false).0, "405 Method Not Allowed");
         assert_eq!(ask("\r\n\r\n", false).0, "405 Method Not Allowed");

@@ -21,6 +21,8 @@ struct Given {
     text: String,
     /// `throttled.toml:3`, or the flag.
     at: String,
+    /// The column of each byte of the text is this one and its number more; 0 if it has none, as in a flag.
+    column: usize,
 }
 
 impl Settings {
@@ -48,7 +50,7 @@ impl Settings {
                 Some((name, text)) => (name, text.to_owned()),
                 None => (name, arguments.next().ok_or_else(|| format!("{flag} needs a value"))?),
             };
-            settings.give(name, text, format!("--{name}"));
+            settings.give(name, text, format!("--{name}"), 0);
         }
         Ok(settings)
     }
@@ -65,31 +67,34 @@ impl Settings {
         })?;
         let mut settings = Settings::default();
         for (name, value) in table.get_ref() {
-            let at = format!("{path}:{}", line(name.span().start));
             let values = match value.get_ref() {
-                DeValue::Array(values) => values.iter().map(|value| value.get_ref()).collect(),
-                value => vec![value],
+                DeValue::Array(values) => values.iter().collect(),
+                _ => vec![value],
             };
             for value in values {
-                let text = match value {
+                let at = format!("{path}:{}", line(value.span().start));
+                let given = match value.get_ref() {
                     DeValue::String(text) => text.to_string(),
                     DeValue::Integer(number) if number.radix() == 10 => number.as_str().to_owned(),
                     DeValue::Boolean(yes) => yes.to_string(),
                     _ => {
-                        return Err(format!(
-                            "{at}: {} must be a text, a whole number, true or false",
-                            name.get_ref()
-                        ))
+                        let (line, name) = (line(name.span().start), name.get_ref());
+                        let what = "must be a text, a whole number, true or false";
+                        return Err(format!("{path}:{line}: {name} {what}"));
                     }
                 };
-                settings.give(name.get_ref(), text, at.clone());
+                // A text begins after its quote. With escapes in it, the columns after them are only near.
+                let start = value.span().start;
+                let quote = usize::from(text[start..].starts_with(['"', '\'']));
+                let whole = text[..start].rsplit('\n').next().unwrap_or_default().chars().count();
+                settings.give(name.get_ref(), given, at, whole + quote + 1);
             }
         }
         Ok(settings)
     }
 
-    fn give(&mut self, name: &str, text: String, at: String) {
-        self.given.entry(name.replace('-', "_")).or_default().push(Given { text, at });
+    fn give(&mut self, name: &str, text: String, at: String, column: usize) {
+        self.given.entry(name.replace('-', "_")).or_default().push(Given { text, at, column });
     }
 
     /// Takes a setting that is given at most once.
@@ -117,9 +122,26 @@ impl Settings {
     /// # Errors
     /// One of its texts is not valid.
     pub fn list<T: FromStr<Err: fmt::Display>>(&mut self, name: &str) -> Result<Vec<T>, String> {
+        self.list_by(name, |text| text.parse().map_err(|e| (None, format!("{e}"))))
+    }
+
+    /// Takes a setting that may be given several times, by a parser that tells the byte that it cannot read.
+    ///
+    /// # Errors
+    /// One of its texts is not valid: with its column, if the parser tells the byte.
+    pub fn list_by<T>(
+        &mut self,
+        name: &str,
+        parse: impl Fn(&str) -> Result<T, (Option<usize>, String)>,
+    ) -> Result<Vec<T>, String> {
         let given = self.given.remove(name).unwrap_or_default();
-        let parse =
-            |Given { text, at }: Given| text.parse().map_err(|e| format!("{at}: {name}: {text:?}: {e}"));
+        let parse = |Given { text, at, column }: Given| {
+            parse(&text).map_err(|(byte, why)| match (byte, column) {
+                (None, _) => format!("{at}: {name}: {text:?}: {why}"),
+                (Some(byte), 0) => format!("{at}: {name}: {text:?}: column {}: {why}", byte + 1),
+                (Some(byte), column) => format!("{at}:{}: {name}: {text:?}: {why}", column + byte),
+            })
+        };
         given.into_iter().map(parse).collect()
     }
 

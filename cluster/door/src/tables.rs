@@ -1,15 +1,17 @@
 //! Limits of any rate in memory of a fixed size.
 //!
 //! A slot of the core's table has 43 bits for a TAT, in the table's unit of time. So a table keeps limits whose burst
-//! drains within a horizon, to a precision of 1/1024. Four tables cover all limits. A limit lives in the first table
+//! drains within a horizon, to a precision of 1/1024. Six tables cover all limits. A limit lives in the first table
 //! whose horizon it fits, which is the finest.
 //!
-//! | unit of time | one unit takes at least | the burst drains within |
-//! |---|---|---|
-//! | 1/64 ns | 16 ns | 7 s |
-//! | 1 ns | 1.024 us | 18 minutes |
-//! | 1.024 us | 1.05 ms | 13 days |
-//! | 1.05 ms | 1.07 s | 36 years |
+//! | unit of time | one unit takes at least | the burst drains within | largest number |
+//! |---|---|---|---|
+//! | 1/64 ns | 16 ns | 7 s | 62 million a second |
+//! | 1 ns | 1.024 us | 18 minutes | 58 million a minute |
+//! | 32 ns | 32.8 us | 9.7 hours | 109 million an hour |
+//! | 1.024 us | 1.05 ms | 13 days | 82 million a day, 576 million a week |
+//! | 32.8 us | 33.6 ms | 1.1 years | 77 million in 30 days, 939 million a year |
+//! | 1.05 ms | 1.07 s | 36 years | |
 //!
 //! A slot keeps a time, so a key may come with another limit each time, and keeps its debt as a time. Only if the limit
 //! moves to another table, the key starts there with a full burst. A table takes its memory when the first limit comes
@@ -19,11 +21,15 @@ use std::sync::OnceLock;
 
 use tatcell::host::{random_seed, Memory};
 use tatcell::{
-    lines_for, Decision, FullPolicy, LimitSpec, Line, Request, Table, TableLimit, TableOptions, Verdict,
+    lines_for, Decision, FullPolicy, LimitSpec, Line, Request, Table, TableLimit, TableOptions, Tracking,
+    Verdict,
 };
 
 /// The resolution of each table: its unit of time is 2^-this ns.
-const RESOLUTIONS: [i8; 4] = [6, 0, -10, -20];
+const RESOLUTIONS: [i8; 6] = [6, 0, -5, -10, -15, -20];
+
+/// How many units of a table's time one unit of a limit takes at least.
+const FASTEST: u64 = 1 << 10;
 
 /// How old a clock reading may be, in nanoseconds: ten seconds.
 const SKEW: u64 = 10_000_000_000;
@@ -45,6 +51,7 @@ pub struct Tables {
 pub struct TablesLimit {
     table: Table<'static>,
     limit: TableLimit,
+    burst: u64,
 }
 
 impl Tables {
@@ -63,12 +70,12 @@ impl Tables {
     ///
     /// # Errors
     /// Text: no table fits such a limit, or there is no memory.
-    pub fn limit(&self, units: u64, period: u64, burst: u64) -> Result<TablesLimit, &'static str> {
+    pub fn limit(&self, units: u64, period: u64, burst: u64) -> Result<TablesLimit, String> {
         let spec = LimitSpec::new(units, period, burst);
         for (place, resolution) in self.tables.iter().zip(RESOLUTIONS) {
             if let Some(Some(table)) = place.get() {
                 match table.limit(&spec) {
-                    Ok(limit) => return Ok(TablesLimit { table: *table, limit }),
+                    Ok(limit) => return Ok(TablesLimit { table: *table, limit, burst }),
                     Err(_) => continue,
                 }
             }
@@ -80,15 +87,38 @@ impl Tables {
             }
             let table =
                 place.get_or_init(|| self.table(resolution)).as_ref().ok_or("no memory: give fewer keys")?;
-            let limit = table.limit(&spec).map_err(|_| "no table holds it")?;
-            return Ok(TablesLimit { table: *table, limit });
+            let Ok(limit) = table.limit(&spec) else { continue };
+            return Ok(TablesLimit { table: *table, limit, burst });
         }
-        Err("a unit must take 16 ns or more, a burst must drain within 36 years and have less than a billion units")
+        Err(Tables::misfit(units, period, burst))
+    }
+
+    /// Says why no table keeps a limit.
+    fn misfit(units: u64, period: u64, burst: u64) -> String {
+        if units == 0 || period == 0 || burst == 0 {
+            return "its numbers must be above 0".into();
+        }
+        let drains = (u128::from(period) * u128::from(burst)).div_ceil(u128::from(units));
+        let time = |ns: u128| match ns {
+            0..=999_999 => format!("{ns} ns"),
+            1_000_000..=999_999_999 => format!("{} us", ns / 1_000),
+            _ => format!("{} s", ns / 1_000_000_000),
+        };
+        let mut all =
+            RESOLUTIONS.iter().map(|r| (time_in(1 << 40, *r) - u128::from(SKEW), time_in(1 << 10, *r)));
+        match all.find(|(horizon, _)| drains < *horizon) {
+            Some((_, least)) => format!(
+                "a burst that drains in {} needs units that take {} or more: give a smaller number, or a smaller burst",
+                time(drains),
+                time(least)
+            ),
+            None => "the burst drains in more than 36 years: give a smaller burst".into(),
+        }
     }
 
     fn options(&self, resolution: i8) -> TableOptions {
-        let units = |q: u64| if resolution < 0 { q << -resolution } else { q >> resolution };
-        let fastest = LimitSpec::new(1, units(1 << 10), 1);
+        let units = |q: u64| time_in(q.into(), resolution) as u64;
+        let fastest = LimitSpec::new(1, units(FASTEST), 1);
         // Both are rounded up to whole units of time.
         let slowest = LimitSpec::new(1, units(1 << 40) - SKEW - units(1), 1);
         let options = TableOptions::new(fastest).slowest(slowest).resolution(resolution).skew(SKEW);
@@ -151,6 +181,73 @@ impl TablesLimit {
         let info = self.limit.info();
         (info.emission_q, info.resolution)
     }
+
+    /// Returns what a key owed at `at`, as the table saw it then, in whole nanoseconds, rounded down. Only reads.
+    pub fn owed(&self, key: &[u8], at: u64) -> u64 {
+        let tick = self.tick();
+        let hash = self.table.hash(key);
+        let seen = hash.and_then(|hash| self.table.peek(&self.limit, at / tick * tick, hash, 0));
+        // The answer is rounded up. Units of time of whole nanoseconds need no rounding.
+        seen.map_or(0, |seen| seen.reset_after.saturating_sub((self.unit().1 > 0).into()))
+    }
+
+    /// Makes a key owe this many nanoseconds more, rounded up to the unit of time, but at most the whole burst. Returns
+    /// whether it has a slot. Returns `None`, and has charged nothing, if other threads decide the same key at this
+    /// very time. The caller sees to it that nobody else charges the key meanwhile.
+    pub fn owe(&self, key: &[u8], more: u64, now: u64) -> Option<bool> {
+        let least = self.time_of(u128::from(FASTEST));
+        let full = self.full().max(least);
+        // A limit whose only unit is the debt: a charge fills it to its brim.
+        let debt = more.saturating_add(self.owed(key, now)).clamp(least, full);
+        let limit = self.table.limit(&LimitSpec::new(1, debt, 1)).ok()?;
+        let hash = self.table.hash(key).ok()?;
+        (0..ATTEMPTS).find_map(|_| {
+            let decision = self.table.charge(&limit, now, hash, 1, None).ok()?;
+            let tracked = decision.tracking == Tracking::Tracked;
+            (decision.verdict != Verdict::Contended).then_some(tracked)
+        })
+    }
+
+    /// Makes a key owe nothing of what it owed at `at`.
+    pub fn forgive(&self, key: &[u8], at: u64) {
+        if let Ok(hash) = self.table.hash(key) {
+            (0..ATTEMPTS).find(|_| self.table.reset_key(at, hash));
+        }
+    }
+
+    /// Returns the nanoseconds in which the whole burst drains.
+    pub fn full(&self) -> u64 {
+        self.time_of(u128::from(self.burst) * u128::from(self.unit().0))
+    }
+
+    /// Returns what a debt of `ns` nanoseconds under this limit is under another one: as many units, rounded down to
+    /// the nanosecond. The table rounds up to its unit of time, so whole units stay whole.
+    pub fn as_under(&self, other: &TablesLimit, ns: u64) -> u64 {
+        let ((old, old_resolution), (new, new_resolution)) = (self.unit(), other.unit());
+        // Below 2^61, 2^41 and 2^26.
+        let shift = old_resolution - new_resolution;
+        let up = (u128::from(ns) * u128::from(new)) << shift.max(0);
+        let down = u128::from(old.max(1)) << (-shift).max(0);
+        u64::try_from(up / down).unwrap_or(u64::MAX)
+    }
+
+    fn time_of(&self, units_of_time: u128) -> u64 {
+        let ns = time_in(units_of_time, self.unit().1 as i8);
+        u64::try_from(ns).unwrap_or(u64::MAX)
+    }
+
+    /// Returns the table's unit of time, in whole nanoseconds.
+    pub fn tick(&self) -> u64 {
+        1 << (-self.unit().1).max(0)
+    }
+}
+
+/// Returns so many units of time of 2^-`resolution` ns, in nanoseconds, rounded up.
+fn time_in(units: u128, resolution: i8) -> u128 {
+    match resolution < 0 {
+        true => units << -resolution,
+        false => units.div_ceil(1 << resolution),
+    }
 }
 
 #[cfg(test)]
@@ -175,10 +272,29 @@ mod tests {
         assert_eq!(resolution(30, 60 * SECOND, 1), 6);
         assert_eq!(resolution(30, 60 * SECOND, 16), 0);
         assert_eq!(resolution(900_000, SECOND, 900_000_000), 0);
-        assert_eq!(resolution(1_000, 3_600 * SECOND, 1_000), -10);
+        assert_eq!(resolution(1_000, 3_600 * SECOND, 1_000), -5);
         assert_eq!(resolution(100, DAY, 100), -10);
-        assert_eq!(resolution(100, 30 * DAY, 100), -20);
+        assert_eq!(resolution(100, 30 * DAY, 100), -15);
         assert_eq!(resolution(1, 36 * 365 * DAY, 1), -20);
+        // The largest number of each unit of time, which the pages state; all below it have a table, too.
+        let largest = [
+            (1, 62_500_000),
+            (60, 58_593_750),
+            (3_600, 109_863_281),
+            (86_400, 82_397_460),
+            (7 * 86_400, 576_782_226),
+            (30 * 86_400, 77_247_619),
+            (365 * 86_400, 939_846_038),
+        ];
+        for (seconds, most) in largest {
+            let period = seconds * SECOND;
+            for units in [1, most / 1_000, most / 10, most / 2, most - 1, most] {
+                resolution(units, period, units);
+            }
+            let why = tables.limit(2 * most, period, 2 * most).expect_err("too many");
+            assert!(why.contains("needs units that take"), "{why}");
+        }
+        resolution(1_000, SECOND, 2_000_000);
     }
 
     #[test]

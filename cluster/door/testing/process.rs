@@ -21,7 +21,18 @@ pub struct Server {
 impl Server {
     /// Starts a program, and waits until it listens.
     pub fn start_program(program: &str, settings: &[&str]) -> Server {
-        let mut child = Command::new(program)
+        Server::start_command(Command::new(program), settings)
+    }
+
+    /// Starts a program that may open only this many files, and waits until it listens.
+    pub fn start_with_files(files: u32, program: &str, settings: &[&str]) -> Server {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("ulimit -n {files}; exec \"$0\" \"$@\""), program]);
+        Server::start_command(shell, settings)
+    }
+
+    fn start_command(mut command: Command, settings: &[&str]) -> Server {
+        let mut child = command
             .args(["--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0"])
             .args(settings)
             .stderr(Stdio::piped())
@@ -64,6 +75,14 @@ impl Server {
         let fields = stat.rsplit_once(')').expect("a name").1.split_whitespace();
         let ticks: u64 = fields.skip(11).take(2).map(|n| n.parse::<u64>().expect("a number")).sum();
         Duration::from_millis(ticks * 10)
+    }
+
+    /// Returns its memory, in MiB.
+    pub fn rss(&self) -> u64 {
+        let status =
+            std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("its numbers");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a line");
+        line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") / 1024
     }
 
     pub fn signal(&self, signal: libc::c_int) {

@@ -31,6 +31,9 @@ pub struct Descriptor {
     /// The cost of this descriptor, which replaces the request's; may be 0.
     #[prost(message, optional, tag = "3")]
     pub hits_addend: Option<u64>,
+    /// Whether the cost is to be given back.
+    #[prost(bool, tag = "4")]
+    pub is_negative_hits: bool,
 }
 
 /// `RateLimitDescriptor.Entry`.

@@ -10,13 +10,14 @@ use tonic::{Request, Response, Status};
 use tonic_prost::ProstCodec;
 
 use crate::api::{RateLimitRequest, RateLimitResponse};
+use crate::incoming::Used;
 use crate::service::RateLimit;
 
 /// The path of the service's one method.
 pub const METHOD: &str = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
 
-/// The most bytes of a request.
-const MAX_REQUEST: usize = 1 << 20;
+/// The most bytes of a request: a hundred descriptors of usual length have less.
+const MAX_REQUEST: usize = 1 << 15;
 
 /// The service, for tonic's server.
 #[derive(Clone, Debug)]
@@ -50,6 +51,9 @@ where
     }
 
     fn call(&mut self, request: http::Request<B>) -> Self::Future {
+        if let Some(used) = request.extensions().get::<Used>() {
+            used.now();
+        }
         if request.uri().path() != METHOD {
             let status = Status::unimplemented("this service has only the method ShouldRateLimit");
             return Box::pin(async move { Ok(status.into_http()) });

@@ -5,7 +5,11 @@
 //! - [`service`]: decides one request. [`server`]: settings, listening, reloading, stopping.
 
 pub mod api;
+mod asked;
 pub mod grpc;
+mod incoming;
+mod json;
+mod past;
 mod pattern;
 pub mod read;
 pub mod rules;

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use tatcell_door::Settings;
+use tatcell_door::{Settings, Signals};
 use tatcell_ratelimit::server::{self, ServerSettings};
 
 fn main() -> ExitCode {
@@ -11,8 +11,12 @@ fn main() -> ExitCode {
         Some("--help" | "-h") => print!("{}", server::help()),
         Some("--version" | "-V") => println!("tatcell-ratelimit {}", env!("CARGO_PKG_VERSION")),
         _ => {
-            let settings = Settings::read(arguments).and_then(ServerSettings::take);
-            if let Err(error) = settings.and_then(server::run) {
+            // First of all: until the handlers stand, a signal kills the process.
+            let ended = Signals::listen().and_then(|signals| {
+                let settings = Settings::read(arguments).and_then(ServerSettings::take)?;
+                server::run(settings, signals)
+            });
+            if let Err(error) = ended {
                 eprintln!("tatcell-ratelimit: {error}");
                 return ExitCode::FAILURE;
             }

@@ -10,6 +10,11 @@ impl Pattern {
         text.contains('*').then(|| Pattern(text.split('*').map(Box::from).collect()))
     }
 
+    /// Returns its text.
+    pub(crate) fn text(&self) -> String {
+        self.0.join("*")
+    }
+
     /// Returns whether the pattern matches the whole value. The parts are found from the left, each at its first place.
     pub(crate) fn matches(&self, value: &str) -> bool {
         let [first, middle @ .., last] = &self.0[..] else { return false };

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use marked_yaml::types::{MarkedMappingNode, MarkedScalarNode};
 use marked_yaml::{parse_yaml_with_options, LoadError, LoaderOptions, Marker, Node, Span};
+use yaml_rust2::parser::{Event, Parser};
 
 use crate::api::Unit;
 use crate::rules::{Counters, Level, Pass, Rule, RuleLimit, Rules};
@@ -18,11 +19,13 @@ pub struct Source {
     pub text: String,
 }
 
-/// Reads files, and the files in folders that end in `.yaml` or `.yml`, in the order of their names.
+/// Reads files, and the files in folders that end in `.yaml` or `.yml`, in the order of their names. In a folder, names
+/// that begin with a dot (those of editors, and of mounted volumes) are left out, as is what is no file; `note` gets a
+/// line for each.
 ///
 /// # Errors
 /// The name of the file that cannot be read.
-pub fn sources(paths: &[String]) -> Result<Vec<Source>, String> {
+pub fn sources(paths: &[String], note: &mut dyn FnMut(String)) -> Result<Vec<Source>, String> {
     let mut sources = Vec::new();
     for path in paths {
         let cannot = |e| format!("cannot read {path}: {e}");
@@ -33,8 +36,14 @@ pub fn sources(paths: &[String]) -> Result<Vec<Source>, String> {
         let mut names = Vec::new();
         for entry in std::fs::read_dir(path).map_err(cannot)? {
             let file = entry.map_err(cannot)?.path();
-            if file.extension().is_some_and(|end| end == "yaml" || end == "yml") {
-                names.push(file.to_string_lossy().into_owned());
+            if !file.extension().is_some_and(|end| end == "yaml" || end == "yml") {
+                continue;
+            }
+            let name = file.to_string_lossy().into_owned();
+            let hidden = file.file_name().is_some_and(|own| own.as_encoded_bytes().starts_with(b"."));
+            match hidden || file.is_dir() {
+                true => note(format!("{name} is left out: it is hidden, or a folder")),
+                false => names.push(name),
             }
         }
         names.sort();
@@ -49,7 +58,14 @@ pub fn sources(paths: &[String]) -> Result<Vec<Source>, String> {
 }
 
 fn source(name: &str) -> Result<Source, String> {
-    let text = std::fs::read_to_string(name).map_err(|e| format!("cannot read {name}: {e}"))?;
+    let cannot = |e| format!("cannot read {name}: {e}");
+    // A pipe would wait for a writer, and a device may never end.
+    if !std::fs::metadata(name).map_err(cannot)?.is_file() {
+        return Err(format!("cannot read {name}: it is not a file"));
+    }
+    let text = std::fs::read_to_string(name).map_err(cannot)?;
+    // Some editors begin a file with a mark of the encoding.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text).to_owned();
     Ok(Source { name: name.to_owned(), text })
 }
 
@@ -59,7 +75,7 @@ pub trait Make {
     ///
     /// # Errors
     /// Text that says what is wrong.
-    fn pass(&mut self, requests: u32, unit: Unit) -> Result<Pass, &'static str>;
+    fn pass(&mut self, requests: u32, unit: Unit) -> Result<Pass, String>;
 
     /// Returns the counters of a rule, by domain and path.
     fn counters(&mut self, domain: &str, path: &str) -> Arc<Counters>;
@@ -93,6 +109,13 @@ struct Reader<'a> {
     make: &'a mut dyn Make,
 }
 
+/// The deepest nesting of lists and maps. A level of rules takes two.
+const DEPTH: usize = 128;
+const DEEP: &str = "lists and maps are nested more than 128 deep: use fewer levels";
+
+/// The most bytes of a rule's keys and values, which become a label of the metrics.
+const PATH: usize = 4096;
+
 const ROOT: &[&str] = &["domain", "descriptors"];
 const DESCRIPTOR: &[&str] = &[
     "key",
@@ -116,14 +139,43 @@ type Read<T> = Result<T, String>;
 
 impl Reader<'_> {
     fn root(&mut self, text: &str) -> Read<Level> {
+        self.bounds(text)?;
         let options = LoaderOptions::default().error_on_duplicate_keys(true);
         let root = parse_yaml_with_options(0, text, options).map_err(|e| self.load_error(&e))?;
         let map = self.map(&root, ROOT)?;
         match self.text(map, "domain")? {
+            Some(domain) if domain.len() > PATH => {
+                return Err(self.at(&begin(&root), "the domain has more than 4096 bytes"))
+            }
             Some(domain) => domain.clone_into(&mut self.domain),
             None => return Err(self.at(&begin(&root), "a domain is missing: domain: NAME")),
         }
         self.level(map, "")
+    }
+
+    /// Refuses what the loader would recurse into too deeply, and what it would not read.
+    fn bounds(&self, text: &str) -> Read<()> {
+        let mut parser = Parser::new_from_str(text);
+        let (mut depth, mut documents) = (0, 0);
+        loop {
+            let (event, mark) = parser.next_token().map_err(|e| {
+                let (mark, info) = (e.marker(), e.info());
+                let what = if info.contains("recursion limit") { DEEP } else { info };
+                format!("{}:{}:{}: {what}", self.name, mark.line(), mark.col() + 1)
+            })?;
+            let at = |what: &str| format!("{}:{}:{}: {what}", self.name, mark.line(), mark.col() + 1);
+            match event {
+                Event::SequenceStart(..) | Event::MappingStart(..) if depth == DEPTH => return Err(at(DEEP)),
+                Event::SequenceStart(..) | Event::MappingStart(..) => depth += 1,
+                Event::SequenceEnd | Event::MappingEnd => depth -= 1,
+                Event::DocumentStart if documents == 1 => {
+                    return Err(at("a second document: put each domain into a file of its own"))
+                }
+                Event::DocumentStart => documents += 1,
+                Event::StreamEnd => return Ok(()),
+                _ => {}
+            }
+        }
     }
 
     fn level(&mut self, parent: &MarkedMappingNode, path: &str) -> Read<Level> {
@@ -143,6 +195,11 @@ impl Reader<'_> {
             let value = self.text(map, "value")?;
             let own = value.map_or(key.to_owned(), |value| format!("{key}_{value}"));
             let path = if path.is_empty() { own } else { format!("{path}.{own}") };
+            if path.len() > PATH {
+                return Err(
+                    self.at(&begin(node), "the keys and values down to here have more than 4096 bytes")
+                );
+            }
             let rule = self.rule(map, value, &path)?;
             if !level.add(key, value, rule) {
                 return Err(self.at(&begin(node), &format!("a second rule for '{path}': remove one")));
@@ -199,17 +256,28 @@ impl Reader<'_> {
                 })?;
                 let requests = match self.scalar(map, "requests_per_unit")? {
                     None => return Err(self.at(at, "requests_per_unit is missing")),
-                    Some(number) => number.as_u32().ok_or_else(|| {
-                        let why = format!("'{}' is not a number from 0 to {}", number.as_str(), u32::MAX);
-                        self.at(number.span(), &why)
-                    })?,
+                    Some(number) => self.number(number)?,
                 };
-                self.make.pass(requests, unit).map_err(|why| self.at(at, why))?
+                self.make.pass(requests, unit).map_err(|why| self.at(at, &why))?
             }
         };
         let name = self.text(map, "name")?.unwrap_or_default().to_owned();
         let replaces = self.replaces(map, &name)?;
-        Ok(RuleLimit { pass, name, replaces, counters: self.make.counters(&self.domain, path) })
+        let counters = self.make.counters(&self.domain, path);
+        Ok(RuleLimit { pass, name, replaces, counters, epoch: 0 })
+    }
+
+    fn number(&self, node: &MarkedScalarNode) -> Read<u32> {
+        let text = node.as_str();
+        let known = text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten();
+        let number = known.ok_or_else(|| {
+            self.at(node.span(), &format!("'{text}' is not a number from 0 to {}", u32::MAX))
+        })?;
+        if text.len() > 1 && text.starts_with('0') {
+            let why = format!("'{text}' is decimal for some and octal for others: write no 0 before it");
+            return Err(self.at(node.span(), &why));
+        }
+        Ok(number)
     }
 
     fn replaces(&mut self, map: &MarkedMappingNode, own: &str) -> Read<Vec<String>> {

@@ -59,6 +59,9 @@ pub struct RuleLimit {
     pub replaces: Vec<String>,
     /// The counters of this limit.
     pub counters: Arc<Counters>,
+    /// The reload that brought this limit to its rule; part of the key, so that each limit of a rule has keys of its
+    /// own.
+    pub epoch: u32,
 }
 
 /// Says what a limit lets pass.
@@ -91,12 +94,36 @@ impl Counters {
     }
 }
 
+impl Rules {
+    /// Compares with the rules before these. A limit that stands at the same place with the same number keeps its
+    /// epoch, and the others begin this one. Returns whether any descriptor may have got another limit.
+    pub fn follow(&mut self, before: &Rules, epoch: u32) -> bool {
+        let mut changed = self.domains.len() != before.domains.len();
+        for (name, level) in &mut self.domains {
+            changed |= level.follow(before.domains.get(name), epoch);
+        }
+        changed
+    }
+
+    /// Returns the longest time in which a limit drains, in seconds.
+    pub fn longest(&self) -> u64 {
+        self.domains.values().map(Level::longest).max().unwrap_or(0)
+    }
+}
+
+/// The names of the units, by their numbers from 1.
+const UNITS: [&str; 7] = ["second", "minute", "hour", "day", "month", "year", "week"];
+
 impl Unit {
     /// Returns a unit by its name in a configuration.
     pub fn named(name: &str) -> Option<Unit> {
-        let names = ["second", "minute", "hour", "day", "month", "year", "week"];
-        let at = names.iter().position(|known| known.eq_ignore_ascii_case(name))?;
+        let at = UNITS.iter().position(|known| known.eq_ignore_ascii_case(name))?;
         Unit::try_from(at as i32 + 1).ok()
+    }
+
+    /// Returns its name.
+    pub fn name(self) -> &'static str {
+        UNITS.get((self as usize).wrapping_sub(1)).unwrap_or(&"unknown")
     }
 
     /// Returns its seconds, as the reference service defines them; 0 for none.
@@ -124,11 +151,23 @@ impl Pass {
     ///
     /// # Errors
     /// Those of [`Keeper::limit`]; or the unit is unknown.
-    pub fn some(requests: u32, unit: Unit, keeper: &Keeper) -> Result<Pass, &'static str> {
+    pub fn some(requests: u32, unit: Unit, keeper: &Keeper) -> Result<Pass, String> {
         match (requests, unit) {
-            (_, Unit::Unknown) => Err("the unit is unknown"),
+            (_, Unit::Unknown) => Err("the unit is unknown".into()),
             (0, unit) => Ok(Pass::None(unit)),
             (requests, unit) => Ok(Pass::Some(requests, unit, Box::new(keeper.limit(&unit.rate(requests))?))),
+        }
+    }
+}
+
+impl Pass {
+    /// Returns whether both are the same number in the same unit.
+    fn is_like(&self, other: &Pass) -> bool {
+        match (self, other) {
+            (Pass::All, Pass::All) => true,
+            (Pass::None(a), Pass::None(b)) => a == b,
+            (Pass::Some(a, of_a, _), Pass::Some(b, of_b, _)) => (a, of_a) == (b, of_b),
+            _ => false,
         }
     }
 }
@@ -148,6 +187,57 @@ impl Level {
             Some((value, None)) => drop(of_key.values.insert(value.to_owned(), rule)),
         }
         true
+    }
+
+    fn rules(&self) -> impl Iterator<Item = &Rule> {
+        self.keys.values().flat_map(OfKey::rules)
+    }
+
+    /// Adds the rules of this level and below that have a limit, with their paths.
+    pub fn list<'r>(&'r self, path: &str, out: &mut Vec<(String, &'r Rule)>) {
+        let mut add = |key: &str, value: Option<&str>, rule: &'r Rule| {
+            let own = value.map_or(key.to_owned(), |value| format!("{key}_{value}"));
+            let path = if path.is_empty() { own } else { format!("{path}.{own}") };
+            rule.below.list(&path, out);
+            if rule.limit.is_some() {
+                out.push((path, rule));
+            }
+        };
+        for (key, of) in &self.keys {
+            of.values.iter().for_each(|(value, rule)| add(key, Some(value), rule));
+            of.patterns.iter().for_each(|(pattern, rule)| add(key, Some(&pattern.text()), rule));
+            of.any.iter().for_each(|rule| add(key, None, rule));
+        }
+    }
+
+    fn longest(&self) -> u64 {
+        let own = |rule: &Rule| match rule.limit.as_ref().map(|limit| &limit.pass) {
+            Some(Pass::Some(_, unit, _)) => unit.seconds(),
+            _ => 0,
+        };
+        self.rules().map(|rule| own(rule).max(rule.below.longest())).max().unwrap_or(0)
+    }
+
+    fn follow(&mut self, before: Option<&Level>, epoch: u32) -> bool {
+        let mut changed = self.keys.len() != before.map_or(0, |level| level.keys.len());
+        for (key, of_key) in &mut self.keys {
+            let before = before.and_then(|level| level.keys.get(key));
+            changed |= of_key.values.len() != before.map_or(0, |of| of.values.len())
+                || of_key.patterns.len() != before.map_or(0, |of| of.patterns.len())
+                || of_key.any.is_some() != before.is_some_and(|of| of.any.is_some());
+            for (value, rule) in &mut of_key.values {
+                changed |= rule.follow(before.and_then(|of| of.values.get(value)), epoch);
+            }
+            // The first pattern that matches counts, so another order is a change.
+            for (at, (pattern, rule)) in of_key.patterns.iter_mut().enumerate() {
+                let same = before.and_then(|of| of.patterns.get(at)).filter(|(known, _)| known == pattern);
+                changed |= rule.follow(same.map(|(_, rule)| rule), epoch);
+            }
+            if let Some(rule) = &mut of_key.any {
+                changed |= rule.follow(before.and_then(|of| of.any.as_ref()), epoch);
+            }
+        }
+        changed
     }
 
     fn find(&self, entry: &Entry) -> Option<&Rule> {
@@ -170,8 +260,43 @@ impl Level {
     }
 }
 
+impl OfKey {
+    fn rules(&self) -> impl Iterator<Item = &Rule> {
+        self.values.values().chain(self.patterns.iter().map(|(_, rule)| rule)).chain(&self.any)
+    }
+}
+
+impl Rule {
+    fn follow(&mut self, before: Option<&Rule>, epoch: u32) -> bool {
+        let limit_before = before.and_then(|rule| rule.limit.as_ref());
+        let changed = match (&mut self.limit, limit_before) {
+            (Some(limit), Some(before)) if limit.pass.is_like(&before.pass) => {
+                limit.epoch = before.epoch;
+                false
+            }
+            (Some(limit), _) => {
+                limit.epoch = epoch;
+                true
+            }
+            (None, before) => before.is_some(),
+        };
+        let shared = before.is_none_or(|before| before.shared != self.shared);
+        self.below.follow(before.map(|rule| &rule.below), epoch) || changed || shared
+    }
+}
+
 /// Adds a part to the key that counts requests. No two lists of parts give the same key.
 pub fn push(key: &mut Vec<u8>, part: &str) {
     key.extend_from_slice(&(part.len() as u32).to_le_bytes());
     key.extend_from_slice(part.as_bytes());
+}
+
+/// The epoch of limits that proxies send along.
+pub const SENT: u32 = u32::MAX;
+
+/// Returns the key under which tables keep what these parts owe to one limit: two limits of the same parts share
+/// nothing. Behind a store the limit's name tells them apart, so there the parts are the key.
+pub fn key_of(parts: &[u8], requests: u32, unit: Unit, epoch: u32) -> Vec<u8> {
+    let numbers = [unit as u32, requests, epoch];
+    [parts, &numbers.map(u32::to_le_bytes).concat()].concat()
 }

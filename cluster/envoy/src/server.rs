@@ -4,14 +4,30 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tatcell_door::{hang_ups, pages, Keeper, KeeperSettings, Settings, Stop, Time};
+use tatcell_door::{pages, Keeper, KeeperSettings, Settings, Signals, Time};
 use tokio::net::TcpListener;
-use tonic::transport::server::TcpIncoming;
+use tokio::task::JoinSet;
 use tonic::transport::Server;
 
 use crate::grpc::RateLimitServer;
+use crate::incoming::Clients;
 use crate::read;
 use crate::service::{Options, RateLimit};
+
+/// The most requests of a connection at once. Envoy opens another connection for more.
+const STREAMS: u32 = 128;
+
+/// The most bytes of a request that wait to be read; four times as many for a connection.
+const WINDOW: u32 = 1 << 16;
+
+/// The most bytes of a request's headers.
+const HEADERS: u32 = 1 << 13;
+
+/// A connection whose other end does not answer for 20 s to a ping at this interval is closed.
+const PING: Duration = Duration::from_secs(60);
+
+/// The longest time from the begin of a request to its answer: one that never ends does not hold its memory.
+const REQUEST: Duration = Duration::from_secs(10);
 
 /// Holds the settings with which the server is started.
 #[derive(Debug)]
@@ -20,6 +36,8 @@ pub struct ServerSettings {
     listen: SocketAddr,
     metrics: Option<SocketAddr>,
     options: Options,
+    max_clients: usize,
+    idle: Duration,
     stop_within: Duration,
     threads: Option<usize>,
     check: bool,
@@ -36,9 +54,11 @@ tatcell-ratelimit: Envoy's rate limit service, with the configuration of the ref
   --rules PATH        YAML, or a folder of it: domains and descriptors; may be repeated; reloaded on SIGHUP
   --check BOOL        only checks rules and settings (false)
   --listen ADDRESS    where proxies connect (127.0.0.1:8081)
-  --metrics ADDRESS   address of /metrics and /healthz (none)
+  --metrics ADDRESS   address of /metrics, /healthz and /json (none)
   --headers BOOL      adds ratelimit-limit, -remaining and -reset to answers (false)
   --shadow BOOL       decides and counts, but refuses nothing (false)
+  --max-clients N     most connections (1000), each with at most 128 requests at once
+  --idle TIME         closes a connection that asks nothing for this time (1h)
   --stop-within TIME  longest wait for requests on SIGTERM (10s)
   --threads N         threads that serve (as many as cores)
 {}",
@@ -64,6 +84,8 @@ impl ServerSettings {
             listen: settings.or("listen", SocketAddr::from(([127, 0, 0, 1], 8081)))?,
             metrics: settings.one("metrics")?,
             options,
+            max_clients: settings.or("max_clients", 1_000)?,
+            idle: settings.or("idle", Time(Duration::from_secs(3_600)))?.0,
             stop_within: settings.or("stop_within", Time(Duration::from_secs(10)))?.0,
             threads: settings.one("threads")?.map(|n: usize| n.max(1)),
             check: settings.or("check", false)?,
@@ -78,13 +100,20 @@ impl ServerSettings {
 ///
 /// # Errors
 /// A line that says why it cannot start.
-pub fn run(settings: ServerSettings) -> Result<(), String> {
+pub fn run(settings: ServerSettings, signals: Signals) -> Result<(), String> {
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     if let Some(threads) = settings.threads {
         runtime.worker_threads(threads);
     }
     let runtime = runtime.enable_all().build().map_err(|e| format!("cannot start the threads: {e}"))?;
-    runtime.block_on(serve(settings))
+    let ended = runtime.block_on(serve(settings, signals));
+    // A reload that hangs, for instance on a network's file system, does not hold up the end.
+    runtime.shutdown_background();
+    ended
+}
+
+fn note(text: String) {
+    eprintln!("tatcell-ratelimit: note: {text}");
 }
 
 async fn bind(what: &str, address: SocketAddr) -> Result<TcpListener, String> {
@@ -95,35 +124,52 @@ async fn bind(what: &str, address: SocketAddr) -> Result<TcpListener, String> {
     Ok(listener)
 }
 
-async fn serve(settings: ServerSettings) -> Result<(), String> {
-    let sources = read::sources(&settings.rules)?;
+async fn serve(settings: ServerSettings, mut signals: Signals) -> Result<(), String> {
+    let sources = read::sources(&settings.rules, &mut note)?;
     let service = Arc::new(RateLimit::open(&sources, settings.keeper, settings.options)?);
     if settings.check {
         eprintln!("tatcell-ratelimit: rules and settings are fine");
         return Ok(());
     }
-    let mut stop = Stop::on_signals().map_err(|e| format!("cannot listen for signals: {e}"))?;
-    let mut hang_ups = hang_ups().map_err(|e| format!("cannot listen for signals: {e}"))?;
+    // What has opened is closed in good order from here on.
+    signals.serving();
+    let mut stop = signals.stop.clone();
+    let clients = Arc::new(Clients::new(settings.max_clients));
     if let Some(address) = settings.metrics {
         let (listener, told) = (bind("metrics at", address).await?, Arc::downgrade(&service));
+        let counted = clients.clone();
         let metrics: pages::Metrics = Arc::new(move |out| {
             if let Some(service) = told.upgrade() {
                 service.metrics(out);
             }
+            let (connected, turned_away) = counted.counts();
+            let (name, help) = ("tatcell_ratelimit_connected", "Connections that are open.");
+            pages::sample(out, "gauge", name, help, &[("", connected)]);
+            let help = "Connections refused, because max_clients were open.";
+            pages::sample(out, "counter", "tatcell_ratelimit_turned_away_total", help, &[("", turned_away)]);
         });
-        tokio::spawn(pages::serve(listener, metrics, stop.clone()));
+        let told = Arc::downgrade(&service);
+        let more: pages::More = Arc::new(move |target| told.upgrade()?.page(target));
+        tokio::spawn(pages::serve(listener, metrics, more, stop.clone()));
     }
     let listener = bind("listening at", settings.listen).await?;
     let (health, health_server) = tonic_health::server::health_reporter();
     health.set_serving::<RateLimitServer>().await;
     let (mut ending, within) = (stop.clone(), settings.stop_within);
-    let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+    let incoming = clients.incoming(listener, settings.idle, stop.clone());
     let serving = Server::builder()
+        .max_concurrent_streams(STREAMS)
+        .initial_stream_window_size(WINDOW)
+        .initial_connection_window_size(4 * WINDOW)
+        .http2_max_header_list_size(HEADERS)
+        .http2_keepalive_interval(Some(PING))
+        .timeout(REQUEST)
         .add_service(health_server)
         .add_service(RateLimitServer(service.clone()))
         .serve_with_incoming_shutdown(incoming, async move { ending.said().await });
     let mut serving = tokio::spawn(serving);
 
+    let mut reloads = JoinSet::new();
     let mut seconds = tokio::time::interval(Duration::from_secs(1));
     let (mut second, mut ended) = (0, false);
     while !stop.is_said() {
@@ -132,7 +178,11 @@ async fn serve(settings: ServerSettings) -> Result<(), String> {
                 service.keeper().every_second(second);
                 second += 1;
             }
-            _ = hang_ups.recv() => reload(&service, &settings.rules).await,
+            // One after the other; the stop does not wait for them.
+            () = signals.hang_ups.next(), if reloads.is_empty() => {
+                reloads.spawn(reload(service.clone(), settings.rules.clone()));
+            }
+            Some(_) = reloads.join_next() => {}
             how = &mut serving => {
                 // If no request is under way, the server ends at once, possibly before this line runs.
                 if !stop.is_said() {
@@ -158,9 +208,8 @@ async fn serve(settings: ServerSettings) -> Result<(), String> {
 }
 
 /// Reads the rules again, on a thread that serves no requests, because it may ask a store.
-async fn reload(service: &Arc<RateLimit>, paths: &[String]) {
-    let (service, paths) = (service.clone(), paths.to_vec());
-    let read = move || service.reload(read::sources(&paths));
+async fn reload(service: Arc<RateLimit>, paths: Vec<String>) {
+    let read = move || service.reload(read::sources(&paths, &mut note));
     match tokio::task::spawn_blocking(read).await {
         Ok(Ok(())) => eprintln!("tatcell-ratelimit: the rules were reloaded"),
         Ok(Err(why)) => eprintln!("tatcell-ratelimit: the old rules stay in force: {why}"),

@@ -1,20 +1,19 @@
 //! Decides one request: which rules its descriptors match, what their limits say, and the answer.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use tatcell_door::{now, pages, Answer, Keeper, KeeperSettings, Rate};
+use tatcell_door::{now, pages, Answer, Keeper, KeeperSettings, Limit, Rate, Undecided};
 use tonic::Status;
 
-use crate::api::{
-    Code, CurrentLimit, Descriptor, DescriptorStatus, HeaderValue, Override, RateLimitRequest,
-    RateLimitResponse, Unit,
-};
+use crate::api::{Code, RateLimitRequest, RateLimitResponse, Unit};
+use crate::asked::{label, replace, Asked, Summary, NOTHING};
+use crate::json;
+use crate::past::{Locks, Pasts};
 use crate::read::{self, Make, Source};
-use crate::rules::{push, Counters, Pass, Rule, RuleLimit, Rules};
+use crate::rules::{Counters, Pass, Rules};
 
 /// The most descriptors of a request, and entries of a descriptor: far more than proxies send.
 const MOST: usize = 100;
@@ -22,7 +21,11 @@ const MOST: usize = 100;
 /// The rules in force, and the keeper of their limits.
 #[derive(Debug)]
 struct InForce {
-    rules: Rules,
+    rules: Arc<Rules>,
+    counters: Registry,
+    /// The rules before, and the number of reloads.
+    pasts: Pasts,
+    epoch: u32,
     keeper: Arc<Keeper>,
     /// The rates that a cluster was opened with.
     rates: Vec<Rate>,
@@ -41,14 +44,16 @@ pub struct Options {
 #[derive(Debug)]
 pub struct RateLimit {
     in_force: RwLock<Arc<InForce>>,
-    counters: Registry,
+    /// Held by a reload, so that one comes after the other.
+    reloading: Mutex<()>,
+    locks: Locks,
     seen: Seen,
     options: Options,
     settings: KeeperSettings,
 }
 
-/// Counters by domain and path; the counters of a rule survive a reload.
-type Registry = Mutex<HashMap<(String, String), Arc<Counters>>>;
+/// Counters of the rules in force, by domain and path; the counters of a rule that stays survive a reload.
+type Registry = HashMap<(String, String), Arc<Counters>>;
 
 #[derive(Debug, Default)]
 struct Seen {
@@ -59,6 +64,8 @@ struct Seen {
     untracked: AtomicU64,
     unknown_domain: AtomicU64,
     unmatched: AtomicU64,
+    unkept: AtomicU64,
+    unreturned: AtomicU64,
     reloads: AtomicU64,
     failed_reloads: AtomicU64,
 }
@@ -67,7 +74,7 @@ struct Seen {
 struct Rates(Vec<Rate>);
 
 impl Make for Rates {
-    fn pass(&mut self, requests: u32, unit: Unit) -> Result<Pass, &'static str> {
+    fn pass(&mut self, requests: u32, unit: Unit) -> Result<Pass, String> {
         let rate = unit.rate(requests);
         if requests > 0 && !self.0.contains(&rate) {
             self.0.push(rate);
@@ -83,16 +90,21 @@ impl Make for Rates {
 }
 
 /// Makes the limits with a keeper.
-struct Limits<'a>(&'a Keeper, &'a Registry);
+struct Limits<'a> {
+    keeper: &'a Keeper,
+    before: Option<&'a Registry>,
+    counters: Registry,
+}
 
 impl Make for Limits<'_> {
-    fn pass(&mut self, requests: u32, unit: Unit) -> Result<Pass, &'static str> {
-        Pass::some(requests, unit, self.0)
+    fn pass(&mut self, requests: u32, unit: Unit) -> Result<Pass, String> {
+        Pass::some(requests, unit, self.keeper)
     }
 
     fn counters(&mut self, domain: &str, path: &str) -> Arc<Counters> {
-        let mut registry = self.1.lock().unwrap_or_else(PoisonError::into_inner);
-        registry.entry((domain.to_owned(), path.to_owned())).or_default().clone()
+        let name = (domain.to_owned(), path.to_owned());
+        let before = self.before.and_then(|before| before.get(&name)).cloned();
+        self.counters.entry(name).or_insert_with(|| before.unwrap_or_default()).clone()
     }
 
     fn note(&mut self, text: String) {
@@ -106,18 +118,23 @@ impl RateLimit {
     /// # Errors
     /// A line: that of the file, or what is wrong with the store.
     pub fn open(sources: &[Source], settings: KeeperSettings, options: Options) -> Result<RateLimit, String> {
-        let counters = Registry::default();
-        let in_force = Self::make(sources, &settings, &counters, None)?;
+        let (in_force, _) = Self::make(sources, &settings, None)?;
         let in_force = RwLock::new(Arc::new(in_force));
-        Ok(RateLimit { in_force, counters, seen: Seen::default(), options, settings })
+        Ok(RateLimit {
+            in_force,
+            reloading: Mutex::default(),
+            locks: Locks::default(),
+            seen: Seen::default(),
+            options,
+            settings,
+        })
     }
 
     fn make(
         sources: &[Source],
         settings: &KeeperSettings,
-        counters: &Registry,
         old: Option<&InForce>,
-    ) -> Result<InForce, String> {
+    ) -> Result<(InForce, bool), String> {
         let mut rates = Rates(Vec::new());
         read::rules(sources, &mut rates)?;
         let Rates(rates) = rates;
@@ -132,20 +149,46 @@ impl RateLimit {
             }
             None => (Arc::new(settings.open(&rates)?), rates),
         };
-        let rules = read::rules(sources, &mut Limits(&keeper, counters))?;
-        Ok(InForce { rules, keeper, rates })
+        let before = old.map(|old| &old.counters);
+        let mut limits = Limits { keeper: &keeper, before, counters: Registry::default() };
+        let mut rules = read::rules(sources, &mut limits)?;
+        let counters = limits.counters;
+        let (mut pasts, mut epoch, mut changed) = (Pasts::default(), 0, false);
+        if let Some(old) = old.filter(|_| !settings.shares()) {
+            (pasts, epoch) = (old.pasts.clone(), old.epoch.wrapping_add(1));
+            changed = rules.follow(&old.rules, epoch);
+        }
+        Ok((InForce { rules: Arc::new(rules), counters, pasts, epoch, keeper, rates }, changed))
     }
 
-    /// Puts other rules in force; keys keep their debts. On an error the old rules stay.
+    /// Puts other rules in force; keys keep the units that they have used. On an error the old rules stay.
     ///
     /// # Errors
     /// Those of [`open`](RateLimit::open).
     pub fn reload(&self, sources: Result<Vec<Source>, String>) -> Result<(), String> {
+        self.reload_at(sources, now)
+    }
+
+    /// Reloads at this reading of the clock.
+    ///
+    /// # Errors
+    /// Those of [`reload`](RateLimit::reload).
+    pub fn reload_at(
+        &self,
+        sources: Result<Vec<Source>, String>,
+        clock: impl Fn() -> u64,
+    ) -> Result<(), String> {
+        let _one = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
         let old = self.in_force();
-        let made = sources.and_then(|s| Self::make(&s, &self.settings, &self.counters, Some(&old)));
-        match made {
-            Ok(made) => {
-                *self.in_force.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(made);
+        match sources.and_then(|s| Self::make(&s, &self.settings, Some(&old))) {
+            Ok((mut made, changed)) => {
+                // No decision by the tables is under way under the write lock.
+                let mut in_force = self.in_force.write().unwrap_or_else(PoisonError::into_inner);
+                if changed {
+                    made.pasts = old.pasts.and(&old.rules, clock());
+                }
+                *in_force = Arc::new(made);
+                drop(in_force);
                 Counters::add(&self.seen.reloads, 1);
                 Ok(())
             }
@@ -171,8 +214,19 @@ impl RateLimit {
     /// INVALID_ARGUMENT for requests that no proxy sends. UNAVAILABLE if the store did not answer in time: then the
     /// proxy's `failure_mode_deny` decides.
     pub async fn decide(&self, request: &RateLimitRequest) -> Result<RateLimitResponse, Status> {
+        self.decide_at(request, now()).await
+    }
+
+    /// Decides a request at this reading of the clock.
+    ///
+    /// # Errors
+    /// Those of [`decide`](RateLimit::decide).
+    pub async fn decide_at(&self, request: &RateLimitRequest, now: u64) -> Result<RateLimitResponse, Status> {
         Counters::add(&self.seen.requests, 1);
-        let answer = self.try_decide(request).await;
+        let answer = match self.by_tables(request, now) {
+            Some(answer) => answer,
+            None => self.by_store(request, now).await,
+        };
         match &answer {
             Ok(response) => {
                 Counters::add(&self.seen.over, u64::from(response.overall_code() == Code::OverLimit))
@@ -185,7 +239,47 @@ impl RateLimit {
         answer
     }
 
-    async fn try_decide(&self, request: &RateLimitRequest) -> Result<RateLimitResponse, Status> {
+    /// Decides by tables, if there is no store. Holds the read lock: see [`crate::past`].
+    fn by_tables(&self, request: &RateLimitRequest, now: u64) -> Option<Result<RateLimitResponse, Status>> {
+        let in_force = self.in_force.read().unwrap_or_else(PoisonError::into_inner);
+        if let Keeper::Shared { .. } = &*in_force.keeper {
+            return None;
+        }
+        Some(self.ask(&in_force, request).and_then(|asked| {
+            let answers = asked.iter().zip(&request.descriptors).map(|(asked, descriptor)| {
+                let Some((limit, hits)) = asked.limited() else { return Ok(NOTHING) };
+                let (Limit::Local(limit), key) = (limit, asked.key()) else {
+                    return Err(Undecided::Overloaded);
+                };
+                if asked.rule.is_some() {
+                    let names = (request.domain.as_str(), descriptor);
+                    in_force.pasts.carry(names, (&asked.parts, &key), limit, now, &self.locks)?;
+                }
+                Keeper::decide_now(limit, &key, hits, now)
+            });
+            self.response(&asked, answers.collect())
+        }))
+    }
+
+    /// Decides by the store, one descriptor after the other.
+    async fn by_store(&self, request: &RateLimitRequest, now: u64) -> Result<RateLimitResponse, Status> {
+        let in_force = self.in_force();
+        let asked = self.ask(&in_force, request)?;
+        let mut answers = Vec::with_capacity(asked.len());
+        for asked in &asked {
+            answers.push(match asked.limited() {
+                None => NOTHING,
+                Some((limit, hits)) => match in_force.keeper.decide(limit, &asked.parts, hits, now).await {
+                    Ok(answer) => answer,
+                    Err(why) => return self.response(&[], Err(why)),
+                },
+            });
+        }
+        self.response(&asked, Ok(answers))
+    }
+
+    /// Finds the limits that apply to the descriptors of a request.
+    fn ask<'r>(&self, in_force: &'r InForce, request: &RateLimitRequest) -> Result<Vec<Asked<'r>>, Status> {
         if request.domain.is_empty() {
             return Err(Status::invalid_argument("the domain is empty"));
         }
@@ -196,27 +290,38 @@ impl RateLimit {
                 "a request must have 1 to 100 descriptors, each with at most 100 entries",
             ));
         }
-        let in_force = self.in_force();
-        let Some(level) = in_force.rules.domains.get(&request.domain) else {
-            Counters::add(&self.seen.unknown_domain, 1);
-            let statuses = request.descriptors.iter().map(|_| no_limit()).collect();
-            return Ok(RateLimitResponse { overall_code: Code::Ok.into(), statuses, ..Default::default() });
-        };
+        let level = in_force.rules.domains.get(&request.domain);
+        Counters::add(&self.seen.unknown_domain, level.is_none().into());
         let mut asked = Vec::with_capacity(request.descriptors.len());
         for descriptor in &request.descriptors {
-            let mut key = Vec::with_capacity(64);
-            push(&mut key, &request.domain);
-            asked.push(match &descriptor.limit {
-                Some(limit) => Asked::overridden(descriptor, limit, key, &in_force.keeper)?,
-                None => Asked::by_rule(level.matched(descriptor, &mut key), key),
+            let hits = descriptor.hits_addend.unwrap_or(request.hits_addend.max(1).into());
+            asked.push(match level {
+                None => Asked::default(),
+                Some(level) => {
+                    let asked = Asked::new(&request.domain, level, descriptor, hits, &in_force.keeper)?;
+                    Counters::add(&self.seen.unkept, asked.unkept.into());
+                    Counters::add(&self.seen.unreturned, asked.unreturned);
+                    asked
+                }
             });
         }
         replace(&mut asked);
+        Ok(asked)
+    }
+
+    /// Makes the response of answers; counts them.
+    fn response(
+        &self,
+        asked: &[Asked<'_>],
+        answers: Result<Vec<Answer>, Undecided>,
+    ) -> Result<RateLimitResponse, Status> {
+        let answers = answers.map_err(|why| Status::unavailable(why.to_string()))?;
         let mut summary = Summary::default();
         let mut statuses = Vec::with_capacity(asked.len());
-        for (asked, descriptor) in asked.iter().zip(&request.descriptors) {
-            let hits = descriptor.hits_addend.unwrap_or(request.hits_addend.max(1).into());
-            let status = self.status(&in_force.keeper, asked, hits).await?;
+        for (asked, answer) in asked.iter().zip(&answers) {
+            Counters::add(&self.seen.unmatched, asked.pass.is_none().into());
+            Counters::add(&self.seen.untracked, answer.untracked.into());
+            let status = asked.status(answer);
             summary.add(asked, &status);
             statuses.push(status);
         }
@@ -226,41 +331,22 @@ impl RateLimit {
         Ok(RateLimitResponse { overall_code: code.into(), statuses, response_headers_to_add: headers })
     }
 
-    async fn status(
-        &self,
-        keeper: &Keeper,
-        asked: &Asked<'_>,
-        hits: u64,
-    ) -> Result<DescriptorStatus, Status> {
-        let (requests, unit, answer) = match asked.pass.as_deref() {
-            None => {
-                Counters::add(&self.seen.unmatched, 1);
-                return Ok(no_limit());
-            }
-            Some(Pass::All) => {
-                asked.count(hits, false);
-                return Ok(DescriptorStatus { limit_remaining: u32::MAX, ..no_limit() });
-            }
-            Some(Pass::None(unit)) => (0, *unit, NOTHING),
-            Some(Pass::Some(requests, unit, limit)) => {
-                let answer = keeper.decide(limit, &asked.key, hits, now()).await;
-                (*requests, *unit, answer.map_err(|why| Status::unavailable(why.to_string()))?)
-            }
-        };
-        Counters::add(&self.seen.untracked, answer.untracked.into());
-        asked.count(hits, !answer.passes);
-        let ok = answer.passes || asked.shadow();
-        let name = asked.limit.map_or(String::new(), |limit| limit.name.clone());
-        // Over the limit: the time until the same cost passes. Never: the time until the whole limit is there again.
-        let until = if answer.passes || !answer.ever { answer.reset_after } else { answer.retry_after };
-        Ok(DescriptorStatus {
-            code: if ok { Code::Ok } else { Code::OverLimit }.into(),
-            current_limit: Some(CurrentLimit { requests_per_unit: requests, unit: unit.into(), name }),
-            limit_remaining: u32::try_from(answer.remaining).unwrap_or(u32::MAX),
-            duration_until_reset: Some(prost_types::Duration {
-                seconds: (until / 1_000_000_000) as i64,
-                nanos: (until % 1_000_000_000) as i32,
-            }),
+    /// Returns the page of this target, if there is one: see [`crate::json`].
+    pub fn page(&self, target: &str) -> Option<String> {
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        if path != "/json" {
+            return None;
+        }
+        if query.is_empty() {
+            return Some(json::rules(&self.in_force().rules));
+        }
+        let wrong = "{\"error\": \"ask for /json?domain=DOMAIN&KEY=VALUE\"}\n";
+        let Some((domain, descriptor)) = json::key(query) else { return Some(wrong.into()) };
+        let request = RateLimitRequest { domain, descriptors: vec![descriptor], hits_addend: 0 };
+        Some(match self.by_tables(&request, now()) {
+            Some(Ok(response)) => json::state(&response),
+            Some(Err(_)) => wrong.into(),
+            None => "{\"error\": \"the store knows the key\"}\n".into(),
         })
     }
 
@@ -287,6 +373,12 @@ impl RateLimit {
             ),
             ("unknown_domain", "Requests for a domain without rules.", &seen.unknown_domain),
             ("unmatched", "Descriptors without a limit.", &seen.unmatched),
+            ("unreturned", "Negative hits, which are neither charged nor given back.", &seen.unreturned),
+            (
+                "unkept_overrides",
+                "Limits in descriptors that cannot be kept; the rule's limit applied.",
+                &seen.unkept,
+            ),
             ("reloads", "Reloads of the rules.", &seen.reloads),
             ("failed_reloads", "Reloads of the rules that failed.", &seen.failed_reloads),
         ] {
@@ -295,8 +387,8 @@ impl RateLimit {
         }
         let name = "tatcell_ratelimit_hits_total";
         pages::sample(out, "counter", name, "Hits under each rule.", &[]);
-        let registry = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut rules: Vec<_> = registry.iter().collect();
+        let in_force = self.in_force();
+        let mut rules: Vec<_> = in_force.counters.iter().collect();
         rules.sort_by_key(|(key, _)| *key);
         for ((domain, rule), counters) in rules {
             for (outcome, counter) in
@@ -306,122 +398,6 @@ impl RateLimit {
                 let _ = writeln!(out, "{name}{{domain={domain},rule={rule},outcome=\"{outcome}\"}} {value}");
             }
         }
-        drop(registry);
-        self.keeper().metrics(out);
-    }
-}
-
-/// Quotes the value of a label.
-fn label(text: &str) -> String {
-    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"))
-}
-
-/// The answer of a limit of 0.
-const NOTHING: Answer =
-    Answer { passes: false, ever: false, remaining: 0, retry_after: 0, reset_after: 0, untracked: false };
-
-fn no_limit() -> DescriptorStatus {
-    DescriptorStatus { code: Code::Ok.into(), ..Default::default() }
-}
-
-/// The rule and the limit that apply to a descriptor.
-struct Asked<'r> {
-    rule: Option<&'r Rule>,
-    limit: Option<&'r RuleLimit>,
-    pass: Option<Cow<'r, Pass>>,
-    key: Vec<u8>,
-}
-
-impl<'r> Asked<'r> {
-    fn by_rule(rule: Option<&'r Rule>, key: Vec<u8>) -> Asked<'r> {
-        let limit = rule.and_then(|rule| rule.limit.as_ref());
-        Asked { rule, limit, pass: limit.map(|limit| Cow::Borrowed(&limit.pass)), key }
-    }
-
-    /// Applies the limit that the proxy sent.
-    fn overridden(
-        descriptor: &Descriptor,
-        limit: &Override,
-        mut key: Vec<u8>,
-        keeper: &Keeper,
-    ) -> Result<Asked<'r>, Status> {
-        for entry in &descriptor.entries {
-            push(&mut key, &entry.key);
-            push(&mut key, &entry.value);
-        }
-        let pass = Pass::some(limit.requests_per_unit, limit.unit(), keeper);
-        let pass =
-            pass.map_err(|why| Status::invalid_argument(format!("the limit in a descriptor: {why}")))?;
-        Ok(Asked { rule: None, limit: None, pass: Some(Cow::Owned(pass)), key })
-    }
-
-    fn shadow(&self) -> bool {
-        self.rule.is_some_and(|rule| rule.shadow)
-    }
-
-    fn count(&self, hits: u64, over: bool) {
-        let Some(limit) = self.limit else { return };
-        let counter = match (over, self.shadow()) {
-            (false, _) => &limit.counters.within,
-            (true, false) => &limit.counters.over,
-            (true, true) => &limit.counters.shadow,
-        };
-        Counters::add(counter, hits);
-    }
-}
-
-/// Removes the limits that others replace.
-fn replace(asked: &mut [Asked<'_>]) {
-    let replaced: Vec<&String> =
-        asked.iter().filter_map(|a| a.limit).flat_map(|limit| &limit.replaces).collect();
-    if replaced.is_empty() {
-        return;
-    }
-    for asked in asked {
-        if asked.limit.is_some_and(|limit| !limit.name.is_empty() && replaced.contains(&&limit.name)) {
-            (asked.limit, asked.pass) = (None, None);
-        }
-    }
-}
-
-/// The result of all descriptors together.
-#[derive(Default)]
-struct Summary {
-    over: usize,
-    quotas: usize,
-    quotas_over: usize,
-    /// The status with the least left; one that is over its limit comes first.
-    tightest: Option<(bool, u32, usize)>,
-    at: usize,
-}
-
-impl Summary {
-    fn add(&mut self, asked: &Asked<'_>, status: &DescriptorStatus) {
-        let over = status.code() == Code::OverLimit;
-        let quota = asked.limit.is_some() && asked.rule.is_some_and(|rule| rule.quota);
-        self.quotas += usize::from(quota);
-        self.quotas_over += usize::from(quota && over);
-        self.over += usize::from(over && !quota);
-        if status.current_limit.is_some() {
-            let this = (!over, status.limit_remaining, self.at);
-            self.tightest = Some(self.tightest.map_or(this, |before| before.min(this)));
-        }
-        self.at += 1;
-    }
-
-    fn over(&self) -> bool {
-        self.over > 0 || self.quotas > 0 && self.quotas == self.quotas_over
-    }
-
-    fn headers(&self, statuses: &[DescriptorStatus]) -> Vec<HeaderValue> {
-        let Some(status) = self.tightest.and_then(|(.., at)| statuses.get(at)) else { return Vec::new() };
-        let limit = status.current_limit.as_ref().map_or(0, |limit| limit.requests_per_unit);
-        let until = status.duration_until_reset.unwrap_or_default();
-        let header = |key: &str, value: String| HeaderValue { key: key.into(), value };
-        vec![
-            header("ratelimit-limit", limit.to_string()),
-            header("ratelimit-remaining", status.limit_remaining.to_string()),
-            header("ratelimit-reset", (until.seconds + i64::from(until.nanos > 0)).to_string()),
-        ]
+        in_force.keeper.metrics(out);
     }
 }

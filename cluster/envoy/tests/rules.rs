@@ -9,10 +9,12 @@ use tatcell_ratelimit::read::Source;
 use tatcell_ratelimit::service::{Options, RateLimit};
 use tonic::Status;
 
+fn settings() -> KeeperSettings {
+    KeeperSettings::take(&mut Settings::file("", "keys = 2000").expect("settings")).expect("all known")
+}
+
 fn open_with(text: &str, options: Options) -> Result<RateLimit, String> {
-    let settings =
-        KeeperSettings::take(&mut Settings::file("", "keys = 2000").expect("settings")).expect("all known");
-    RateLimit::open(&[Source { name: "r.yaml".into(), text: text.into() }], settings, options)
+    RateLimit::open(&[Source { name: "r.yaml".into(), text: text.into() }], settings(), options)
 }
 
 fn open(text: &str) -> RateLimit {
@@ -106,6 +108,8 @@ fn exactly_the_limit_passes_and_the_cost_counts() {
     assert!((22..=24).contains(&until[0]) && (51_838..=51_840).contains(&until[1]), "{until:?}");
     // A cost of 0 looks.
     costly.descriptors.iter_mut().for_each(|descriptor| descriptor.hits_addend = Some(0));
+    costly.descriptors.extend(request("messaging", &["remote_address=50.0.0.5"]).descriptors);
+    costly.descriptors[2].hits_addend = Some(0);
     assert!(told(&try_decide(&service, &costly).expect("an answer")).0);
 }
 
@@ -226,7 +230,7 @@ fn the_shadow_of_the_whole_service_refuses_nothing_and_headers_say_the_tightest_
         let headers = response.response_headers_to_add.iter().map(|h| format!("{}={}", h.key, h.value));
         headers.collect::<Vec<_>>().join(" ")
     };
-    assert_eq!(headers(&response), "ratelimit-limit=0 ratelimit-remaining=0 ratelimit-reset=0");
+    assert_eq!(headers(&response), "ratelimit-limit=0 ratelimit-remaining=0");
     let response = decide(&service, "messaging", &["to_number=2", "remote_address=4"]);
     assert_eq!(headers(&response), "ratelimit-limit=10 ratelimit-remaining=9 ratelimit-reset=6");
     assert_eq!(headers(&decide(&service, "messaging", &["x=1"])), "");
@@ -259,13 +263,21 @@ fn what_is_wrong_with_rules_is_said_with_line_and_column() {
         (limit("      unit: day\n"), "r.yaml:5:7: requests_per_unit is missing"),
         (limit("      unit: day\n      requests_per_unit: -1\n"), "r.yaml:6:26: '-1' is not a number from 0"),
         (limit("      unit: day\n      requests_per_unit: 5000000000\n"), "is not a number from 0 to 4294967295"),
-        (limit("      unit: second\n      requests_per_unit: 4000000000\n"), "r.yaml:5:7: a unit must take 16 ns"),
+        (limit("      unit: second\n      requests_per_unit: 4000000000\n"), "r.yaml:5:7: a burst that drains in 1 s needs"),
         (limit("      unlimited: true\n      unit: day\n"), "r.yaml:6:13: an unlimited limit has no unit"),
         (
             limit("      unit: day\n      requests_per_unit: 1\n      name: n\n      replaces:\n        - name: n\n"),
             "r.yaml:9:11: a limit cannot replace itself",
         ),
         (limit("      unit: day\n      requests_per_unit: 1\n      replaces: [{name: ''}]\n"), "is missing"),
+        (
+            limit("      unit: day\n      requests_per_unit: 0100\n"),
+            "r.yaml:6:26: '0100' is decimal for some and octal for others",
+        ),
+        (limit("      unit: day\n      requests_per_unit: +5\n"), "r.yaml:6:26: '+5' is not a number"),
+        ("domain: d\n---\ndomain: e\n".into(), "r.yaml:2:1: a second document: put each domain"),
+        ("domain: d\n...\ndomain: e\n".into(), "r.yaml:3:7: a second document"),
+        (format!("domain: d\ndescriptors:\n  - key: {}\n", "k".repeat(5_000)), "r.yaml:3:5: the keys and values"),
         (format!("{rule}    rate_limit: &x {{unit: day}}\n"), "anchors are not supported"),
         ("domain: d\n  descriptors: []\n".into(), "r.yaml:2:"),
         ("domain: \"d\n".into(), "r.yaml:"),
@@ -275,23 +287,106 @@ fn what_is_wrong_with_rules_is_said_with_line_and_column() {
     }
 }
 
+fn read(paths: &[String]) -> Result<Vec<Source>, String> {
+    tatcell_ratelimit::read::sources(paths, &mut drop)
+}
+
+#[test]
+fn what_editors_and_volumes_leave_in_a_folder_is_left_out_by_name() {
+    let rules = Rules::new("strays", EXAMPLES);
+    let folder = rules.0.to_string_lossy().into_owned();
+    std::fs::write(rules.0.join("._rules.yaml"), [0xff, 0]).expect("a file");
+    std::os::unix::fs::symlink("nobody@nowhere", rules.0.join(".#rules.yaml")).expect("a link");
+    std::fs::create_dir(rules.0.join("old.yaml")).expect("a folder");
+    let mut notes = Vec::new();
+    let sources =
+        tatcell_ratelimit::read::sources(&[folder], &mut |note| notes.push(note)).expect("one file");
+    assert_eq!((sources.len(), notes.len()), (1, 3), "{notes:?}");
+    assert!(notes.iter().all(|note| note.contains(" is left out: ")), "{notes:?}");
+    // The mark of an encoding is not part of the first key.
+    rules.write(&format!("\u{feff}{}", EXAMPLES.trim_start()));
+    let sources = read(&[rules.path()]).expect("a file");
+    assert!(RateLimit::open(&sources, settings(), Options::default()).is_ok());
+}
+
+#[test]
+fn counters_of_a_rule_go_with_it() {
+    let rule = |key: &str| format!("  - {{key: {key}, rate_limit: {{unit: day, requests_per_unit: 9}}}}\n");
+    let text = |keys: &[&str]| {
+        let text = keys.iter().map(|key| rule(key)).collect::<String>();
+        vec![Source { name: "r.yaml".into(), text: format!("domain: d\ndescriptors:\n{text}") }]
+    };
+    let service = RateLimit::open(&text(&["a", "b"]), settings(), Options::default()).expect("a service");
+    for round in 0..50 {
+        decide(&service, "d", &["a=1"]);
+        service.reload(Ok(text(&["a", &format!("k{round}")]))).expect("rules");
+        service.reload(Ok(text(&["a", "a"]))).expect_err("twice");
+    }
+    let mut page = String::new();
+    service.metrics(&mut page);
+    let rules = page.lines().filter(|line| line.starts_with("tatcell_ratelimit_hits_total{")).count();
+    assert_eq!(rules, 2 * 3, "{page}");
+    assert!(page.contains("{domain=\"d\",rule=\"a\",outcome=\"within\"} 9\n"), "{page}");
+}
+
+#[test]
+fn a_limit_in_a_descriptor_that_cannot_be_kept_leaves_the_rules_and_the_others_are_decided() {
+    let service = open(EXAMPLES);
+    let mut asked = request("messaging", &["to_number=1", "to_number=2", "x=1"]);
+    for at in [0, 2] {
+        let unit = Unit::Second.into();
+        asked.descriptors[at].limit = Some(Override { requests_per_unit: 4_000_000_000, unit });
+    }
+    let limits = vec![Some((100, Unit::Day, 99)), Some((100, Unit::Day, 99)), None];
+    assert_eq!(told(&try_decide(&service, &asked).expect("an answer")), (true, limits));
+    let mut page = String::new();
+    service.metrics(&mut page);
+    assert!(page.contains("\ntatcell_ratelimit_unkept_overrides_total 2\n"), "{page}");
+}
+
+#[test]
+fn negative_hits_are_not_charged_and_never_refused() {
+    let service = open(EXAMPLES);
+    let mut asked = request("messaging", &["remote_address=1"]);
+    asked.hits_addend = 4;
+    asked.descriptors[0].is_negative_hits = true;
+    assert_eq!(
+        told(&try_decide(&service, &asked).expect("an answer")),
+        (true, vec![Some((10, Unit::Minute, 10))])
+    );
+    asked.descriptors[0].entries[0].value = "50.0.0.5".into();
+    assert!(told(&try_decide(&service, &asked).expect("an answer")).0, "a limit of 0");
+    let mut page = String::new();
+    service.metrics(&mut page);
+    assert!(page.contains("\ntatcell_ratelimit_unreturned_total 8\n"), "{page}");
+}
+
+#[test]
+fn a_refusal_that_no_wait_helps_has_no_time() {
+    let service = open(EXAMPLES);
+    let mut asked =
+        request("messaging", &["remote_address=50.0.0.5", "remote_address=7", "remote_address=8"]);
+    asked.descriptors[1].hits_addend = Some(11);
+    let answer = try_decide(&service, &asked).expect("an answer");
+    let times: Vec<bool> =
+        answer.statuses.iter().map(|status| status.duration_until_reset.is_some()).collect();
+    assert_eq!(times, [false, false, true]);
+}
+
 #[test]
 fn folders_are_read_whole_and_a_domain_stands_in_one_file() {
     let rules = Rules::new("folder", EXAMPLES);
     let folder = rules.0.to_string_lossy().into_owned();
     std::fs::write(rules.0.join("note.txt"), "no rules").expect("a file");
     std::fs::write(rules.0.join("other.yml"), "domain: other\n").expect("a file");
-    let sources = tatcell_ratelimit::read::sources(std::slice::from_ref(&folder)).expect("two files");
+    let sources = read(std::slice::from_ref(&folder)).expect("two files");
     assert_eq!(sources.len(), 2);
-    let settings = || KeeperSettings::take(&mut Settings::default()).expect("settings");
     assert!(RateLimit::open(&sources, settings(), Options::default()).is_ok());
     let twice = [&sources[..], &sources[..1]].concat();
     let error = RateLimit::open(&twice, settings(), Options::default()).expect_err("an error");
     assert!(error.contains("is in another file, too"), "{error}");
-    assert!(
-        tatcell_ratelimit::read::sources(&["/does/not/exist".into()]).is_err_and(|e| e.contains("/does/not"))
-    );
+    assert!(read(&["/does/not/exist".into()]).is_err_and(|e| e.contains("/does/not")));
     std::fs::remove_file(rules.0.join("other.yml")).expect("removed");
     std::fs::remove_file(rules.path()).expect("removed");
-    assert!(tatcell_ratelimit::read::sources(&[folder]).is_err_and(|e| e.contains("no rules in")));
+    assert!(read(&[folder]).is_err_and(|e| e.contains("no rules in")));
 }

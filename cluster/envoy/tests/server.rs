@@ -36,30 +36,98 @@ fn a_client_of_grpc_is_answered_and_counted() {
 }
 
 #[test]
-fn rules_are_read_anew_and_what_keys_owe_stays() {
+fn a_page_shows_the_rules_in_force_and_one_keys_state() {
+    let rules = Rules::new("json", RULES);
+    let server = rules.start(&[]);
+    let client = Client::to(&server.address);
+    (0..4).for_each(|_| drop(client.left("edge", &["user=a/b"])));
+    let page = |target: &str| common::http(&server.metrics, target).1;
+    let rule = "{\"domain\": \"edge\", \"rule\": \"user\", \"unit\": \"day\", \"requests_per_unit\": 10}";
+    assert_eq!(page("/json"), format!("[\n{rule}\n]\n"));
+    for _ in 0..2 {
+        let state = page("/json?domain=edge&user=a%2Fb");
+        let begin = "{\"remaining\": 6, \"unit\": \"day\", \"requests_per_unit\": 10, \"full_in_seconds\": 3";
+        assert!(state.starts_with(begin), "{state}");
+    }
+    assert_eq!(page("/json?domain=edge&x=y"), "{\"limit\": null}\n");
+    assert!(page("/json?user=a").contains("error"));
+}
+
+#[test]
+fn rules_are_read_anew_and_what_keys_have_used_stays_used() {
     let rules = Rules::new("reload", RULES);
     let server = rules.start(&[]);
     let client = Client::to(&server.address);
     (0..6).for_each(|_| drop(client.left("edge", &["user=a"])));
-    // The debt is a time: 6 of 10 a day are 12 of 20.
+    // 6 of 10 are 6 of 20.
     rules.write(&RULES.replace("10", "20").replace("edge", "edge # and more"));
     server.signal(libc::SIGHUP);
     server.line_with("the rules were reloaded");
-    assert_eq!(client.left("edge", &["user=a"]), (true, vec![7]));
+    assert_eq!(client.left("edge", &["user=a"]), (true, vec![13]));
     assert_eq!(hits(&server, "within"), 7, "the counters go on");
     // What is wrong stays out.
     rules.write(&RULES.replace("day", "fortnight"));
     server.signal(libc::SIGHUP);
     let said = server.line_with("the old rules stay in force: ");
     assert!(said.contains("rules.yaml:5:24: 'fortnight' is not a unit"), "{said}");
-    assert_eq!(client.left("edge", &["user=a"]), (true, vec![6]));
+    assert_eq!(client.left("edge", &["user=a"]), (true, vec![12]));
     std::fs::remove_file(rules.path()).expect("removed");
     server.signal(libc::SIGHUP);
     assert!(server.line_with("the old rules stay in force: ").contains("cannot read"));
-    assert_eq!(client.left("edge", &["user=a"]), (true, vec![5]));
+    assert_eq!(client.left("edge", &["user=a"]), (true, vec![11]));
     let (good, bad) =
         (server.metric("tatcell_ratelimit_reloads_total"), "tatcell_ratelimit_failed_reloads_total");
     assert_eq!((good, server.metric(bad)), (1, 2));
+}
+
+#[test]
+fn a_hang_up_while_it_starts_kills_nobody_and_a_stop_does_not_wait_for_a_reload() {
+    let rules = Rules::new("signals", RULES);
+    // A pipe without a writer keeps it at its settings: the handlers stand before those are read.
+    let pipe = rules.0.join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().is_ok_and(|status| status.success()));
+    let config = pipe.to_string_lossy().into_owned();
+    let mut child =
+        std::process::Command::new(PROGRAM).args(["--config", &config]).spawn().expect("the program");
+    let id = child.id().to_string();
+    let send = |signal: &str| {
+        let sent = std::process::Command::new("kill").args([signal, id.as_str()]).status();
+        assert!(sent.is_ok_and(|status| status.success()), "{signal}");
+    };
+    // It sleeps in the opening of the pipe, and its thread for signals stands.
+    let tasks = format!("/proc/{}/task", child.id());
+    let begun = std::time::Instant::now();
+    while std::fs::read_dir(&tasks).map_or(0, Iterator::count) < 2 {
+        assert!(begun.elapsed() < common::PATIENCE, "no thread for signals");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    std::thread::sleep(Duration::from_millis(200));
+    send("-HUP");
+    std::thread::sleep(Duration::from_millis(200));
+    send("-TERM");
+    assert!(child.wait().expect("an end").success(), "SIGHUP killed it");
+    // Rules that became a pipe are refused, and the stop is a stop.
+    let server = rules.start(&[]);
+    std::fs::remove_file(rules.path()).expect("removed");
+    std::fs::rename(&pipe, rules.path()).expect("renamed");
+    server.signal(libc::SIGHUP);
+    assert!(server.line_with("the old rules stay in force: ").contains("it is not a file"));
+    server.signal(libc::SIGTERM);
+    assert_eq!(server.ended(), "0 requests, all answered");
+}
+
+#[test]
+fn rules_that_are_nested_without_end_are_refused_and_the_service_goes_on() {
+    let rules = Rules::new("nested", RULES);
+    let server = rules.start(&[]);
+    let client = Client::to(&server.address);
+    for deep in ["- ".repeat(5_000), "[".repeat(5_000), "{a: ".repeat(5_000), "? ".repeat(5_000)] {
+        rules.write(&format!("domain: d\ndescriptors:\n  {deep}\n"));
+        server.signal(libc::SIGHUP);
+        let said = server.line_with("the old rules stay in force: ");
+        assert!(said.contains("rules.yaml:3:") && said.contains("nested more than 128 deep"), "{said}");
+        assert!(client.left("edge", &["user=a"]).0);
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tatcell_door::{pages, Stop};
+use tatcell_door::{pages, Signals, Stop};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 
@@ -17,23 +17,25 @@ use crate::server::{Server, ServerSettings, Tally};
 ///
 /// # Errors
 /// A line that says why it cannot start.
-pub fn run(settings: ServerSettings) -> Result<(), String> {
+pub fn run(settings: ServerSettings, signals: Signals) -> Result<(), String> {
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     if let Some(threads) = settings.threads {
         runtime.worker_threads(threads);
     }
     let runtime = runtime.enable_all().build().map_err(|e| format!("cannot start the threads: {e}"))?;
-    runtime.block_on(serve(settings))
+    runtime.block_on(serve(settings, signals))
 }
 
 async fn bind(address: SocketAddr) -> Result<TcpListener, String> {
     TcpListener::bind(address).await.map_err(|e| format!("cannot listen at {address}: {e}"))
 }
 
-async fn serve(settings: ServerSettings) -> Result<(), String> {
+async fn serve(settings: ServerSettings, mut signals: Signals) -> Result<(), String> {
     let keeper = settings.keeper.open(&settings.limits)?;
     let server = Arc::new(Server::new(&settings, keeper));
-    let mut stop = Stop::on_signals().map_err(|e| format!("cannot listen for signals: {e}"))?;
+    // What has opened is closed in good order from here on.
+    signals.serving();
+    let mut stop = signals.stop.clone();
     let mut listeners = Vec::new();
     for address in &settings.listen {
         listeners.push(bind(*address).await?);
@@ -46,7 +48,7 @@ async fn serve(settings: ServerSettings) -> Result<(), String> {
                 server.metrics(out);
             }
         });
-        tokio::spawn(pages::serve(listener, metrics, stop.clone()));
+        tokio::spawn(pages::serve(listener, metrics, Arc::new(|_| None), stop.clone()));
     }
     let mut accepting = tokio::task::JoinSet::new();
     for listener in listeners {
@@ -56,8 +58,16 @@ async fn serve(settings: ServerSettings) -> Result<(), String> {
     let mut seconds = tokio::time::interval(Duration::from_secs(1));
     let mut second = 0;
     while !stop.is_said() {
-        tokio::select! { _ = seconds.tick() => server.keeper.every_second(second), () = stop.said() => {} }
-        second += 1;
+        tokio::select! {
+            _ = seconds.tick() => {
+                server.keeper.every_second(second);
+                second += 1;
+            }
+            () = signals.hang_ups.next() => {
+                eprintln!("tatcell-throttled: SIGHUP has no effect: restart to read the settings again");
+            }
+            () = stop.said() => {}
+        }
     }
     accepting.join_all().await;
     // All places are free once the last connection has ended.
@@ -82,17 +92,8 @@ fn say(what: &str, listener: &TcpListener) {
 }
 
 async fn accept(server: Arc<Server>, listener: TcpListener, mut stop: Stop) {
-    while !stop.is_said() {
-        let accepted =
-            tokio::select! { biased; () = stop.said() => return, accepted = listener.accept() => accepted };
-        match accepted {
-            Ok((stream, _)) => admit(&server, stream, &stop),
-            Err(e) => {
-                // Mostly out of descriptors: wait until other connections end.
-                eprintln!("tatcell-throttled: cannot accept: {e}");
-                tokio::time::sleep(Duration::from_millis(100)).await;
-            }
-        }
+    while let Some(stream) = tatcell_door::accept("tatcell-throttled", &listener, &mut stop).await {
+        admit(&server, stream, &stop);
     }
 }
 

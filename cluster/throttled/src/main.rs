@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use tatcell_door::Settings;
+use tatcell_door::{Settings, Signals};
 use tatcell_throttled::listen;
 use tatcell_throttled::server::{self, ServerSettings};
 
@@ -12,8 +12,12 @@ fn main() -> ExitCode {
         Some("--help" | "-h") => print!("{}", server::help()),
         Some("--version" | "-V") => println!("tatcell-throttled {}", env!("CARGO_PKG_VERSION")),
         _ => {
-            let settings = Settings::read(arguments).and_then(ServerSettings::take);
-            if let Err(error) = settings.and_then(listen::run) {
+            // First of all: until the handlers stand, a signal kills the process.
+            let ended = Signals::listen().and_then(|signals| {
+                let settings = Settings::read(arguments).and_then(ServerSettings::take)?;
+                listen::run(settings, signals)
+            });
+            if let Err(error) = ended {
                 eprintln!("tatcell-throttled: {error}");
                 return ExitCode::FAILURE;
             }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tatcell_door::{now, pages, Keeper, KeeperSettings, Rate, Settings, Time};
+use tatcell_door::{now, pages, Keeper, KeeperSettings, LimitSpec, Rate, Settings, Time};
 use tokio::sync::Semaphore;
 
 use crate::throttle;
@@ -39,7 +39,8 @@ tatcell-throttled: a server that speaks CL.THROTTLE, for clients of redis-cell
   --idle TIME         closes a connection that is silent for this time (never)
   --stop-within TIME  longest wait for clients on SIGTERM (10s)
   --threads N         threads that serve (as many as cores)
-  --limit \"B C P\"     max_burst, count, period of a shared limit; may be repeated; needs a store
+  --limit LIMIT       a shared limit: \"30/m burst 16\", or as in a call max_burst, count and period: \"15 30 60\";
+                      may be repeated; needs a store
 {}",
         KeeperSettings::HELP
     )
@@ -69,8 +70,7 @@ impl ServerSettings {
             return Err("the password is empty: give one, or no password".into());
         }
         let keeper = KeeperSettings::take(settings)?;
-        let limits: Vec<Shared> = settings.list("limit")?;
-        let limits: Vec<Rate> = limits.into_iter().map(|limit| limit.0).collect();
+        let limits = settings.list_by("limit", shared)?;
         match (keeper.shares(), limits.is_empty()) {
             (true, true) => {
                 return Err("with a store, give each limit that is shared: --limit \"15 30 60\"".into())
@@ -98,18 +98,21 @@ impl ServerSettings {
     }
 }
 
-/// A limit as settings write it: `max_burst count period`.
-struct Shared(Rate);
-
-impl std::str::FromStr for Shared {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Shared, String> {
+/// Reads a limit of the settings: `30/m burst 16` as the library reads it, or the three numbers of a call.
+fn shared(text: &str) -> Result<Rate, (Option<usize>, String)> {
+    if !text.contains('/') {
         let words: Vec<&[u8]> = text.split_ascii_whitespace().map(str::as_bytes).collect();
-        throttle::rate(&words)
-            .map(Shared)
-            .map_err(|e| format!("{e}; give max_burst, count and period, as in \"15 30 60\""))
+        return throttle::rate(&words).map_err(|why| {
+            (None, format!("{why}; give a limit as in \"30/m burst 16\", or max_burst, count and period"))
+        });
     }
+    // A tick of this clock is a second.
+    let spec = LimitSpec::parse(text, 1).map_err(|e| {
+        let why = e.to_string();
+        (Some(e.position), why.split_once(": ").map_or(why.clone(), |(_, why)| why.to_owned()))
+    })?;
+    let (units, period, burst) = spec.numbers();
+    Ok(Rate { units, period, burst })
 }
 
 macro_rules! tally {
@@ -194,9 +197,10 @@ impl Server {
         self.password.is_some()
     }
 
-    /// Returns whether this user may send commands. A wrong password takes as long as the right one.
+    /// Returns whether this user may send commands. Without a password the default user may, with any. A wrong password
+    /// takes as long as the right one.
     pub fn allows(&self, user: &[u8], password: &[u8]) -> bool {
-        let Some(right) = &self.password else { return true };
+        let Some(right) = &self.password else { return user == b"default" };
         let right = right.as_bytes();
         let differs = right
             .iter()

@@ -15,7 +15,19 @@ pub struct Session {
     resp3: bool,
     /// By a hash of the rate; clients use few.
     limits: Vec<Option<(Rate, Limit)>>,
+    batch: Option<Batch>,
 }
+
+/// The commands between MULTI and EXEC.
+#[derive(Debug, Default)]
+struct Batch {
+    commands: Vec<Vec<Vec<u8>>>,
+    bytes: usize,
+    failed: bool,
+}
+
+/// The most commands of a batch, and the most bytes of their words.
+const BATCH: (usize, usize) = (1_024, 64 * 1024);
 
 /// The number of limits that a session caches.
 const LIMITS: usize = 8;
@@ -36,19 +48,23 @@ const COMMANDS: &[(&str, i64, i64)] = &[
     ("client", -2, 0),
     ("command", -1, 0),
     ("del", -2, 1),
+    ("discard", 1, 0),
     ("echo", 2, 0),
+    ("exec", 1, 0),
     ("hello", -1, 0),
     ("info", -1, 0),
+    ("multi", 1, 0),
     ("ping", -1, 0),
     ("quit", -1, 0),
     ("reset", 1, 0),
     ("select", 2, 0),
+    ("unlink", -2, 1),
 ];
 
 impl Session {
     /// Starts a session; `allowed` means that it needs no password.
     pub fn new(id: u64, allowed: bool) -> Session {
-        Session { id, name: Vec::new(), allowed, resp3: false, limits: Vec::new() }
+        Session { id, name: Vec::new(), allowed, resp3: false, limits: Vec::new(), batch: None }
     }
 
     /// Runs a command of at least one word and writes its reply.
@@ -59,9 +75,67 @@ impl Session {
         out: &mut Vec<u8>,
         tally: &mut Tally,
     ) -> Flow {
+        let is = |name: &[u8]| args[0].eq_ignore_ascii_case(name);
+        if self.batch.is_none() || is(b"quit") || is(b"reset") {
+            return self.one(server, args, out, tally).await;
+        }
         tally.commands += 1;
-        let name = args[0];
-        if name.eq_ignore_ascii_case(b"cl.throttle") && self.allowed {
+        let before = out.len();
+        if is(b"exec") && args.len() == 1 {
+            self.exec(server, out, tally).await;
+        } else if is(b"discard") && args.len() == 1 {
+            self.batch = None;
+            resp::simple(out, "OK");
+        } else {
+            self.queue(args, out);
+        }
+        tally.errors += u64::from(out.get(before) == Some(&b'-'));
+        Flow::On
+    }
+
+    /// Keeps a command for EXEC. Nothing is decided or charged.
+    fn queue(&mut self, args: &Args<'_>, out: &mut Vec<u8>) {
+        let wrong = match find(args[0]) {
+            _ if args[0].eq_ignore_ascii_case(b"multi") => {
+                return resp::error(out, "ERR MULTI calls can not be nested")
+            }
+            Err(why) => Some(why),
+            Ok((name, arity, _)) => wrong_count(name, *arity, args.len()),
+        };
+        let Some(batch) = &mut self.batch else { return };
+        batch.bytes += args.iter().map(|word| word.len() + 8).sum::<usize>();
+        let wrong = wrong.or_else(|| {
+            let full = batch.commands.len() >= BATCH.0 || batch.bytes > BATCH.1;
+            full.then(|| "ERR a batch has at most 1024 commands and 64 KiB".to_owned())
+        });
+        match wrong {
+            Some(why) => {
+                batch.failed = true;
+                resp::error(out, &why);
+            }
+            None => {
+                batch.commands.push(args.iter().map(|word| word.to_vec()).collect());
+                resp::simple(out, "QUEUED");
+            }
+        }
+    }
+
+    /// Runs a batch. Calls of other clients may come between its commands.
+    async fn exec(&mut self, server: &Server, out: &mut Vec<u8>, tally: &mut Tally) {
+        let Some(batch) = self.batch.take() else { return };
+        if batch.failed {
+            return resp::error(out, "EXECABORT Transaction discarded because of previous errors.");
+        }
+        resp::array_of(out, batch.commands.len());
+        for words in &batch.commands {
+            self.one(server, &Args::of(words), out, tally).await;
+        }
+    }
+
+    /// Runs one command outside a batch.
+    async fn one(&mut self, server: &Server, args: &Args<'_>, out: &mut Vec<u8>, tally: &mut Tally) -> Flow {
+        tally.commands += 1;
+        if args[0].eq_ignore_ascii_case(b"cl.throttle") && self.allowed {
             self.throttle(server, args, out, tally).await;
             return Flow::On;
         }
@@ -72,31 +146,21 @@ impl Session {
     }
 
     fn other(&mut self, server: &Server, args: &Args<'_>, out: &mut Vec<u8>) -> Flow {
-        let mut lower = [0; 16];
-        let name = args[0].get(..16.min(args[0].len())).unwrap_or_default();
-        lower[..name.len()].copy_from_slice(name);
-        lower.make_ascii_lowercase();
-        let name = &lower[..name.len()];
         // A browser was made to send a form here: do not run what follows.
-        if matches!(name, b"post" | b"host:") {
+        if [&b"post"[..], b"host:"].iter().any(|form| args[0].eq_ignore_ascii_case(form)) {
             return Flow::Close;
         }
-        let known =
-            COMMANDS.iter().find(|(known, ..)| known.as_bytes() == name && args[0].len() == name.len());
-        let Some((known, arity, _)) = known else {
-            let text = String::from_utf8_lossy(args[0]);
-            let text: String = text.chars().take(64).collect();
-            resp::error(
-                out,
-                &format!("ERR unknown command '{text}'; this server knows CL.THROTTLE, see COMMAND"),
-            );
-            return Flow::On;
+        let (known, arity, _) = match find(args[0]) {
+            Ok(known) => known,
+            Err(why) => {
+                resp::error(out, &why);
+                return Flow::On;
+            }
         };
-        let count = args.len() as i64;
         if !self.allowed && !matches!(*known, "auth" | "hello" | "quit" | "reset") {
             resp::error(out, "NOAUTH Authentication required.");
-        } else if *arity > 0 && count != *arity || count < arity.abs() {
-            resp::error(out, &format!("ERR wrong number of arguments for '{known}' command"));
+        } else if let Some(why) = wrong_count(known, *arity, args.len()) {
+            resp::error(out, &why);
         } else {
             return self.known(server, known, args, out);
         }
@@ -121,15 +185,22 @@ impl Session {
             "select" if args[1] == b"0" => resp::simple(out, "OK"),
             "select" => resp::error(out, "ERR DB index is out of range"),
             "auth" => match args.get(1..) {
-                Some([password]) => self.auth(server, b"default", password, out),
-                Some([user, password]) => self.auth(server, user, password, out),
+                Some([password]) => self.auth(server, b"default", password, false, out),
+                Some([user, password]) => self.auth(server, user, password, true, out),
                 _ => resp::error(out, "ERR wrong number of arguments for 'auth' command"),
             },
             "hello" => self.hello(server, args, out),
             "client" => self.client(args, out),
-            "command" => command(args, out),
+            "command" => command(args, self.resp3, out),
             "info" => resp::bulk(out, server.info().as_bytes()),
-            "del" => match server.forget(&args[1..]) {
+            "multi" => {
+                self.batch = Some(Batch::default());
+                resp::simple(out, "OK");
+            }
+            "exec" | "discard" => {
+                resp::error(out, &format!("ERR {} without MULTI", name.to_ascii_uppercase()));
+            }
+            "del" | "unlink" => match server.forget(&args[1..]) {
                 Some(owed) => resp::number(out, owed),
                 None => resp::error(out, "ERR DEL: the limits are shared, delete the keys in the store"),
             },
@@ -138,8 +209,9 @@ impl Session {
         Flow::On
     }
 
-    fn auth(&mut self, server: &Server, user: &[u8], password: &[u8], out: &mut Vec<u8>) {
-        if !server.has_password() {
+    /// Logs in; `given` says whether the call names the user.
+    fn auth(&mut self, server: &Server, user: &[u8], password: &[u8], given: bool, out: &mut Vec<u8>) {
+        if !server.has_password() && user == b"default" && !given {
             resp::error(
                 out,
                 "ERR AUTH <password> called without any password configured for the default user.",
@@ -168,7 +240,7 @@ impl Session {
             match rest {
                 [] => break,
                 [word, user, password, more @ ..] if word.eq_ignore_ascii_case(b"auth") => {
-                    if server.has_password() && !server.allows(user, password) {
+                    if !server.allows(user, password) {
                         return resp::error(
                             out,
                             "WRONGPASS invalid username-password pair or user is disabled.",
@@ -220,19 +292,19 @@ impl Session {
     async fn throttle(&mut self, server: &Server, args: &Args<'_>, out: &mut Vec<u8>, tally: &mut Tally) {
         let refuse = |out: &mut Vec<u8>, tally: &mut Tally, code: &str, why: &str| {
             tally.errors += 1;
-            resp::error(out, &format!("{code} Cell error: {why}"));
+            resp::error(out, &format!("{code} error: {why}"));
         };
         if args.len() != 5 && args.len() != 6 {
-            return refuse(out, tally, "ERR", &format!("Usage: {}", throttle::USAGE));
+            return refuse(out, tally, "Cell", &format!("Usage: {}", throttle::USAGE));
         }
         let call = throttle::rate(&args[2..5]).and_then(|rate| Ok((rate, throttle::quantity(args.get(5))?)));
         let (rate, quantity) = match call {
             Ok(call) => call,
-            Err(why) => return refuse(out, tally, "ERR", &why),
+            Err(why) => return refuse(out, tally, "Cell", &why),
         };
         let limit = match self.limit(server, &rate) {
             Ok(limit) => limit,
-            Err(why) => return refuse(out, tally, "ERR", &format!("this limit cannot be kept: {why}")),
+            Err(why) => return refuse(out, tally, "Cell", &format!("this limit cannot be kept: {why}")),
         };
         match server.keeper.decide(limit, args[1], quantity, now()).await {
             Ok(answer) => {
@@ -244,12 +316,12 @@ impl Session {
             }
             Err(why) => {
                 tally.undecided += 1;
-                refuse(out, tally, "TRYAGAIN", &why.to_string());
+                refuse(out, tally, "TRYAGAIN Cell", &why.to_string());
             }
         }
     }
 
-    fn limit(&mut self, server: &Server, rate: &Rate) -> Result<&Limit, &'static str> {
+    fn limit(&mut self, server: &Server, rate: &Rate) -> Result<&Limit, String> {
         self.limits.resize(LIMITS, None);
         let mixed = rate.units ^ rate.period.rotate_left(20) ^ rate.burst.rotate_left(40);
         let place = (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 61) as usize;
@@ -257,7 +329,7 @@ impl Session {
         if place.as_ref().is_none_or(|(known, _)| known != rate) {
             *place = Some((*rate, server.keeper.limit(rate)?));
         }
-        place.as_ref().map(|(_, limit)| limit).ok_or("it was not made")
+        place.as_ref().map(|(_, limit)| limit).ok_or_else(|| "it was not made".into())
     }
 }
 
@@ -266,23 +338,76 @@ fn pair(out: &mut Vec<u8>, key: &str, value: &str) {
     resp::bulk(out, value.as_bytes());
 }
 
+/// Finds a command by its name in any case.
+///
+/// # Errors
+/// The error for the client.
+fn find(name: &[u8]) -> Result<&'static (&'static str, i64, i64), String> {
+    COMMANDS.iter().find(|(known, ..)| known.as_bytes().eq_ignore_ascii_case(name)).ok_or_else(|| {
+        let text: String = String::from_utf8_lossy(name).chars().take(64).collect();
+        format!("ERR unknown command '{text}'; this server knows CL.THROTTLE, see COMMAND")
+    })
+}
+
+/// Returns the error of a command with too few or too many words.
+fn wrong_count(name: &str, arity: i64, count: usize) -> Option<String> {
+    let count = count as i64;
+    let wrong = arity > 0 && count != arity || count < arity.abs();
+    wrong.then(|| format!("ERR wrong number of arguments for '{name}' command"))
+}
+
 /// Answers enough for clients and proxies that ask where the key of a command is.
-fn command(args: &Args<'_>, out: &mut Vec<u8>) {
-    match args.get(1) {
-        Some(word) if word.eq_ignore_ascii_case(b"count") => resp::number(out, COMMANDS.len() as i64),
-        Some(_) => resp::array_of(out, 0),
-        None => {
-            resp::array_of(out, COMMANDS.len());
-            for (name, arity, key) in COMMANDS {
-                resp::array_of(out, 6);
-                resp::bulk(out, name.as_bytes());
-                resp::number(out, *arity);
-                resp::array_of(out, 1);
-                resp::simple(out, "fast");
-                for value in [*key, if *name == "del" { -1 } else { *key }, *key] {
-                    resp::number(out, value);
+fn command(args: &Args<'_>, resp3: bool, out: &mut Vec<u8>) {
+    let which = args.get(1).map(|word| word.to_ascii_lowercase());
+    match which.as_deref() {
+        Some(b"count") => resp::number(out, COMMANDS.len() as i64),
+        Some(b"info") if args.len() > 2 => {
+            resp::array_of(out, args.len() - 2);
+            for name in &args[2..] {
+                match find(name) {
+                    Ok(known) => entry(known, out),
+                    Err(_) => resp::null(out, resp3),
                 }
             }
+        }
+        Some(b"getkeys") if args.len() > 2 => keys(&args[2..], out),
+        Some(b"getkeys") => resp::error(out, "ERR wrong number of arguments for 'command|getkeys' command"),
+        None | Some(b"info") => {
+            resp::array_of(out, COMMANDS.len());
+            COMMANDS.iter().for_each(|known| entry(known, out));
+        }
+        Some(_) => resp::array_of(out, 0),
+    }
+}
+
+fn entry((name, arity, key): &(&str, i64, i64), out: &mut Vec<u8>) {
+    resp::array_of(out, 7);
+    resp::bulk(out, name.as_bytes());
+    resp::number(out, *arity);
+    resp::array_of(out, 1);
+    resp::simple(out, "fast");
+    for value in [*key, if takes_keys(name) { -1 } else { *key }, *key] {
+        resp::number(out, value);
+    }
+    resp::array_of(out, 1);
+    resp::simple(out, "@fast");
+}
+
+fn takes_keys(name: &str) -> bool {
+    matches!(name, "del" | "unlink")
+}
+
+fn keys(call: &[&[u8]], out: &mut Vec<u8>) {
+    match find(call[0]) {
+        Err(_) => resp::error(out, "ERR Invalid command specified"),
+        Ok((_, _, 0)) => resp::error(out, "ERR The command has no key arguments"),
+        Ok((name, arity, _)) if wrong_count(name, *arity, call.len()).is_some() => {
+            resp::error(out, "ERR Invalid number of arguments specified for command");
+        }
+        Ok((name, ..)) => {
+            let keys = if takes_keys(name) { &call[1..] } else { &call[1..2] };
+            resp::array_of(out, keys.len());
+            keys.iter().for_each(|key| resp::bulk(out, key));
         }
     }
 }

@@ -3,7 +3,7 @@
 //! `CL.THROTTLE <key> <max_burst> <count per period> <period> [<quantity>]`: `max_burst + 1` units at once after idle,
 //! and `count` in `period` seconds. The reply has five integers: limited (0 or 1); `max_burst + 1`; how many are left;
 //! seconds until the same quantity passes (-1 if it did, or never will); seconds until the whole burst is back. Times
-//! are cut to milliseconds and then rounded up to seconds, as in redis-cell.
+//! are rounded up to seconds, so a client that waits as long as it was told is not refused for having come too early.
 
 use tatcell_door::{Answer, Rate};
 
@@ -45,7 +45,11 @@ fn integer(word: &[u8]) -> Result<i64, String> {
 
 /// Returns the five integers.
 pub fn integers(answer: &Answer, rate: &Rate) -> [i64; 5] {
-    let retry_after = if answer.passes || !answer.ever { -1 } else { seconds(answer.retry_after) };
+    let retry_after = match answer.passes || !answer.ever {
+        true => -1,
+        // A store can refuse without a wait.
+        false => seconds(answer.retry_after).max(1),
+    };
     [
         i64::from(!answer.passes),
         whole(rate.burst),
@@ -56,7 +60,7 @@ pub fn integers(answer: &Answer, rate: &Rate) -> [i64; 5] {
 }
 
 fn seconds(ns: u64) -> i64 {
-    whole((ns / 1_000_000).div_ceil(1_000))
+    whole(ns.div_ceil(1_000_000_000))
 }
 
 fn whole(value: u64) -> i64 {
@@ -91,15 +95,21 @@ mod tests {
     }
 
     #[test]
-    fn times_are_cut_to_milliseconds_and_rounded_up_to_seconds() {
-        let cases = [
-            (0, 0),
-            (999_999, 0),
-            (1_000_000, 1),
-            (1_000_000_000, 1),
-            (1_000_999_999, 1),
-            (1_001_000_000, 2),
-        ];
+    fn times_are_rounded_up_to_seconds() {
+        let cases =
+            [(0, 0), (1, 1), (999_999, 1), (1_000_000_000, 1), (1_000_000_001, 2), (1_001_000_000, 2)];
         cases.iter().for_each(|(ns, s)| assert_eq!(seconds(*ns), *s, "{ns}"));
+    }
+
+    #[test]
+    fn a_refusal_asks_for_a_second_at_least() {
+        let rate = Rate { units: 1, period: 1, burst: 1 };
+        let refused = |retry_after| {
+            let (remaining, reset_after, untracked, bound) = (0, retry_after, false, false);
+            Answer { passes: false, ever: true, remaining, retry_after, reset_after, untracked, bound }
+        };
+        for (ns, told) in [(0, 1), (500_000, 1), (1_000_900_000, 2)] {
+            assert_eq!(integers(&refused(ns), &rate)[3], told, "{ns}");
+        }
     }
 }

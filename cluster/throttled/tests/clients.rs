@@ -58,6 +58,11 @@ for protocol in (2, 3):
     for _ in range(16):
         pipe.execute_command('CL.THROTTLE', key, 15, 30, 60)
     assert [reply[0] for reply in pipe.execute()] == [0] * 15 + [1]
+    # The default pipeline is a transaction.
+    pipe = client.pipeline()
+    pipe.execute_command('CL.THROTTLE', key + 't', 15, 30, 60)
+    pipe.execute_command('CL.THROTTLE', key + 't', 15, 30, 60)
+    assert [reply[2] for reply in pipe.execute()] == [15, 14]
     assert client.info()['tatcell_version']
     try:
         client.execute_command('CL.THROTTLE', key)

@@ -25,8 +25,8 @@ fn rule(tat: &mut i128, now: i128, unit: i128, burst: i128, quantity: i128) -> [
     }
     let debt = (*tat - now).max(0);
     let whole = |value: i128| i64::try_from(value).expect("a number");
-    let seconds = |time: i128| whole(((time + NS - 1) / NS / 1_000_000 + 999) / 1_000);
-    let retry = if limited && quantity <= burst { seconds(early) } else { -1 };
+    let seconds = |time: i128| whole((time + NS * 1_000_000_000 - 1) / (NS * 1_000_000_000));
+    let retry = if limited && quantity <= burst { seconds(early).max(1) } else { -1 };
     // Parameters may have changed since: what is owed may be more than this burst.
     let left = ((unit * burst - debt) / unit).max(0);
     [i64::from(limited), whole(burst), whole(left), retry, seconds(debt)]
@@ -51,7 +51,7 @@ fn words(random: &mut Random) -> [String; 3] {
 }
 
 /// The tables: resolution, and how far time goes at most between two calls: 2^this times 1024 units of its time.
-const TABLES: [(i32, u64); 4] = [(6, 30), (0, 30), (-10, 30), (-20, 18)];
+const TABLES: [(i32, u64); 6] = [(6, 30), (0, 30), (-5, 30), (-10, 30), (-15, 23), (-20, 18)];
 
 #[test]
 fn replies_are_those_of_redis_cells_rule() {

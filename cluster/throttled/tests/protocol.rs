@@ -106,8 +106,20 @@ fn the_rest_of_what_clients_send_is_answered() {
     assert_eq!(client.say("CLIENT SETINFO lib-name x"), Reply::Simple("OK".into()));
     assert!(matches!(client.say("CLIENT ID"), Reply::Number(1..)));
     assert!(matches!(client.say("HELLO 3"), Reply::Array(pairs) if pairs.len() == 14));
-    assert!(matches!(client.say("COMMAND"), Reply::Array(list) if list.len() == 12));
+    assert!(matches!(client.say("COMMAND"), Reply::Array(list) if list.len() == 16));
     assert_eq!(client.say("COMMAND DOCS"), Reply::Array(vec![]));
+    let Reply::Array(info) = client.say("COMMAND INFO cl.throttle nothing") else { panic!("no array") };
+    assert!(matches!(&info[0], Reply::Array(entry) if entry.len() == 7), "{info:?}");
+    assert_eq!(info[1], Reply::Null);
+    let key = |text: &str| Reply::Bulk(text.as_bytes().to_vec());
+    assert_eq!(client.say("COMMAND GETKEYS CL.THROTTLE k 1 1 1"), Reply::Array(vec![key("k")]));
+    assert_eq!(client.say("COMMAND GETKEYS UNLINK a b"), Reply::Array(vec![key("a"), key("b")]));
+    assert!(error(client.say("COMMAND GETKEYS PING")).contains("no key arguments"));
+    assert_eq!(client.say("UNLINK nobody"), Reply::Number(0));
+    // Without a password the default user has any, and there is no other user.
+    assert_eq!(client.say("AUTH default x"), Reply::Simple("OK".into()));
+    assert!(error(client.say("AUTH bob x")).starts_with("WRONGPASS"));
+    assert!(error(client.say("HELLO 3 AUTH bob x")).starts_with("WRONGPASS"));
     assert!(matches!(client.say("INFO"), Reply::Bulk(text) if text.starts_with(b"# Server\r\n")));
     assert_eq!(client.say("RESET"), Reply::Simple("RESET".into()));
     client.send(b"\r\nPING\r\n  ping  x \r\n*0\r\n");
@@ -115,6 +127,68 @@ fn the_rest_of_what_clients_send_is_answered() {
     assert_eq!(client.reply(), Some(Reply::Bulk(b"x".to_vec())));
     assert_eq!(client.say("QUIT"), Reply::Simple("OK".into()));
     assert_eq!(client.reply(), None);
+}
+
+#[test]
+fn a_batch_is_decided_at_its_end_and_charged_once() {
+    let server = Server::start(&[]);
+    let mut client = server.connect();
+    let queued = Reply::Simple("QUEUED".into());
+    assert_eq!(client.say("MULTI"), Reply::Simple("OK".into()));
+    for _ in 0..3 {
+        assert_eq!(client.say("CL.THROTTLE k 1 1 1000"), queued);
+    }
+    assert_eq!(client.say("PING"), queued);
+    let mut other = server.connect();
+    assert_eq!(other.say("CL.THROTTLE k 1 1 1000 0"), numbers([0, 2, 2, -1, 0]), "nothing is charged yet");
+    let replies = vec![
+        numbers([0, 2, 1, -1, 1000]),
+        numbers([0, 2, 0, -1, 2000]),
+        numbers([1, 2, 0, 1000, 2000]),
+        Reply::Simple("PONG".into()),
+    ];
+    assert_eq!(client.say("EXEC"), Reply::Array(replies));
+    // What is wrong in a batch is told at once, and nothing of it runs.
+    assert_eq!(client.say("MULTI"), Reply::Simple("OK".into()));
+    assert!(error(client.say("MULTI")).contains("nested"));
+    assert!(error(client.say("GET k")).contains("unknown command"));
+    assert_eq!(client.say("CL.THROTTLE q 1 1 1000"), queued);
+    assert!(error(client.say("EXEC")).starts_with("EXECABORT"));
+    assert_eq!(client.say("MULTI"), Reply::Simple("OK".into()));
+    assert_eq!(client.say("CL.THROTTLE q 1 1 1000"), queued);
+    assert_eq!(client.say("DISCARD"), Reply::Simple("OK".into()));
+    assert_eq!(client.say("CL.THROTTLE q 1 1 1000 0"), numbers([0, 2, 2, -1, 0]));
+    for alone in ["EXEC", "DISCARD"] {
+        assert!(error(client.say(alone)).contains("without MULTI"));
+    }
+    // A batch is bounded, and RESET ends one.
+    assert_eq!(client.say("MULTI"), Reply::Simple("OK".into()));
+    (0..1_024).for_each(|_| assert_eq!(client.say("PING"), queued));
+    assert!(error(client.say("PING")).contains("at most 1024 commands"));
+    assert_eq!(client.say("RESET"), Reply::Simple("RESET".into()));
+    assert_eq!(client.say("PING"), Reply::Simple("PONG".into()));
+}
+
+#[test]
+fn a_client_that_waits_as_long_as_it_was_told_passes() {
+    let server = Server::start(&[]);
+    let mut client = server.connect();
+    // A unit takes half a millisecond, and a second and 0.9 ms.
+    client.send(&command("CL.THROTTLE fast 0 2000 1").repeat(50));
+    for _ in 0..50 {
+        let Some(Reply::Array(list)) = client.reply() else { panic!("no answer") };
+        assert!(matches!((&list[0], &list[3]), (Reply::Number(0), _) | (_, Reply::Number(1))), "{list:?}");
+    }
+    for i in 0..3 {
+        let call = format!("CL.THROTTLE slow{i} 0 10000 10009");
+        client.send(&command(&call).repeat(2));
+        assert_eq!(client.reply(), Some(numbers([0, 1, 0, -1, 2])));
+        let Some(Reply::Array(list)) = client.reply() else { panic!("no answer") };
+        assert_eq!(list[0], Reply::Number(1));
+        let Reply::Number(wait) = list[3] else { panic!("{list:?}") };
+        std::thread::sleep(Duration::from_secs(wait as u64));
+        assert_eq!(client.say(&call), numbers([0, 1, 0, -1, 2]));
+    }
 }
 
 #[test]

@@ -8,8 +8,18 @@ use common::{Redis, Reply, Server};
 
 fn start(redis: &Redis, more: &[&str]) -> Server {
     let url = redis.url();
-    let shared =
-        ["--store", &url, "--nodes", "2", "--limit", "999 1000 10", "--limit", "4 1 1000", "--keys", "1000"];
+    let shared = [
+        "--store",
+        &url,
+        "--nodes",
+        "2",
+        "--limit",
+        "1000/10s burst 1000",
+        "--limit",
+        "4 1 1000",
+        "--keys",
+        "1000",
+    ];
     Server::start(&[&shared[..], more].concat())
 }
 

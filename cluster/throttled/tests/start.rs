@@ -21,6 +21,16 @@ fn what_is_wrong_is_said_in_one_line_with_its_place() {
         ("store = \"redis://127.0.0.1:1/\"\nnodes = 2\nlimit = \"1 2 3\"\n", "the store does not answer"),
         ("store = \"nonsense\"\nnodes = 2\nlimit = \"1 2 3\"\n", "the URL of the store is not valid"),
         ("limit = \"1 2\"\n", "max_burst, count and period"),
+        // Limits in words are read by the library, and an error names the column.
+        (
+            "keys = 10\nlimit = \"10/fortnight\"\n",
+            "throttled.toml:2:13: limit: \"10/fortnight\": not a unit of time",
+        ),
+        (
+            "limit = [\n  \"15 30 60\",\n  \"10/s burst x\",\n]\n",
+            "throttled.toml:3:15: limit: \"10/s burst x\": a number is missing",
+        ),
+        ("limit = \"30/m burst 16\"\n", "shared through a store"),
         ("limit = \"1 2 3\"\n", "shared through a store"),
         ("nodes = 2\n", "there is no setting nodes"),
         ("password = \"\"\n", "the password is empty"),
@@ -34,6 +44,9 @@ fn what_is_wrong_is_said_in_one_line_with_its_place() {
     }
     std::fs::remove_dir_all(&folder).expect("removed");
     assert!(refused(PROGRAM, &["--config", "/does/not/exist"]).contains("/does/not/exist"));
+    assert!(refused(PROGRAM, &["--limit", "10/ s burst 1.5"]).starts_with(
+        "tatcell-throttled: --limit: limit: \"10/ s burst 1.5\": column 13: a burst is a whole number"
+    ));
     assert!(refused(PROGRAM, &["--password-file", "/does/not/exist"]).contains("/does/not/exist"));
     let taken = Server::start(&[]);
     assert!(refused(PROGRAM, &["--listen", &taken.address])
@@ -47,4 +60,14 @@ fn the_example_of_a_file_is_one() {
     let text = std::fs::read_to_string(example).expect("the example");
     let settings = tatcell_door::Settings::file(example, &text).expect("settings");
     tatcell_throttled::server::ServerSettings::take(settings).expect("all of them are known");
+}
+
+#[test]
+fn a_hang_up_has_no_effect_and_says_so() {
+    let server = Server::start(&[]);
+    server.signal(libc::SIGHUP);
+    server.line_with("SIGHUP has no effect");
+    assert_eq!(server.connect().say("PING"), common::Reply::Simple("PONG".into()));
+    server.signal(libc::SIGTERM);
+    assert!(server.ended().ends_with(" 0 clients cut off"));
 }
