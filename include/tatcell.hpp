@@ -2600,8 +2600,10 @@ public:
     }
     template <std::size_t N>
     prefix_lengths &v4(const std::uint8_t (&&)[N]) = delete;
+    prefix_lengths &v4(std::initializer_list<std::uint8_t>) = delete;
     template <std::size_t N>
     prefix_lengths &v6(const std::uint8_t (&&)[N]) = delete;
+    prefix_lengths &v6(std::initializer_list<std::uint8_t>) = delete;
     constexpr const tatcell_prefix_lengths_t *get() const noexcept { return &raw_; }
 
 private:

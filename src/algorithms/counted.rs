@@ -302,7 +302,11 @@ pub(crate) fn decision(
 /// Answers a peek at a state that lies `lead` q-units ahead; nothing changes.
 pub(crate) fn peek(p: &Params, lead: u64, now: u64, cost: u64, room: u64) -> Answer {
     if p.is_gcra() {
-        return gcra::peek(p, lead, cost, room).answer;
+        // Nearly every call has no room, and the compiler leaves out what room costs.
+        return match room {
+            0 => gcra::peek(p, lead, cost, 0).answer,
+            room => gcra::peek(p, lead, cost, room).answer,
+        };
     }
     let op = Op::new(p, Kind::Check, cost, room);
     let mut step = Call::new(&op, now).step(lead);

@@ -329,11 +329,15 @@ impl<'a> Chain<'a> {
     /// that inserted a key, one bit each.
     fn charge_all(&self, now: u64, answers: &mut Answers, counted: bool) -> u64 {
         let mut inserted = 0;
-        let mut charges = self.charges().zip(answers.iter_mut()).enumerate();
-        for (i, (charge, answer)) in &mut charges {
+        let mut charges = self.charges().zip(answers.iter_mut());
+        let mut bit = 1;
+        for (charge, answer) in &mut charges {
             let (mut made, Charge { target, cost, room, .. }) = (Counters::default(), charge);
             let answer = answer.insert(target.check(now, *cost, *room, counted.then_some(&mut made)));
-            inserted |= made.inserted.wrapping_shl(i as u32);
+            if made.inserted != 0 {
+                inserted |= bit;
+            }
+            bit <<= 1;
             // If an exemption came after the peek, the other links are charged all the same.
             answer.flags &= !Decision::EXEMPT;
             if !answer.passes() {
@@ -341,7 +345,7 @@ impl<'a> Chain<'a> {
             }
         }
         // The links after a refusal are only peeked at.
-        for (_, (charge, answer)) in charges {
+        for (charge, answer) in charges {
             *answer = Some(charge.target.peek(now, charge.cost, charge.room));
         }
         if self.all_pass(answers) {
