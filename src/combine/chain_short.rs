@@ -49,8 +49,8 @@ impl Chain<'_> {
         self.finish(&answers, 0, None, |_, _| ())
     }
 
-    /// Decides and sets the answers of all links, if the short way passes. Returns how many keys it has inserted; in `Err`
-    /// those that it has given back.
+    /// Decides and sets the answers of all links, if the short way passes. Returns how many keys it has inserted; in
+    /// `Err` those that it has given back.
     #[inline(never)]
     pub(super) fn short_answers(&self, now: u64, answers: &mut Answers) -> Result<u64, u64> {
         let mut all = [Seen::Absent; MOST];

@@ -270,8 +270,9 @@ pub unsafe extern "C" fn tatcell_ladder_init(
 /// @retval TATCELL_ERR_OVERLAP out, permits and counters overlap.
 /// @retval TATCELL_ERR_SIZE out->size is not set.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer. Nothing is changed on error.
-/// Thread: any number, unless the table is exclusive. Cost: for each tier a hash, two scans of one or two cache
-/// lines and a compare-and-swap; about 5 KiB of stack. Since 0.3.
+/// Thread: any number, unless the table is exclusive. Cost: for each tier a hash, a scan of one or two cache lines
+/// and a compare-and-swap, if the limit is of GCRA without options; less than 1 KiB of stack if only the verdict is
+/// wanted and no key is inserted. Else two scans for each tier, and about 4 KiB of stack. Since 0.3.
 #[no_mangle]
 #[must_use]
 pub unsafe extern "C" fn tatcell_ladder_check(
