@@ -178,7 +178,7 @@ fn passed<'a>(links: &dyn Links<'a>, now: u64, all: &All<'a>) -> Decision {
     let (mut tightest, mut tracking) = (None, Tracking::Tracked);
     for (i, seen) in all.iter().enumerate().take(links.count()) {
         let Some((target, cost)) = links.at(i) else { break };
-        let (left, tracked) = target.left(now, cost, seen);
+        let (left, tracked) = target.left(now, seen);
         if tightest.is_none_or(|(_, before)| is_tighter((cost, left), before)) {
             tightest = Some((i, (cost, left)));
         }

@@ -4,5 +4,6 @@ mod address;
 pub(super) mod chain;
 mod chain_in_place;
 mod ladder;
+mod ladder_told;
 mod mark;
 mod pair;
