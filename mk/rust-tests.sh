@@ -126,13 +126,13 @@ races)
     ;;
 loom)
     profile=default
-    models 144 'test(/loom_/)' loom_
+    models 150 'test(/loom_/)' loom_
     ;;
 loom-long)
     profile=long
     export TATCELL_LOOM=long
     if [ -z "$quick" ]; then
-        models 144 'test(/loom_/)' loom_
+        models 150 'test(/loom_/)' loom_
     else
         # Each has a higher bound here than by day, and ends in seconds to half a minute.
         some='refund_of_before_a_reset_takes_nothing_from_what_came_after_it two_stalled_claims_admit_one_burst
@@ -143,7 +143,7 @@ loom-long)
     ;;
 step)
     checker step
-    run 43 default default "$steps" step:: --cargo-profile loom --lib --features std
+    run 48 default default "$steps" step:: --cargo-profile loom --lib --features std
     ;;
 step-long)
     checker step

@@ -97,7 +97,7 @@ else
     breaks "$two_words" a_drop_that_is_lost_is_ignored -DDROP_IGNORED
     # A caller that is alone tries for ever to claim a slot that it has not looked at.
     breaks '(looks<=5)' the_home_line_alone_is_looked_at -DHOME_ONLY
-    breaks '(solo||(net[key]<=((64+last)-first)))' a_store_for_the_swap_of_a_charge -DBLIND_CHARGE
+    breaks '(solo||(net[key]<=(((1*64)+last)-first)))' a_store_for_the_swap_of_a_charge -DBLIND_CHARGE
     # The word falls below its claim, and the next claim on it below that.
     breaks '((next&2047)>highest[to])' a_refund_of_the_whole_inserting_charge -DREFUND_WHOLE
     breaks '(verdict==1)' claims_of_the_dead_block -DCLAIMS_BLOCK

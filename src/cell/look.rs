@@ -33,10 +33,15 @@ impl Cell {
         whole_lead(swap.word, limit.0.now_q(now), u64::MAX, limit.0.window_q) != 0
     }
 
+    /// Returns how far ahead the cell lies after a swap that was stored.
+    #[inline(always)]
+    pub(crate) fn lead_after(limit: &Limit, now: u64, swap: &Swap<'_>) -> u64 {
+        whole_lead(swap.next, limit.0.now_q(now), u64::MAX, limit.0.window_q)
+    }
+
     /// Returns the answer to a request whose swap was stored.
     pub(crate) fn stored_answer(limit: &Limit, now: u64, cost: u64, swap: &Swap<'_>) -> Answer {
-        let p = &limit.0;
-        let lead = whole_lead(swap.next, p.now_q(now), u64::MAX, p.window_q);
+        let (p, lead) = (&limit.0, Cell::lead_after(limit, now, swap));
         let flags = if lead > p.soft_q { Decision::SOFT } else { 0 };
         Answer { verdict: Verdict::Conforming, flags, lead, wait: 0, stored: cost.wrapping_mul(p.t_q) }
     }

@@ -148,11 +148,19 @@ impl<'a> Target<'a> {
     }
 
     /// Returns what is left after a charge of the short way, and how it is tracked.
-    pub(super) fn left(&self, now: u64, cost: u64, seen: &Seen<'_>) -> (u64, Tracking) {
-        match (self.params(), self.done(now, cost, seen)) {
-            (Some(p), Some(Done { answer: Some(answer), tracking, .. })) => (left(p, answer.lead), tracking),
-            _ => (0, Tracking::Tracked),
-        }
+    #[inline(always)]
+    pub(super) fn left(&self, now: u64, seen: &Seen<'_>) -> (u64, Tracking) {
+        let (p, lead) = match (*self, seen) {
+            (Target::Cell(_, limit), Seen::Word(swap)) => (&limit.0, Cell::lead_after(limit, now, swap)),
+            (Target::Key(table, Some(limit), _), Seen::Word(swap)) => {
+                (&limit.0, either!(table, t => t.lead_after(now, swap)))
+            }
+            (Target::Key(_, Some(limit), _), Seen::Made(made)) => {
+                return (left(&limit.0, made.lead), made.tracking)
+            }
+            _ => return (0, Tracking::Tracked),
+        };
+        (left(p, lead), Tracking::Tracked)
     }
 
     /// Returns the decision of a request that is refused because its word lies `lead` q-units ahead.

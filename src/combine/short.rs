@@ -10,18 +10,19 @@
 //!
 //! Invariants, besides those of `chain.rs`:
 //!
-//! - **Each charge is a check of its own word.** A swap replaces exactly the word for which the inequality held, like the
-//!   swap of a single check. The time between look and swap is longer, which only makes the swap fail more often.
-//! - **An undo is a refund.** It stores what a refund by the permit of the charge would store. If the slot still holds
-//!   what this call stored, and the word before it lies ahead of now, that word is this one: it is restored by one swap.
-//!   In every other case the refund itself runs. So no store lowers a word that a refund would not lower.
+//! - **Each charge is a check of its own word.** A swap replaces exactly the word for which the inequality held, like
+//!   the swap of a single check. The time between look and swap is longer, which only makes the swap fail more often.
+//! - **An undo is a refund.** It stores what a refund by the permit of the charge would store. If the slot still
+//!   holds what this call stored, and the word before it lies ahead of now, that word is this one: it is restored by
+//!   one swap. In every other case the refund itself runs. So no store lowers a word that a refund would not lower.
 //! - **A stopped thread leaves charges, never credits.** A link is given back only after this call has charged it.
 //!
-//! Under [`Inherit`](crate::FullPolicy::Inherit) the order shows: all swaps come before all inserts, so an insert finds
-//! the debts of the other links charged.
+//! Under [`Inherit`](crate::FullPolicy::Inherit) the order shows: all swaps come before all inserts, so an insert
+//! finds the debts of the other links charged.
 //!
-//! Progress: [`MAX_LOST`] more swaps for each link that lost its first one, an insert for each absent key, and [`UNDO`]
-//! refunds for each link that is undone. At that last bound the charge stays until it drains, which is the safe side.
+//! Progress: [`MAX_LOST`] more swaps for each link that lost its first one, an insert for each absent key, and
+//! [`UNDO`] refunds for each link that is undone. At that last bound the charge stays until it drains, which is the
+//! safe side.
 
 use super::link::Target;
 pub(super) use super::plain::Seen;
@@ -52,7 +53,8 @@ pub(crate) trait Links<'a> {
 pub(super) enum Short {
     /// All links are charged.
     Passes,
-    /// Nothing is charged, because link `at` refuses: its word lies `lead` q-units ahead. The links before it conform.
+    /// Nothing is charged, because link `at` refuses: its word lies `lead` q-units ahead. The links before it
+    /// conform.
     Refused { at: usize, lead: u64 },
     /// Nothing is charged: the long way decides. Contended undoing may have left charges.
     Long,
@@ -169,13 +171,14 @@ fn undo<'a>(links: &dyn Links<'a>, now: u64, all: &All<'a>) {
     }
 }
 
-/// Returns the decision of a chain that has passed. Works out only what is left of each link, and all of the tightest.
+/// Returns the decision of a chain that has passed. Works out only what is left of each link, and all of the
+/// tightest.
 #[inline(never)]
 fn passed<'a>(links: &dyn Links<'a>, now: u64, all: &All<'a>) -> Decision {
     let (mut tightest, mut tracking) = (None, Tracking::Tracked);
     for (i, seen) in all.iter().enumerate().take(links.count()) {
         let Some((target, cost)) = links.at(i) else { break };
-        let (left, tracked) = target.left(now, cost, seen);
+        let (left, tracked) = target.left(now, seen);
         if tightest.is_none_or(|(_, before)| is_tighter((cost, left), before)) {
             tightest = Some((i, (cost, left)));
         }

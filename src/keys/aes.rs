@@ -133,8 +133,8 @@ fn one_block(keys: &AesKeys, start: &[u64; 2], [low, high]: [u64; 2]) -> u64 {
     state.round(k1).round(k2).round(k3).round(k4).round(k5).low()
 }
 
-/// Does the same as [`hash`] for a key of up to 18 bytes, given as its first 16 and the rest: little-endian words, padded
-/// with zeros.
+/// Does the same as [`hash`] for a key of up to 18 bytes, given as its first 16 and the rest: little-endian words,
+/// padded with zeros.
 #[inline(always)]
 pub(crate) fn hash_block(keys: &AesKeys, (head, tail): ([u64; 2], u64), length: u8) -> u64 {
     let [k0, k1, k2, k3, k4, k5] = &keys.keys;

@@ -23,48 +23,48 @@ const EXCLUSIVE: u32 = 1;
 const FIXED_WINDOW: u32 = 1;
 
 /// A tatcell_limit_t or tatcell_table_t, as large as the library says that it is.
-type Object = Box<[u64]>;
+pub type Object = Box<[u64]>;
 
 /// tatcell_limit_spec_t
 #[derive(Clone, Copy)]
 #[repr(C)]
-struct Spec {
-    size: u32,
-    flags: u32,
-    units: u64,
-    period: u64,
-    burst: u64,
-    soft_room_delay_debt: [u64; 4],
-    penalty: u64,
-    skew: u64,
-    resolution: i32,
-    epoch: u32,
-    algorithm: u32,
-    reserved: u32,
-    phase: u64,
+pub struct Spec {
+    pub size: u32,
+    pub flags: u32,
+    pub units: u64,
+    pub period: u64,
+    pub burst: u64,
+    pub soft_room_delay_debt: [u64; 4],
+    pub penalty: u64,
+    pub skew: u64,
+    pub resolution: i32,
+    pub epoch: u32,
+    pub algorithm: u32,
+    pub reserved: u32,
+    pub phase: u64,
 }
 
 /// tatcell_table_options_t
 #[repr(C)]
-struct Options {
-    size: u32,
-    flags: u32,
-    policy: u32,
-    hash: u32,
-    tag_bits: u32,
-    resolution: i32,
-    fastest: *const Spec,
-    slowest: *const Spec,
-    seed: *const [u8; 16],
-    reserved: *const c_void,
-    skew: u64,
-    lifetime: u64,
-    tick_hz: u64,
+pub struct Options {
+    pub size: u32,
+    pub flags: u32,
+    pub policy: u32,
+    pub hash: u32,
+    pub tag_bits: u32,
+    pub resolution: i32,
+    pub fastest: *const Spec,
+    pub slowest: *const Spec,
+    pub seed: *const [u8; 16],
+    pub reserved: *const c_void,
+    pub skew: u64,
+    pub lifetime: u64,
+    pub tick_hz: u64,
 }
 
 /// tatcell_burst_t
 #[repr(C)]
-struct Burst {
+pub struct Burst {
     size: u32,
     flags: u32,
     count: u32,
@@ -86,41 +86,41 @@ struct Burst {
     scratch: [u64; 64],
 }
 
-type Size = unsafe extern "C" fn() -> usize;
-type LimitInit = unsafe extern "C" fn(*mut u64, u64, u64, u64) -> i32;
+pub type Size = unsafe extern "C" fn() -> usize;
+pub type LimitInit = unsafe extern "C" fn(*mut u64, u64, u64, u64) -> i32;
 pub type CellCheck = unsafe extern "C" fn(*mut u64, *const u64, u64, u64, *mut u64) -> i32;
 pub type LeaseCheck = unsafe extern "C" fn(*mut u64, *mut u64, *const u64, u64, u64, *mut u64) -> i32;
-type TableInit = unsafe extern "C" fn(*mut u64, *mut c_void, usize, *const Options) -> i32;
-type TableLimit = unsafe extern "C" fn(*mut u64, *const u64, *const Spec) -> i32;
+pub type TableInit = unsafe extern "C" fn(*mut u64, *mut c_void, usize, *const Options) -> i32;
+pub type TableLimit = unsafe extern "C" fn(*mut u64, *const u64, *const Spec) -> i32;
 pub type TableCheck =
     unsafe extern "C" fn(*const u64, *const u64, u64, *const c_void, usize, u64, *mut u64) -> i32;
-type CheckHash = unsafe extern "C" fn(*const u64, *const u64, u64, u64, u64, *mut u64) -> i32;
-type CheckBurst = unsafe extern "C" fn(*const u64, *mut Burst, *mut Burst) -> i32;
+pub type CheckHash = unsafe extern "C" fn(*const u64, *const u64, u64, u64, u64, *mut u64) -> i32;
+pub type CheckBurst = unsafe extern "C" fn(*const u64, *mut Burst, *mut Burst) -> i32;
 
 #[derive(Clone, Copy)]
-struct Library {
-    limit_size: Size,
-    handle_size: Size,
-    limit_init: LimitInit,
-    cell_check: CellCheck,
-    cell_check_exclusive: CellCheck,
-    lease_check: LeaseCheck,
-    table_init: TableInit,
-    table_limit: TableLimit,
-    table_check: TableCheck,
-    check_hash: CheckHash,
-    burst: CheckBurst,
+pub struct Library {
+    pub limit_size: Size,
+    pub handle_size: Size,
+    pub limit_init: LimitInit,
+    pub cell_check: CellCheck,
+    pub cell_check_exclusive: CellCheck,
+    pub lease_check: LeaseCheck,
+    pub table_init: TableInit,
+    pub table_limit: TableLimit,
+    pub table_check: TableCheck,
+    pub check_hash: CheckHash,
+    pub burst: CheckBurst,
 }
 
 impl Library {
-    fn object(size: Size) -> Object {
+    pub fn object(size: Size) -> Object {
         // SAFETY: it takes nothing and answers a number.
         let bytes = unsafe { size() };
         vec![0; bytes.div_ceil(8)].into()
     }
 }
 
-fn load(path: &str) -> Option<Library> {
+pub fn load(path: &str) -> Option<Library> {
     let path = CString::new(path).ok()?;
     // SAFETY: the library has no constructors.
     let lib = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW) };

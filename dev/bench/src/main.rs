@@ -40,6 +40,7 @@ mod algorithms;
 mod bare;
 mod baseline;
 mod capi;
+mod capi_chains;
 mod capi_floors;
 mod cause;
 mod cells;

@@ -2,8 +2,8 @@
 
 use crate::suite::{Suite, Wanted};
 use crate::{
-    algorithms, capi, capi_floors, cells, costs, cpu, fixtures, floor_words, floors, foreign, paced, peers,
-    stagger, tables, thread_floors, threads,
+    algorithms, capi, capi_chains, capi_floors, cells, costs, cpu, fixtures, floor_words, floors, foreign,
+    paced, peers, stagger, tables, thread_floors, threads,
 };
 #[cfg(target_arch = "x86_64")]
 use crate::{floor_insert, floor_single};
@@ -24,6 +24,7 @@ pub fn all(wanted: Wanted, lib: Option<&str>, cpus: Option<cpu::Cpus>) -> Suite 
     stagger::add(&mut suite, &mut fixtures);
     costs::add(&mut suite, &mut fixtures);
     capi::add(&mut suite, lib);
+    capi_chains::add(&mut suite, lib);
     capi_floors::add(&mut suite);
     peers::add(&mut suite);
     foreign::add(&mut suite);

@@ -9,8 +9,8 @@ use crate::combine::MAX_LINKS;
 
 impl Contract<'_> {
     /// Decides a chain of which only the verdict is wanted, and returns whether it passes. Returns `None`, nothing
-    /// charged, if anything is wrong with it, or if the short way does not know it. In a frame of its own, which is gone
-    /// when the long way begins.
+    /// charged, if anything is wrong with it, or if the short way does not know it. In a frame of its own, which is
+    /// gone when the long way begins.
     #[inline(never)]
     pub(super) fn chain_in_place(self, chain: *const tatcell_chain_t, now: u64) -> Option<bool> {
         short::passes(&InPlace::of(self, chain)?, now)

@@ -6,6 +6,7 @@ mod chain;
 mod chain_in_place;
 mod ladder;
 mod ladder_burst;
+mod ladder_told;
 pub(super) mod links;
 mod mark;
 mod pair;

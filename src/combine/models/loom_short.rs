@@ -56,8 +56,8 @@ impl World {
     }
 }
 
-/// Two chains in opposite orders want one unit of each key, which has one left: at most one passes, and both keys owe what
-/// passed. Does not show: more threads.
+/// Two chains in opposite orders want one unit of each key, which has one left: at most one passes, and both keys owe
+/// what passed. Does not show: more threads.
 #[test]
 fn loom_chains_of_two_keys_in_opposite_orders_never_pass_together() {
     static NONE_PASSED: AtomicBool = AtomicBool::new(false);
@@ -72,8 +72,8 @@ fn loom_chains_of_two_keys_in_opposite_orders_never_pass_together() {
     assert!(NONE_PASSED.load(Plain::Relaxed), "the race that needs an undo was never run");
 }
 
-/// A chain and an insert of one of its keys, both absent: one slot a key, and as many units as passed. Does not show: a
-/// full set.
+/// A chain and an insert of one of its keys, both absent: one slot a key, and as many units as passed. Does not show:
+/// a full set.
 #[test]
 fn loom_a_chain_beside_an_insert_of_its_key_charges_one_slot() {
     explore("short chain: beside an insert", Bound::At(2, 3), || {

@@ -78,10 +78,15 @@ impl<'m, M: Access> Table<'m, M> {
         !sampled && self.geometry.layout.lead(swap.word, self.now_q(now)) != 0
     }
 
+    /// Returns how far ahead a key lies after a swap that was stored.
+    #[inline(always)]
+    pub(crate) fn lead_after(&self, now: u64, swap: &Swap<'_>) -> u64 {
+        swap.next.wrapping_sub(self.now_q(now)) & self.geometry.layout.mask
+    }
+
     /// Returns how a request ended whose swap was stored.
     pub(crate) fn stored(&self, limit: &TableLimit, now: u64, cost: u64, swap: &Swap<'_>) -> Done {
-        let (p, layout) = (&limit.0, &self.geometry.layout);
-        let lead = swap.next.wrapping_sub(self.now_q(now)) & layout.mask;
+        let (p, lead) = (&limit.0, self.lead_after(now, swap));
         let charged = cost.wrapping_mul(p.t_q);
         let flags = if lead > p.soft_q { Decision::SOFT } else { 0 };
         let answer = Answer { verdict: Verdict::Conforming, flags, lead, wait: 0, stored: charged };
@@ -92,6 +97,7 @@ impl<'m, M: Access> Table<'m, M> {
 }
 
 /// Returns the units that are left at this lead, under a limit for which the request was plain.
+#[inline(always)]
 pub(crate) fn left(p: &Params, lead: u64) -> u64 {
     gcra::left(p, lead)
 }

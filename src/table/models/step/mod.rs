@@ -6,14 +6,14 @@
 //! ```
 //!
 //! A world is a table of one set with two or three free slots, and two to four threads with a list of calls each:
-//! single and burst checks, chains, refunds by the permits of earlier calls, resets, sweeps, saves, migrations into memory of
-//! their own. The calls are those of [`Table`](crate::table::handle::Table), not a copy of the protocol: the explorer
-//! runs what is shipped, except for the vector searches. It checks every state:
+//! single and burst checks, chains, refunds by the permits of earlier calls, resets, sweeps, saves, migrations into
+//! memory of their own. The calls are those of [`Table`](crate::table::handle::Table), not a copy of the protocol:
+//! the explorer runs what is shipped, except for the vector searches. It checks every state:
 //!
 //! - at most one LIVE word a key, under every policy but Sampled;
 //! - every claim lies above all earlier ones of its slot, so no claim word recurs;
-//! - no key is admitted more than its bucket, or its windows, allow between the first and the last clock reading used,
-//!   once more for each reset, and for each call of another key by a clock that is an emission interval ahead;
+//! - no key is admitted more than its bucket, or its windows, allow between the first and the last clock reading
+//!   used, once more for each reset, and for each call of another key by a clock that is an emission interval ahead;
 //! - where debts are forgiven, no more is charged than the slots hold, once more for each forgiven debt that was
 //!   counted;
 //! - if a world asks for it, bursts in groups have the verdicts of single calls in some order of the threads;
@@ -21,8 +21,8 @@
 //!   migration began;
 //! - no word carries more debt than was charged, so refused and contended calls charge nothing;
 //! - from every state each unfinished call ends if it runs alone, and so do fresh calls of a present and of an absent
-//!   key: a refused one writes nothing, and once all has drained they are admitted. A thread that dies is one that does
-//!   not run again, so this covers the death of any threads at any step.
+//!   key: a refused one writes nothing, and once all has drained they are admitted. A thread that dies is one that
+//!   does not run again, so this covers the death of any threads at any step.
 //!
 //! Weakened forms ([`weakened`]) run the same calls with an [`Access`](crate::sync::Access) that swaps wrongly, and
 //! each must be caught. Each check, run alone, finds a fault in some world ([`each_check`]). Not shown: weak memory

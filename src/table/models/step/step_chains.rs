@@ -1,5 +1,5 @@
-//! Worlds of chains on the short way: swaps from words that were seen before, inserts after the swaps, and undoing, next
-//! to every other call that changes a word.
+//! Worlds of chains on the short way: swaps from words that were seen before, inserts after the swaps, and undoing,
+//! next to every other call that changes a word.
 //!
 //! A thread may stop anywhere, also between a swap and its undo: then its charge stays, which admits less. A refused
 //! chain that has ended leaves no debt ([`Check::NothingExtra`]), but for the claim by which it inserted a key.
