@@ -28,6 +28,8 @@ struct Shared {
     streams: Mutex<Vec<TcpStream>>,
     random: Mutex<Random>,
     cuts: AtomicU64,
+    /// The answer to the next request that contains this is cut.
+    cut_next: Mutex<Option<String>>,
 }
 
 pub struct Proxy {
@@ -47,6 +49,7 @@ impl Proxy {
             streams: Mutex::default(),
             random: Mutex::new(Random(7)),
             cuts: AtomicU64::new(0),
+            cut_next: Mutex::default(),
         });
         let of_all = shared.clone();
         std::thread::spawn(move || {
@@ -64,6 +67,11 @@ impl Proxy {
 
     pub fn faults(&self, faults: Faults) {
         *self.shared.faults.lock().expect("them") = faults;
+    }
+
+    /// The next request that contains this reaches the server, which runs it; the connection ends instead of the answer.
+    pub fn cut_next(&self, request: &str) {
+        *self.shared.cut_next.lock().expect("it") = Some(request.to_owned());
     }
 
     /// How many answers were cut.
@@ -96,9 +104,15 @@ impl Shared {
         let (mut answers, mut to_client) =
             (server.try_clone().expect("a handle"), client.try_clone().expect("a handle"));
         let shared = self.clone();
+        let cut = Arc::new(AtomicU32::new(0));
+        let cut_now = cut.clone();
         std::thread::spawn(move || {
             let mut bytes = [0; 65_536];
             while let Ok(n @ 1..) = answers.read(&mut bytes) {
+                if cut_now.load(Ordering::Relaxed) != 0 {
+                    shared.cuts.fetch_add(1, Ordering::Relaxed);
+                    break;
+                }
                 if !shared.answer(&bytes[..n], &mut to_client) {
                     break;
                 }
@@ -108,6 +122,12 @@ impl Shared {
         let mut bytes = [0; 65_536];
         while let Ok(n @ 1..) = client.read(&mut bytes) {
             self.wait();
+            let mut next = self.cut_next.lock().expect("it");
+            if next.as_ref().is_some_and(|part| String::from_utf8_lossy(&bytes[..n]).contains(part.as_str())) {
+                *next = None;
+                cut.store(1, Ordering::Relaxed);
+            }
+            drop(next);
             if server.write_all(&bytes[..n]).is_err() {
                 break;
             }
