@@ -13,7 +13,7 @@ use crate::limit_version::{Between, LimitVersion, Next, Schedule};
 use crate::node::{Limited, Node};
 use crate::script::{self, Fault, Mark};
 use crate::split::SharedLimit;
-use crate::store::{Miss, Store};
+use crate::store::{Miss, Sent, Store};
 use crate::sync::Ordering;
 use crate::verdict::ChangeError;
 
@@ -104,7 +104,7 @@ fn ask(
     change: Option<(&str, u64)>,
 ) -> Result<Mark, Miss> {
     let (key, ms) = (limited.mark.as_bytes(), life_ms(node.delay));
-    let answers = store.batch(&[key], |_, by| script::mark(by, key, ms, mine, change));
+    let answers = store.batch(&[key], Sent::UntilItRan, |_, by| script::mark(by, key, ms, mine, change));
     answers.each.into_iter().next().unwrap_or_else(|| Err(Miss::new(Fault::Other, "no answer")))
 }
 

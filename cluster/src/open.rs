@@ -285,14 +285,19 @@ impl Builder {
             }
             // Everything that is used later, so that a missing right shows now.
             for (by, ms) in [(By::Text, 1_000), (By::Digest, 0)] {
-                link.query::<i64>(&script::slot(by, key.as_bytes(), holder, ms)).map_err(said)?;
+                let mut call = script::slot(by, key.as_bytes(), holder, ms);
+                let answer = link.query(call.arg(holder)).map_err(said)?;
+                script::of_call::<i64>(answer, holder.as_bytes())
+                    .ok_or_else(|| OpenError::out_of_step(at))?;
             }
             for limited in &node.limits {
                 let split = &limited.versions.load().now.split;
                 let too_many = split.largest_cost + 1;
                 let nothing = Ask { want: too_many, min: too_many, ..Ask::default() };
-                link.query::<Grant>(&script::grant(By::Text, key.as_bytes(), split, &nothing))
-                    .map_err(said)?;
+                let mut call = script::grant(By::Text, key.as_bytes(), split, &nothing);
+                let answer = link.query(call.arg(holder)).map_err(said)?;
+                script::of_call::<Grant>(answer, holder.as_bytes())
+                    .ok_or_else(|| OpenError::out_of_step(at))?;
             }
         }
         node.limits.iter().try_for_each(|limited| agree(node, limited, store))

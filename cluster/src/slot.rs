@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use crate::node::Node;
 use crate::reserve::Right;
 use crate::script;
-use crate::store::{Answers, Store};
+use crate::store::{Answers, Sent, Store};
 
 /// What the store's thread knows of its slot.
 pub(crate) struct Slot {
@@ -122,7 +122,7 @@ impl Slot {
     fn ask(&self, store: &mut Store, index: u32, ms: u64) -> Option<i64> {
         let key = self.key(index);
         let call = |_, by| script::slot(by, key.as_bytes(), &self.holder, ms);
-        let answers: Answers<i64> = store.batch(&[key.as_bytes()], call);
+        let answers: Answers<i64> = store.batch(&[key.as_bytes()], Sent::UntilItRan, call);
         answers.each.into_iter().flatten().next()
     }
 

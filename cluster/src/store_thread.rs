@@ -18,7 +18,7 @@ use crate::node::{Change, Job, Node};
 use crate::script;
 use crate::settle::Batch;
 use crate::slot::Slot;
-use crate::store::{Answers, Store, MAX_BATCH};
+use crate::store::{Answers, Sent, Store, MAX_BATCH};
 use crate::sync::Ordering;
 
 /// The store's thread.
@@ -88,7 +88,7 @@ impl StoreThread {
         let keys: Vec<Vec<u8>> = calls.iter().map(|call| limits[call.limit].name_of(&call.key)).collect();
         // Read before the sending, because pieces are placed by it.
         let sent = self.node.clock.now();
-        let answers = self.store.batch(&keys, |i, by| {
+        let answers = self.store.batch(&keys, Sent::UntilItRan, |i, by| {
             let call = &calls[i];
             script::grant(by, &keys[i], &call.version.split, &call.ask)
         });
@@ -116,7 +116,7 @@ impl StoreThread {
         }
         let limits = &self.node.limits;
         let keys: Vec<Vec<u8>> = unused.iter().map(|(limit, key, ..)| limits[*limit].name_of(key)).collect();
-        let answers: Answers<u64> = self.store.batch(&keys, |i, by| {
+        let answers: Answers<u64> = self.store.batch(&keys, Sent::Once, |i, by| {
             let (.., stamp, units) = &unused[i];
             script::give_back(by, &keys[i], stamp, *units)
         });

@@ -10,7 +10,8 @@
 --          change, delay
 --                  '', or the new limit: it is in force `delay` us from now, if the mark has this node's version and
 --                  is in force
--- Returns  {version, us until `next` is in force (0: it is), next, before}
+--          id      of this call; optional
+-- Returns  {version, us until `next` is in force (0: it is), next, before, id}
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local version, from, next, before
@@ -31,4 +32,4 @@ if ARGV[6] ~= '' and version == mine and from <= now then
 end
 local text = string.format('%.0f;%.0f;%s;%s', version, from, next, before)
 redis.call('SET', KEYS[1], text, 'PX', ARGV[1])
-return {version, math.max(0, from - now), next, before}
+return {version, math.max(0, from - now), next, before, ARGV[8]}
