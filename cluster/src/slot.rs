@@ -9,16 +9,17 @@
 //!   none       it holds no slot                     in doubt: asked first next time, and released with the slot
 //! ```
 //!
-//! "Without a gap" means that the answer came while the slot could not have ended yet. Otherwise the slot may have ended
-//! and another node may have had it, before a call of this node whose answer was lost claimed it again.
+//! "Without a gap" means that the answer came while the slot could not have ended yet. Otherwise it may have ended, and
+//! another node may have had it, before a call of this node whose answer was lost claimed it again.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
+use crate::miss::Answers;
 use crate::node::Node;
 use crate::reserve::Right;
 use crate::script;
-use crate::store::{Answers, Sent, Store};
+use crate::store::{Sent, Store};
 
 /// What the store's thread knows of its slot.
 pub(crate) struct Slot {
@@ -177,7 +178,7 @@ mod tests {
         assert!(!right.holds(6_599) && right.holds(6_600));
     }
 
-    /// The node was cut off for longer than the life of its slot. Its call claimed the slot anew, and the answer was lost.
+    /// The node was cut off for longer than its slot lives. Its call claimed the slot anew, and the answer was lost.
     #[test]
     fn a_renewal_after_the_slot_may_have_ended_is_a_claim() {
         let (mut slot, right) = slot(1);

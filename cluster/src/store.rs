@@ -26,6 +26,7 @@ use crate::endpoint::{Endpoint, Shape};
 use crate::error::OpenError;
 use crate::link::Link;
 use crate::map::Map;
+use crate::miss::{Answers, Miss};
 use crate::random::Random;
 use crate::script::{self, By, Fault};
 
@@ -45,23 +46,6 @@ const LOOK_USUAL: Duration = Duration::from_secs(1);
 
 /// How often a call is sent: its key may move, then its hash slot, and the new server may lack the script.
 const ROUNDS: usize = 5;
-
-/// Says why a call has no answer that decides.
-#[derive(Clone, Debug)]
-pub(crate) struct Miss {
-    pub fault: Fault,
-    /// Since when the key's server is away, nanoseconds; `None` if it is there.
-    pub since: Option<u64>,
-    /// What the server or the system said.
-    pub said: String,
-}
-
-/// The result of each call of a batch, and how many calls were sent again: with their text, or to another server.
-pub(crate) struct Answers<T> {
-    pub each: Vec<Result<T, Miss>>,
-    pub with_text: u64,
-    pub redirected: u64,
-}
 
 struct Server {
     at: ConnectionAddr,
@@ -441,17 +425,5 @@ impl Server {
     /// Makes a server without a connection, which is tried at once.
     fn away(at: ConnectionAddr, since: u64) -> Server {
         Server { at, link: None, since, next: Instant::now(), gap: PROBE_MIN, connecting: false }
-    }
-}
-
-impl Miss {
-    pub(crate) fn new(fault: Fault, said: &str) -> Miss {
-        Miss { fault, since: None, said: said.to_owned() }
-    }
-}
-
-impl From<Miss> for OpenError {
-    fn from(miss: Miss) -> OpenError {
-        OpenError::of(miss.fault, miss.said)
     }
 }

@@ -14,11 +14,12 @@ use std::sync::Arc;
 use crate::counts::{add, count};
 use crate::log::Log;
 use crate::mark::{self, Marks};
+use crate::miss::Answers;
 use crate::node::{Change, Job, Node};
 use crate::script;
 use crate::settle::Batch;
 use crate::slot::Slot;
-use crate::store::{Answers, Sent, Store, MAX_BATCH};
+use crate::store::{Sent, Store, MAX_BATCH};
 use crate::sync::Ordering;
 
 /// The store's thread.
@@ -36,7 +37,7 @@ pub(crate) struct StoreThread {
 impl StoreThread {
     pub(crate) fn new(node: Arc<Node>, store: Store, slot: Slot, log: Log) -> StoreThread {
         let batch = Batch::new(&node);
-        let marks = Marks::new(node.delay);
+        let marks = Marks::new(node.nodes, node.delay);
         StoreThread { node, store, slot, marks, batch, log, up: true }
     }
 

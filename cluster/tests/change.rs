@@ -182,6 +182,50 @@ fn a_change_outlives_a_store_that_loses_all_and_nodes_that_open_go_by_it() {
     drop((nodes, early, late));
 }
 
+/// A node opens with the old limit after a change is in force and the store has lost its data, or after the server's
+/// clock was set back by half a minute.
+#[test]
+fn a_node_that_opens_after_a_fault_of_the_store_does_not_bring_the_old_limit_back() {
+    // M/T of the new limit: what a store that lost its data grants once more. Nothing for the clock.
+    for (fault, most) in [("data", 263.0), ("clock", 1.0)] {
+        let Some(server) = server_or_skip(&[]) else { return };
+        let (old, new) = (|| limit(4_000, 400), || limit(400, 400));
+        let nodes = [0, 1].map(|_| open(&server.url(), old()).expect("a node"));
+        std::thread::sleep(nodes[0].change(new(), SECOND).expect("changed"));
+        // All windows of before are over.
+        std::thread::sleep(SECOND);
+        let mut late = Admitted::new();
+        let mut admitted = play(&nodes, false, || {
+            std::thread::sleep(SECOND);
+            match fault {
+                "data" => server.say::<()>(&["FLUSHALL"]).expect("ok"),
+                _ => set_back(&server, 30),
+            }
+            let third = [open(&server.url(), old()).expect("a node")];
+            late = play(&third, false, || std::thread::sleep(2 * SECOND));
+        });
+        let by_third = late.len();
+        admitted.extend(late);
+        let found = audit(&admitted, 0..u64::MAX).replay_between(400.0, 400.0);
+        println!("{fault}: {found:?}, {by_third} by the third, at most {most} more");
+        assert!(found.excess <= most + HAIR, "{fault}: {found:?}");
+        assert!(by_third > 20, "the third takes no part: {by_third}");
+    }
+}
+
+/// Sets the server's clock back, as far as limits can tell: all times that it wrote lie that much later.
+fn set_back(server: &Server, seconds: u64) {
+    let shift = "for _, key in ipairs(redis.call('KEYS', 'tatcell:*')) do \
+         local value, by = redis.call('GET', key), ARGV[1] \
+         local v, from, rest = string.match(value, '^(%d+);(%d+);(.*)$') \
+         local u, more = string.match(value, '^(%d+):(.+)$') \
+         if v then value = string.format('%s;%.0f;%s', v, from + by, rest) end \
+         if u then value = string.format('%.0f:%s', u + by, more) end \
+         redis.call('SET', key, value, 'KEEPTTL') end";
+    let by = (seconds * 1_000_000).to_string();
+    server.say::<redis::Value>(&["EVAL", shift, "0", &by]).expect("set");
+}
+
 #[test]
 fn what_cannot_be_changed_is_said_and_changes_nothing() {
     let Some(mut server) = server_or_skip(&[]) else { return };

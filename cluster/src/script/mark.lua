@@ -2,11 +2,14 @@
 --
 -- KEYS[1]  the mark of a limit: "<version>;<from>;<next>;<before>"
 --            version  higher by one with each change
---            from     microseconds of the server's clock; before it the limit is `before`, and from then on `next`
+--                     0 if only nodes that open have written it
+--            from     microseconds of the server's clock; before it the limit is `before`, and from then on `next`. It
+--                     becomes 0 as soon as a node has seen `next` in force, so a clock that is set back takes nothing
+--                     back
 -- ARGV     ms      how long the mark stays
 --          version, next, before, ahead
 --                  what this node knows; it is written if there is no mark, or an older one. ahead is the us until
---                  `next` is in force, or 0
+--                  `next` is in force, or 0 if it is in force by this node's clock
 --          change, delay
 --                  '', or the new limit: it is in force `delay` us from now, if the mark has this node's version and
 --                  is in force
@@ -25,7 +28,10 @@ local mine = tonumber(ARGV[2])
 if not value or version < mine then
   version, next, before = mine, ARGV[3], ARGV[4]
   from = now + tonumber(ARGV[5])
+elseif version == mine and next == ARGV[3] and ARGV[5] == '0' then
+  from = 0
 end
+if from <= now then from = 0 end
 if ARGV[6] ~= '' and version == mine and from <= now then
   version, before, next = version + 1, next, ARGV[6]
   from = now + tonumber(ARGV[7])

@@ -73,7 +73,7 @@ impl Proxy {
         *self.shared.faults.lock().expect("them") = faults;
     }
 
-    /// The next request that contains this reaches the server, which runs it; the connection ends instead of the answer.
+    /// The next request that contains this reaches the server; the connection ends instead of its answer.
     pub fn cut_next(&self, request: &str) {
         *self.shared.cut_next.lock().expect("it") = Some(request.to_owned());
     }
