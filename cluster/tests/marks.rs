@@ -101,6 +101,32 @@ fn a_mark_that_was_lost_is_that_of_the_nodes_that_run() {
     assert_eq!(marks.read(NOW + 70, (0, "old", 0), None), new(0));
 }
 
+/// What nodes of 0.4 wrote before a change in force had a form of its own, and what they read.
+#[test]
+fn marks_of_older_nodes_are_read_and_theirs_can_read_ours() {
+    let Some(server) = server_or_skip(&[]) else { return };
+    let mut marks = Marks::on(&server);
+    server.say::<()>(&["SET", "m", &format!("2;{};new;old", NOW + 50)]).expect("ok");
+    assert_eq!(marks.read(NOW, (0, "old", 0), None), new(50));
+    assert_eq!(server.say(&["GET", "m"]), Ok(format!("2;{};new;old", NOW + 50)), "no field more");
+    assert_eq!(marks.read(NOW + 50, (0, "old", 0), None), new(0));
+    // A `from` that has passed, for them too.
+    assert_eq!(server.say(&["GET", "m"]), Ok("2;0;new;old".to_owned()));
+}
+
+/// Nodes of 0.3, and what a later version may write.
+#[test]
+fn marks_of_other_versions_are_refused_by_name() {
+    let Some(server) = server_or_skip(&[]) else { return };
+    for other in ["400 per 1000000000 ns, burst 400", "2;0;new;old;more"] {
+        server.say::<()>(&["SET", "tatcell:limit:x", other]).expect("ok");
+        let builder = Cluster::builder(&server.url(), 3).limit(limit(400)).keys(64).log(|_| {});
+        let error = builder.open().expect_err("refused").to_string();
+        println!("{error}");
+        assert!(error.contains("tatcell:limit:x is not a mark of this version"), "{error}");
+    }
+}
+
 fn limit(units: u64) -> SharedLimit {
     SharedLimit::new("x", units, SECOND, 400)
 }

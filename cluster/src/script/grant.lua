@@ -37,7 +37,7 @@ local value = redis.call('GET', KEYS[1])
 local lead, frac, changed = 0, 0, false
 if value then
   local u, f, su, sf, of = string.match(value, '^(%d+):(%d+):(%d+):(%d+):(%d+)$')
-  if not u then return redis.error_reply('TATCELL the value of this key is not a TAT') end
+  if not u then return redis.error_reply('TATCELL the value of this key is not a TAT of this version') end
   lead, frac = u - now, tonumber(f)
   su, sf = tonumber(su), tonumber(sf)
   if lead < 0 then lead, frac = 0, 0

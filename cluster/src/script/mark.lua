@@ -1,4 +1,5 @@
--- Keeps the mark that tells all nodes the parameters of a limit, or changes the limit.
+-- Keeps the mark that tells all nodes the parameters of a limit, or changes the limit. Every 0.4 has this form of the
+-- mark: four fields. A value of any other form is refused.
 --
 -- KEYS[1]  the mark of a limit: "<version>;<from>;<next>;<before>"
 --            version  higher by one with each change
@@ -21,7 +22,10 @@ local version, from, next, before
 local value = redis.call('GET', KEYS[1])
 if value then
   version, from, next, before = string.match(value, '^(%d+);(%d+);([^;]*);([^;]*)$')
-  if not version then return redis.error_reply('TATCELL the value of this key is not a mark') end
+  if not version then
+    return redis.error_reply('TATCELL the value of ' .. KEYS[1] .. ' is not a mark of this version: nodes of tatcell ' ..
+      '0.3, or of a later version, use this prefix; stop them for a minute, or take another prefix')
+  end
   version, from = tonumber(version), tonumber(from)
 end
 local mine = tonumber(ARGV[2])
