@@ -171,7 +171,7 @@ impl Shared {
         all.extend(bytes);
         if chance < faults.cut + faults.half + faults.twice {
             self.copies.fetch_add(1, Ordering::Relaxed);
-            if chance % 2 == 0 { &mut all } else { copy }.extend(bytes);
+            if chance.is_multiple_of(2) { &mut all } else { copy }.extend(bytes);
         }
         client.write_all(&all).is_ok()
     }
