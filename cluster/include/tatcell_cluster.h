@@ -4,8 +4,10 @@
  *
  * Nodes share limits through Redis or Valkey (6.2 or later), and still decide most requests without a round trip: the
  * store grants a node pieces of a key's time axis, and the node spends them by itself. In any window w, all nodes
- * together admit at most R*w + B units of a key, where R is the rate and B the burst. Delays, lost answers and killed
- * nodes add nothing. docs/CLUSTER.md says what a loss of data adds, how nodes decide, and what the store needs.
+ * together admit at most R*w + B units of a key, where R is the rate and B the burst. Delays, lost or doubled answers
+ * and killed nodes add nothing. A limit that is so small that every decision is a call to the store admits up to R*d
+ * more in a window of when its answers came, where d is the longest wait for an answer. docs/CLUSTER.md says which
+ * limits those are, what a loss of data and wrong clocks add, how nodes decide, and what the store needs.
  *
  *   #include <poll.h>
  *   #include <stdio.h>
@@ -271,7 +273,9 @@ typedef struct tatcell_cluster_t tatcell_cluster_t;
  * @retval TATCELL_CLUSTER_ERR_UNREACHABLE, TATCELL_CLUSTER_ERR_REFUSED, TATCELL_CLUSTER_ERR_STORE bad store.
  * @retval TATCELL_CLUSTER_ERR_PARAMETERS other nodes use other parameters.
  * @retval TATCELL_CLUSTER_ERR_SYSTEM no clock, random bytes, eventfd or thread.
- * Thread: any. Cost: waits for the store, a few timeouts at most. Since 0.3.
+ * Thread: any. Cost: waits for the store, a few timeouts at most. If no node has used a limit for a minute, or the
+ * store has lost its data, or a change is on its way, waits 1.8 s more for what running nodes know; docs/CLUSTER.md
+ * has the exact time. Since 0.3.
  */
 TATCELL_NODISCARD TATCELL_API
 int32_t tatcell_cluster_open(const tatcell_cluster_options_t *options,

@@ -165,7 +165,8 @@ impl Endpoint {
         link.query::<Value>(&redis::cmd("PING"))?;
         if matches!(self.shape, Shape::Sentinel(_)) {
             let info: String = link.query(redis::cmd("INFO").arg("replication"))?;
-            if info.lines().any(|line| line == "role:slave") {
+            // Nothing else will do, because an answer to another call says nothing of a role.
+            if !info.lines().any(|line| line == "role:master") {
                 let kind = ErrorKind::Server(ServerErrorKind::ReadOnly);
                 return Err(RedisError::from((kind, "the primary that the sentinels name is a replica")));
             }

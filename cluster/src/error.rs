@@ -132,6 +132,13 @@ impl OpenError {
         OpenError::of(Fault::of(&error), format!("{at}: {error}"))
     }
 
+    /// Returns the error for an answer that belongs to another call.
+    pub(crate) fn out_of_step(at: &ConnectionAddr) -> OpenError {
+        OpenError::Store(format!(
+            "{at}: the answer belongs to another call; does a proxy send answers twice?"
+        ))
+    }
+
     pub(crate) fn of(fault: Fault, said: String) -> OpenError {
         match fault {
             // rustls reports this if it does not trust the other end, or the other end does not trust it.

@@ -25,6 +25,7 @@ mod link;
 mod log;
 mod map;
 mod mark;
+mod miss;
 mod node;
 mod open;
 mod piece;

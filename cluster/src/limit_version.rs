@@ -6,10 +6,10 @@
 //!                      |<---------- delay ---------->  denied
 //! ```
 //!
-//! A change is written into the limit's mark in the store, to be in force `delay` later. Every node reads the mark
-//! three times in that time, and **what a node holds of a limit may be spent only for `delay` after it last read the
-//! mark**. So when the change is in force, each node either knows of it or holds nothing: no old unit is spent next to
-//! a new one. The clock reading of a request selects the version. A round trip and the clocks leave some readings in
+//! A change is written into the limit's mark in the store, to be in force `delay` later. Every node reads the mark at
+//! least three times in that time, and **what a node holds of a limit may be spent only for `delay` after it last read
+//! the mark**. So when the change is in force, each node either knows of it or holds nothing: no old unit is spent next
+//! to a new one. The clock reading of a request selects the version. A round trip and the clocks leave some readings in
 //! doubt; their requests are denied.
 //!
 //! The tag of a line depends on the version, so nothing finds what was granted before. A debt in the store keeps its

@@ -3,6 +3,12 @@
 //! Version 0 belongs to a node that opens, and 1 to nodes that run and whose limit never changed; each change adds one.
 //! If a mark is lost, the node with the highest version writes it again. A node that opens adopts a limit that was
 //! changed, whatever it was given. If the limit never changed, it is an error that the nodes were given different ones.
+//!
+//! **Nodes that run win.** A node that opens may find no mark because the store lost it, or a change that is still to
+//! come because the server's clock was set back. It then [waits](turn) until every node that runs and reaches the store
+//! has read the mark once more, and has written what it knows. Until then it decides nothing, because opening does not
+//! return. A change that any node saw in force stays in force: the mark says so from then on, and each node reads the
+//! mark at the moment of a change.
 
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
@@ -10,15 +16,34 @@ use std::time::{Duration, Instant};
 use crate::counts::count;
 use crate::error::OpenError;
 use crate::limit_version::{Between, LimitVersion, Next, Schedule};
+use crate::miss::Miss;
 use crate::node::{Limited, Node};
 use crate::script::{self, Fault, Mark};
 use crate::split::SharedLimit;
-use crate::store::{Miss, Store};
+use crate::store::{Sent, Store, PROBE_MAX};
 use crate::sync::Ordering;
 use crate::verdict::ChangeError;
 
 /// The least time for which a mark stays after the last node that set it.
 const MARK_MS: u64 = 60_000;
+
+/// How often a node reads the marks at most; with many nodes, all together read a mark 100 times a second.
+const EVERY: Duration = Duration::from_secs(1);
+const EVERY_NODE: Duration = Duration::from_millis(10);
+
+/// How soon a mark is read again that could not be read; a call to a server that is away takes no time.
+const AGAIN: Duration = Duration::from_millis(100);
+
+/// Returns how often each node reads the marks: at least three times while a change is on its way.
+fn every(nodes: u32, delay: Duration) -> Duration {
+    EVERY.max(EVERY_NODE.saturating_mul(nodes)).min(delay / 3)
+}
+
+/// Returns the time in which every node that runs reads the marks once, also if its connection just broke: it notices
+/// when it reads the marks, connects again within a try or two, and then reads them.
+fn turn(nodes: u32, delay: Duration) -> Duration {
+    every(nodes, delay) + 2 * PROBE_MAX
+}
 
 /// The times at which the marks are read.
 pub(crate) struct Marks {
@@ -27,8 +52,8 @@ pub(crate) struct Marks {
 }
 
 impl Marks {
-    pub(crate) fn new(delay: Duration) -> Marks {
-        Marks { every: delay / 3, next: Instant::now() }
+    pub(crate) fn new(nodes: u32, delay: Duration) -> Marks {
+        Marks { every: every(nodes, delay), next: Instant::now() }
     }
 
     /// Reads the marks at the next turn, because the store was away.
@@ -36,10 +61,14 @@ impl Marks {
         self.next = Instant::now();
     }
 
-    /// Reads the marks if it is time, and calls `say` with what is new. A mark that cannot be read is read again at the
-    /// next turn; if that goes on, what is held ends by itself.
+    /// Reads the marks if it is time, or if a change has just come into force, and calls `say` with what is new. A mark
+    /// that cannot be read is read again soon; if that goes on, what is held ends by itself.
     pub(crate) fn keep(&mut self, node: &Node, store: &mut Store, mut say: impl FnMut(&str)) {
-        if Instant::now() < self.next {
+        let now = node.clock.now();
+        let turned = |limited: &Limited| {
+            limited.versions.load().next.as_ref().is_some_and(|next| now >= next.between.late)
+        };
+        if Instant::now() < self.next && !node.limits.iter().any(turned) {
             return;
         }
         self.next = Instant::now() + self.every;
@@ -51,7 +80,7 @@ impl Marks {
                     say(&new);
                 }
                 // The store has reported that itself.
-                Err(Miss { fault: Fault::Lost, .. }) => {}
+                Err(Miss { fault: Fault::Lost, .. }) => self.next = Instant::now() + AGAIN.min(self.every),
                 Err(miss) => say(&format!("the mark of limit {:?}: {}", limited.name, miss.said)),
             }
         }
@@ -104,23 +133,47 @@ fn ask(
     change: Option<(&str, u64)>,
 ) -> Result<Mark, Miss> {
     let (key, ms) = (limited.mark.as_bytes(), life_ms(node.delay));
-    let answers = store.batch(&[key], |_, by| script::mark(by, key, ms, mine, change));
+    let answers = store.batch(&[key], Sent::UntilItRan, |_, by| script::mark(by, key, ms, mine, change));
     answers.each.into_iter().next().unwrap_or_else(|| Err(Miss::new(Fault::Other, "no answer")))
 }
 
-/// Adopts the mark of a limit as a node opens. It is an error if the mark differs but was never changed.
-pub(crate) fn agree(node: &Node, limited: &Limited, store: &mut Store) -> Result<(), OpenError> {
+/// Adopts the marks of all limits as a node opens. If no node that runs has written one, or if a change is not in force
+/// yet, waits until those that run had their [turn], and reads it again.
+pub(crate) fn agree(node: &Node, store: &mut Store) -> Result<(), OpenError> {
+    let mut open = Vec::new();
+    for limited in &node.limits {
+        let ours = limited.versions.load().now.text.clone();
+        let mark = agree_on(node, limited, store, 0, &ours)?;
+        if mark.version == 0 || mark.ahead_us > 0 {
+            open.push((limited, ours));
+        }
+    }
+    if !open.is_empty() {
+        std::thread::sleep(turn(node.nodes, node.delay));
+    }
+    // From here on it is a node that runs.
+    open.iter().try_for_each(|(limited, ours)| agree_on(node, limited, store, 1, ours).map(drop))
+}
+
+/// Reads the mark of a limit as a node of this version, and adopts it. It is an error if the mark differs but was never
+/// changed.
+fn agree_on(
+    node: &Node,
+    limited: &Limited,
+    store: &mut Store,
+    version: u64,
+    ours: &str,
+) -> Result<Mark, OpenError> {
     let sent = node.clock.now();
-    let ours = limited.versions.load().now.text.clone();
-    let mine = Mark { version: 0, ..limited.versions.load().mark(sent) };
+    let mine = Mark { version, ahead_us: 0, next: ours.to_owned(), before: ours.to_owned() };
     let mark = ask(node, limited, store, &mine, None)?;
     let adopted = limited.adopt(&mark, sent, node.clock.now(), node.delay);
     // A node can adopt a changed limit, but no other number of nodes and no other delay.
     if (mark.version <= 1 && mark.next != ours) || adopted.is_err() {
         let (name, theirs) = (limited.name.clone(), mark.next);
-        return Err(OpenError::OtherParameters { name, ours, theirs });
+        return Err(OpenError::OtherParameters { name, ours: ours.to_owned(), theirs });
     }
-    Ok(())
+    Ok(mark)
 }
 
 /// Returns how long a mark stays; after that, nodes with other parameters may open.

@@ -36,6 +36,8 @@ enum Clock {
     Forward(u64),
     /// It is slow all the time: it counts four while the store counts five.
     Slow,
+    /// The store is fast: it counts five while all nodes count four, and the nodes' readings say when a unit passed.
+    AllSlow,
 }
 
 /// The middle of a schedule.
@@ -47,7 +49,7 @@ impl Clock {
         match self {
             Clock::Back(by) if now >= HALF => now - by,
             Clock::Forward(by) if now >= HALF => now + by,
-            Clock::Slow if now > START => START + (now - START) * 4 / 5,
+            Clock::Slow | Clock::AllSlow if now > START => START + (now - START) * 4 / 5,
             _ => now,
         }
     }
@@ -128,7 +130,7 @@ impl World {
 
     /// Returns what the clock of a node reads at a moment of the store.
     fn reads(&self, node: usize, now: u64) -> u64 {
-        if node == 0 {
+        if node == 0 || self.clock == Clock::AllSlow {
             self.clock.at(now)
         } else {
             now
@@ -196,7 +198,7 @@ impl World {
             }
             while let Some(next) = word.take(hi, floor, UNIT_NS) {
                 word = next;
-                self.admitted.push(moment);
+                self.admitted.push(if self.clock == Clock::AllSlow { reading } else { moment });
             }
         }
     }
@@ -307,4 +309,12 @@ fn model_a_clock_that_is_set_forward_adds_nothing() {
 #[test]
 fn model_a_slow_clock_adds_its_part_of_what_is_ahead_and_of_the_hold() {
     assert!(worst_by(Clock::Slow, |_| BURST * UNIT / 4 + 1) > 0, "nothing was seen of it");
+}
+
+/// By the nodes' readings, the store grants a quarter more as long as the window lasts.
+#[test]
+fn model_a_store_whose_clock_is_fast_adds_its_part_of_the_rate_too() {
+    let (slow, window) = (BURST * UNIT / 4 + 1, STEPS * 4 / 5);
+    let worst = worst_by(Clock::AllSlow, |_| slow + window / 4);
+    assert!(worst > slow as i64, "the row of a slow node is enough: {worst}");
 }

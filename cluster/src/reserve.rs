@@ -31,6 +31,12 @@ impl Right {
         now < until && now >= self.from.load(Ordering::Relaxed)
     }
 
+    /// Returns whether the slot has not ended yet, for all that this node knows.
+    pub(crate) fn may_be_held(&self, now: u64) -> bool {
+        // ORDERING: Relaxed; only the store's thread asks, and it writes the time.
+        now < self.until.load(Ordering::Relaxed)
+    }
+
     /// Records that a call sent at `sent` claimed the slot.
     pub(crate) fn claimed(&self, sent: u64, px_ns: u64, full_ns: u64) {
         // ORDERING: Relaxed; published by the store below.

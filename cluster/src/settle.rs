@@ -8,11 +8,12 @@ use crate::demand::{Demand, Waiting};
 use crate::limit_version::{At, LimitVersion};
 use crate::line::{Taken, When};
 use crate::lines::Found;
+use crate::miss::Miss;
 use crate::node::{nanos, Job, Node};
 use crate::piece::Piece;
 use crate::random::Random;
 use crate::script::{Ask, Grant};
-use crate::store::{Miss, PROBE_MAX};
+use crate::store::PROBE_MAX;
 use crate::sync::Ordering;
 use crate::verdict::{Down, Verdict};
 

@@ -7,6 +7,7 @@
 //!           MOVED      it did not run: the hash slot now belongs to another server; send it once more, there
 //!           ASK        it did not run: send it once more there, this time only
 //!           nothing    close the connection, so that a late answer cannot be taken for that of a later call
+//!           another id or shape: the answer belongs to another call; close the connection
 //!   tend    connects to servers that are away, every 20 to 400 ms, and finds the servers: on threads of their own, so
 //!           that a server that is away does not delay calls to another
 //! ```
@@ -25,8 +26,9 @@ use crate::endpoint::{Endpoint, Shape};
 use crate::error::OpenError;
 use crate::link::Link;
 use crate::map::Map;
+use crate::miss::{Answers, Miss};
 use crate::random::Random;
-use crate::script::{By, Fault};
+use crate::script::{self, By, Fault};
 
 /// The most calls of a batch.
 pub(crate) const MAX_BATCH: usize = 64;
@@ -44,23 +46,6 @@ const LOOK_USUAL: Duration = Duration::from_secs(1);
 
 /// How often a call is sent: its key may move, then its hash slot, and the new server may lack the script.
 const ROUNDS: usize = 5;
-
-/// Says why a call has no answer that decides.
-#[derive(Clone, Debug)]
-pub(crate) struct Miss {
-    pub fault: Fault,
-    /// Since when the key's server is away, nanoseconds; `None` if it is there.
-    pub since: Option<u64>,
-    /// What the server or the system said.
-    pub said: String,
-}
-
-/// The result of each call of a batch, and how many calls were sent again: with their text, or to another server.
-pub(crate) struct Answers<T> {
-    pub each: Vec<Result<T, Miss>>,
-    pub with_text: u64,
-    pub redirected: u64,
-}
 
 struct Server {
     at: ConnectionAddr,
@@ -90,6 +75,8 @@ pub(crate) struct Store {
     look: bool,
     looked: Instant,
     random: Random,
+    /// The id of the last call that was sent.
+    id: u64,
     /// The faults since this list was last taken.
     pub troubles: Vec<String>,
     /// The connections that broke since then.
@@ -103,6 +90,18 @@ struct Sending {
     server: usize,
     by: By,
     asking: bool,
+    /// The id of this sending; its answer has the same.
+    id: u64,
+}
+
+/// How often a call may be sent.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sent {
+    /// Again, if the server says that it did not run.
+    UntilItRan,
+    /// Once, whatever the server says: to run twice would mint units, and an error has no id by which to see whether it
+    /// is the answer to this call.
+    Once,
 }
 
 impl Store {
@@ -110,7 +109,7 @@ impl Store {
     ///
     /// # Errors
     /// Those of opening a node.
-    pub(crate) fn open(endpoint: Endpoint, clock: NodeClock, random: Random) -> Result<Store, OpenError> {
+    pub(crate) fn open(endpoint: Endpoint, clock: NodeClock, mut random: Random) -> Result<Store, OpenError> {
         let map = endpoint.find(&[])?;
         let connect = |at: &ConnectionAddr| {
             let link = endpoint.connect(at).map_err(|error| OpenError::at(at, error))?;
@@ -127,6 +126,8 @@ impl Store {
             looking: false,
             look: false,
             looked: now,
+            // So that no two nodes have the same ids, even if something mixes their connections up.
+            id: random.below(1 << 62),
             random,
             troubles: Vec::new(),
             losses: 0,
@@ -179,14 +180,16 @@ impl Store {
     pub(crate) fn batch<T: FromRedisValue>(
         &mut self,
         keys: &[impl AsRef<[u8]>],
+        sent: Sent,
         command: impl Fn(usize, By) -> Cmd,
     ) -> Answers<T> {
+        let by = if sent == Sent::Once { By::Text } else { By::Digest };
         let mut each: Vec<Result<T, Miss>> = Vec::new();
         let mut open = Vec::new();
         for (call, key) in keys.iter().enumerate() {
             each.push(Err(Miss::new(Fault::Elsewhere, "each server sends this key to another one")));
             match self.map.server_of(key.as_ref()) {
-                Some(server) => open.push(Sending { call, server, by: By::Digest, asking: false }),
+                Some(server) => open.push(Sending { call, server, by, asking: false, id: 0 }),
                 None => {
                     self.look = true;
                     each[call] = Err(Miss::new(Fault::NotNow, "no server serves the hash slot of the key"));
@@ -199,9 +202,16 @@ impl Store {
             for (sending, error) in broken {
                 let fault = Fault::of(&error);
                 match (fault, &self.endpoint.shape) {
-                    (Fault::NoScript, _) if sending.by == By::Digest => {
+                    (Fault::NoScript, _) if sending.by == By::Text => {
+                        self.out_of_step(sending.server);
+                        each[sending.call] = Err(self.away(sending.server));
+                    }
+                    (Fault::NoScript, _) => {
                         with_text += 1;
                         again.push(Sending { by: By::Text, ..sending });
+                    }
+                    (Fault::Elsewhere, Shape::Cluster) if sent == Sent::Once => {
+                        each[sending.call] = Err(Miss::new(Fault::NotNow, &error.to_string()));
                     }
                     (Fault::Elsewhere, Shape::Cluster) => match self.redirect(sending, &error) {
                         Some(there) => {
@@ -239,17 +249,19 @@ impl Store {
         open.sort_by_key(|sending| sending.server);
         let end = Instant::now() + self.endpoint.timeout;
         let of_one_server = |a: &Sending, b: &Sending| a.server == b.server;
-        for group in open.chunk_by(of_one_server) {
+        for group in open.chunk_by_mut(of_one_server) {
             let mut packed = Vec::new();
-            for sending in group {
+            for sending in group.iter_mut() {
                 if sending.asking {
                     redis::cmd("ASKING").write_packed_command(&mut packed);
                 }
-                command(sending.call, sending.by).write_packed_command(&mut packed);
+                self.id = self.id.wrapping_add(1);
+                sending.id = self.id;
+                command(sending.call, sending.by).arg(sending.id).write_packed_command(&mut packed);
             }
             let server = group[0].server;
             if let Some(Err(error)) = self.servers[server].link.as_mut().map(|link| link.write(&packed)) {
-                self.lost(server, &error);
+                self.lost(server, Fault::of(&error), &error.to_string());
             }
         }
         let mut errors = Vec::new();
@@ -264,18 +276,21 @@ impl Store {
             match reply {
                 // A server that sends its answers slowly is late too, so every batch ends within two timeouts.
                 Some(Ok(_)) if Instant::now() > end + self.endpoint.timeout => {
-                    let late = std::io::Error::from(std::io::ErrorKind::TimedOut);
-                    self.lost(sending.server, &RedisError::from(late));
+                    self.lost(sending.server, Fault::Lost, "its answers come too slowly");
                     *answer = Err(self.away(sending.server));
                 }
-                Some(Ok(value)) => {
-                    match value.extract_error().and_then(|value| Ok(redis::from_redis_value(value)?)) {
-                        Ok(value) => *answer = Ok(value),
-                        Err(error) => errors.push((*sending, error)),
-                    }
-                }
+                Some(Ok(value)) => match value.extract_error() {
+                    Ok(value) => match script::of_call(value, sending.id.to_string().as_bytes()) {
+                        Some(value) => *answer = Ok(value),
+                        None => {
+                            self.out_of_step(sending.server);
+                            *answer = Err(self.away(sending.server));
+                        }
+                    },
+                    Err(error) => errors.push((*sending, error)),
+                },
                 Some(Err(error)) => {
-                    self.lost(sending.server, &error);
+                    self.lost(sending.server, Fault::of(&error), &error.to_string());
                     *answer = Err(self.away(sending.server));
                 }
                 None => *answer = Err(self.away(sending.server)),
@@ -319,8 +334,16 @@ impl Store {
         }
     }
 
-    fn lost(&mut self, server: usize, error: &RedisError) {
-        self.troubles.push(format!("{:?}: {}: {error}", Fault::of(error), self.servers[server].at));
+    fn out_of_step(&mut self, server: usize) {
+        self.lost(
+            server,
+            Fault::Lost,
+            "the answer belongs to another call: does a proxy send answers twice?",
+        );
+    }
+
+    fn lost(&mut self, server: usize, fault: Fault, said: &str) {
+        self.troubles.push(format!("{fault:?}: {}: {said}", self.servers[server].at));
         self.look = true;
         self.close(server);
     }
@@ -402,17 +425,5 @@ impl Server {
     /// Makes a server without a connection, which is tried at once.
     fn away(at: ConnectionAddr, since: u64) -> Server {
         Server { at, link: None, since, next: Instant::now(), gap: PROBE_MIN, connecting: false }
-    }
-}
-
-impl Miss {
-    pub(crate) fn new(fault: Fault, said: &str) -> Miss {
-        Miss { fault, since: None, said: said.to_owned() }
-    }
-}
-
-impl From<Miss> for OpenError {
-    fn from(miss: Miss) -> OpenError {
-        OpenError::of(miss.fault, miss.said)
     }
 }

@@ -14,11 +14,12 @@ use std::sync::Arc;
 use crate::counts::{add, count};
 use crate::log::Log;
 use crate::mark::{self, Marks};
+use crate::miss::Answers;
 use crate::node::{Change, Job, Node};
 use crate::script;
 use crate::settle::Batch;
 use crate::slot::Slot;
-use crate::store::{Answers, Store, MAX_BATCH};
+use crate::store::{Sent, Store, MAX_BATCH};
 use crate::sync::Ordering;
 
 /// The store's thread.
@@ -36,7 +37,7 @@ pub(crate) struct StoreThread {
 impl StoreThread {
     pub(crate) fn new(node: Arc<Node>, store: Store, slot: Slot, log: Log) -> StoreThread {
         let batch = Batch::new(&node);
-        let marks = Marks::new(node.delay);
+        let marks = Marks::new(node.nodes, node.delay);
         StoreThread { node, store, slot, marks, batch, log, up: true }
     }
 
@@ -88,7 +89,7 @@ impl StoreThread {
         let keys: Vec<Vec<u8>> = calls.iter().map(|call| limits[call.limit].name_of(&call.key)).collect();
         // Read before the sending, because pieces are placed by it.
         let sent = self.node.clock.now();
-        let answers = self.store.batch(&keys, |i, by| {
+        let answers = self.store.batch(&keys, Sent::UntilItRan, |i, by| {
             let call = &calls[i];
             script::grant(by, &keys[i], &call.version.split, &call.ask)
         });
@@ -116,7 +117,7 @@ impl StoreThread {
         }
         let limits = &self.node.limits;
         let keys: Vec<Vec<u8>> = unused.iter().map(|(limit, key, ..)| limits[*limit].name_of(key)).collect();
-        let answers: Answers<u64> = self.store.batch(&keys, |i, by| {
+        let answers: Answers<u64> = self.store.batch(&keys, Sent::Once, |i, by| {
             let (.., stamp, units) = &unused[i];
             script::give_back(by, &keys[i], stamp, *units)
         });

@@ -8,7 +8,7 @@ use std::time::Duration;
 use common::audit::{Audit, HAIR};
 use common::proxy::Proxy;
 use common::{server_or_skip, Server};
-use tatcell_cluster::{ChangeError, Cluster, LimitError, OpenError, SharedLimit, Verdict};
+use tatcell_cluster::{ChangeError, Cluster, Down, LimitError, OpenError, SharedLimit, Verdict};
 
 const SECOND: Duration = Duration::from_secs(1);
 const DELAY: Duration = Duration::from_millis(900);
@@ -180,6 +180,75 @@ fn a_change_outlives_a_store_that_loses_all_and_nodes_that_open_go_by_it() {
         assert_eq!(node.in_force(x), limit(200, 300));
     }
     drop((nodes, early, late));
+}
+
+/// A node opens with the old limit after a change is in force and the store has lost its data, or after the server's
+/// clock was set back by half a minute.
+#[test]
+fn a_node_that_opens_after_a_fault_of_the_store_does_not_bring_the_old_limit_back() {
+    // M/T of the new limit: what a store that lost its data grants once more. Nothing for the clock.
+    for (fault, most) in [("data", 263.0), ("clock", 1.0)] {
+        let Some(server) = server_or_skip(&[]) else { return };
+        let (old, new) = (|| limit(4_000, 400), || limit(400, 400));
+        let nodes = [0, 1].map(|_| open(&server.url(), old()).expect("a node"));
+        std::thread::sleep(nodes[0].change(new(), SECOND).expect("changed"));
+        // All windows of before are over.
+        std::thread::sleep(SECOND);
+        let mut late = Admitted::new();
+        let mut admitted = play(&nodes, false, || {
+            std::thread::sleep(SECOND);
+            match fault {
+                "data" => server.say::<()>(&["FLUSHALL"]).expect("ok"),
+                _ => set_back(&server, 30),
+            }
+            let third = [open(&server.url(), old()).expect("a node")];
+            late = play(&third, false, || std::thread::sleep(2 * SECOND));
+        });
+        let by_third = late.len();
+        admitted.extend(late);
+        let found = audit(&admitted, 0..u64::MAX).replay_between(400.0, 400.0);
+        println!("{fault}: {found:?}, {by_third} by the third, at most {most} more");
+        assert!(found.excess <= most + HAIR, "{fault}: {found:?}");
+        assert!(by_third > 20, "the third takes no part: {by_third}");
+    }
+}
+
+/// In the mode `Share`, a node that is cut off does not hear of a change: it goes on with its share of the old limit.
+#[test]
+fn a_share_through_a_change_adds_its_part_of_the_old_rate_as_long_as_the_cut_lasts() {
+    let Some(server) = server_or_skip(&[]) else { return };
+    let way = Proxy::before(server.port());
+    let (old, new) = (limit(4_000, 400), limit(400, 400));
+    let with =
+        |url: &str| Cluster::builder(url, 3).limit(old.clone()).keys(64).log(|_| {}).change_delay(DELAY);
+    let here = with(&server.url()).open().expect("a node");
+    let cut_off = [with(&way.url()).when_down(Down::Share).timeout(SECOND / 10).open().expect("a node")];
+    let mut in_force = 0;
+    let admitted = play(&cut_off, false, || {
+        way.silent(true);
+        let after = here.change(new.clone(), SECOND).expect("changed");
+        in_force = here.now() + after.as_nanos() as u64;
+        std::thread::sleep(after + 2 * SECOND);
+    });
+    let late = admitted.iter().filter(|(_, at)| *at > in_force).count() as f64;
+    let seconds = (here.now() - in_force) as f64 / 1e9;
+    // R_s is 3800 a second, and 133 of the burst may have been saved up.
+    let most = 3_800.0 / 3.0 * seconds + 133.0;
+    println!("{late} in {seconds} s after the change, at most {most}");
+    assert!(late > 400.0 / 3.0 * seconds && late <= most);
+}
+
+/// Sets the server's clock back, as far as limits can tell: all times that it wrote lie that much later.
+fn set_back(server: &Server, seconds: u64) {
+    let shift = "for _, key in ipairs(redis.call('KEYS', 'tatcell:*')) do \
+         local value, by = redis.call('GET', key), ARGV[1] \
+         local v, from, rest = string.match(value, '^(%d+);(%d+);(.*)$') \
+         local u, more = string.match(value, '^(%d+):(.+)$') \
+         if v then value = string.format('%s;%.0f;%s', v, from + by, rest) end \
+         if u then value = string.format('%.0f:%s', u + by, more) end \
+         redis.call('SET', key, value, 'KEEPTTL') end";
+    let by = (seconds * 1_000_000).to_string();
+    server.say::<redis::Value>(&["EVAL", shift, "0", &by]).expect("set");
 }
 
 #[test]

@@ -63,6 +63,32 @@ fn answers_that_are_cut_after_the_script_ran_add_nothing() {
     }
 }
 
+#[test]
+fn answers_that_come_twice_add_nothing_and_are_noticed() {
+    let Some(server) = server_or_skip(&[]) else { return };
+    for (rate, burst, strict) in [(1_000, 1_000, false), (10_000, 2_500, false), (20, 3, true)] {
+        let proxy = Proxy::before(server.port());
+        let limit = SharedLimit::new("x", rate, SECOND, burst);
+        let with = |b: Builder| quick(b).prefix(&format!("at-{rate}"));
+        let nodes: Vec<Cluster> = (0..3).map(|_| node(&proxy.url(), 3, limit.clone(), with)).collect();
+        let audit = play(&nodes, HOT, 5 * SECOND, || {
+            proxy.faults(Faults { twice: 300, ..Faults::default() });
+            std::thread::sleep(4 * SECOND);
+            proxy.faults(Faults::default());
+        });
+        let found = match strict {
+            true => audit.replay_between(rate as f64, burst as f64),
+            false => audit.replay(rate as f64, burst as f64),
+        };
+        let outages: u64 = nodes.iter().map(|n| n.metrics().outages).sum();
+        println!("{} answers came twice, {outages} connections closed, {found:?}", proxy.copies());
+        assert!(found.excess <= HAIR, "{found:?}");
+        assert!(proxy.copies() > 20 && outages > 10, "{outages} of {}", proxy.copies());
+        assert!(found.units > rate, "nothing passes: {found:?}");
+        until("all are there again", || nodes.iter().all(|n| n.metrics().up));
+    }
+}
+
 /// Four nodes, of which two see nothing of the store for two seconds.
 fn half_cut_off(server: &Server, down: Down) -> (common::audit::Audit, Vec<Cluster>) {
     let proxy = Proxy::before(server.port());

@@ -59,7 +59,8 @@ fn a_grant_is_given_back_once_and_only_while_it_is_the_last() {
     with_server(&[], |_, con| {
         let first = ask(con, By::Text, "k").expect("a grant");
         let back = |con: &mut redis::Connection, stamp: &str| -> u64 {
-            give_back(By::Text, b"k", stamp, 1).query(con).expect("a reply")
+            let (taken,) = give_back(By::Text, b"k", stamp, 1).query(con).expect("a reply");
+            taken
         };
         assert_eq!(back(con, &first.stamp), 1);
         assert_eq!(back(con, &first.stamp), 0);
@@ -75,8 +76,10 @@ fn a_grant_is_given_back_once_and_only_while_it_is_the_last() {
 #[test]
 fn a_slot_has_one_holder_until_it_lets_go() {
     with_server(&[], |_, con| {
-        let mut say =
-            |holder: &str, ms: u64| -> i64 { slot(By::Text, b"s", holder, ms).query(con).expect("a reply") };
+        let mut say = |holder: &str, ms: u64| -> i64 {
+            let (code,) = slot(By::Text, b"s", holder, ms).query(con).expect("a reply");
+            code
+        };
         assert_eq!((say("a", 60_000), say("b", 60_000), say("a", 60_000)), (1, 0, 2));
         assert_eq!((say("b", 0), say("a", 0), say("a", 0)), (0, 2, 0));
         assert_eq!(say("b", 60_000), 1);

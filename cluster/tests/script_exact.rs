@@ -18,12 +18,13 @@ const BATCH: usize = 50;
 fn framed(text: &str) -> String {
     format!(
         "local real = redis
-         local n = #ARGV
+         local given, n, ARGV = ARGV, #ARGV, {{}}
+         for i = 1, n - 3 do ARGV[i] = given[i] end
          redis.call('DEL', KEYS[1])
-         if ARGV[n] ~= '' then redis.call('SET', KEYS[1], ARGV[n], 'PX', 1000000000) end
+         if given[n] ~= '' then redis.call('SET', KEYS[1], given[n], 'PX', 1000000000) end
          local wrote = {{ '', '', 0 }}
          local redis = {{ error_reply = real.error_reply, call = function(name, ...)
-           if name == 'TIME' then return {{ ARGV[n - 2], ARGV[n - 1] }} end
+           if name == 'TIME' then return {{ given[n - 2], given[n - 1] }} end
            if name == 'SET' then
              local _, value, mode, ms = ...
              wrote = {{ value, mode, ms or 0 }}
@@ -256,11 +257,11 @@ fn what_is_given_back_equals_integers_of_128_bits() {
             pipe.add_command(call(&shipped, &digest, &format!("k{i}"), 0, &text(value)));
             let taken = units * u64::from(value == after);
             expected.push(match taken {
-                0 => (0, String::new(), String::new(), 0),
-                _ => (taken, text(after - split.unit.q() * u128::from(taken)), "KEEPTTL".into(), 0),
+                0 => ((0,), String::new(), String::new(), 0),
+                _ => ((taken,), text(after - split.unit.q() * u128::from(taken)), "KEEPTTL".into(), 0),
             });
         }
-        let replies: Vec<Framed<u64>> = pipe.query(&mut connection).expect("replies");
+        let replies: Vec<Framed<(u64,)>> = pipe.query(&mut connection).expect("replies");
         assert_eq!(replies, expected);
     }
 }

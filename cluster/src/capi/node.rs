@@ -70,7 +70,9 @@ impl From<Completion> for tatcell_cluster_answer_t {
 /// @retval TATCELL_CLUSTER_ERR_UNREACHABLE, TATCELL_CLUSTER_ERR_REFUSED, TATCELL_CLUSTER_ERR_STORE bad store.
 /// @retval TATCELL_CLUSTER_ERR_PARAMETERS other nodes use other parameters.
 /// @retval TATCELL_CLUSTER_ERR_SYSTEM no clock, random bytes, eventfd or thread.
-/// Thread: any. Cost: waits for the store, a few timeouts at most. Since 0.3.
+/// Thread: any. Cost: waits for the store, a few timeouts at most. If no node has used a limit for a minute, or the
+/// store has lost its data, or a change is on its way, waits 1.8 s more for what running nodes know; docs/CLUSTER.md
+/// has the exact time. Since 0.3.
 #[no_mangle]
 #[must_use]
 pub extern "C" fn tatcell_cluster_open(

@@ -11,8 +11,9 @@
 --                  for this long, while the other nodes come back too
 --          clamp   us; a lead above it means that the server's clock was set back: it counts as the full debt
 --          version of the limit
+--          id      of this call; optional
 -- Returns  {units granted, lead before them in us, us until min units exist (0 if granted), the TAT after them or ''
---          if nothing was granted}. All times are relative, so no node needs the server's clock.
+--          if nothing was granted, id}. All times are relative, so no node needs the server's clock.
 --
 -- Every quantity is a pair of integers below 2^53, so every step in doubles is exact; a pair is normal if 0 <= frac <
 -- 2^26. A call that changes nothing writes nothing: a refused ask costs no replication and no log. There is one
@@ -36,7 +37,7 @@ local value = redis.call('GET', KEYS[1])
 local lead, frac, changed = 0, 0, false
 if value then
   local u, f, su, sf, of = string.match(value, '^(%d+):(%d+):(%d+):(%d+):(%d+)$')
-  if not u then return redis.error_reply('TATCELL the value of this key is not a TAT') end
+  if not u then return redis.error_reply('TATCELL the value of this key is not a TAT of this version') end
   lead, frac = u - now, tonumber(f)
   su, sf = tonumber(su), tonumber(sf)
   if lead < 0 then lead, frac = 0, 0
@@ -82,4 +83,5 @@ if changed then
   local text = string.format('%.0f:%.0f:%.0f:%.0f:%.0f', now + lead, frac, Tu, Tf, version)
   redis.call('SET', KEYS[1], text, 'PX', math.ceil((lead + 1) / 1000) + 1)
 end
-return {granted, before, retry, stamp}
+-- Without an id, the table ends before it.
+return {granted, before, retry, stamp, ARGV[11]}

@@ -5,6 +5,10 @@
 //! no hash tag, and a batch is a pipeline of calls. A call names its script by digest. If the store does not have the
 //! script, the call did not run, and is sent once more with the text.
 //!
+//! **Every call of a node ends with an id, and its reply ends with the same id** (`of_call`). A reply with another id
+//! belongs to another call: a proxy sent an answer twice, or the connection is out of step for another reason. Nothing
+//! of it is used, and the connection is closed. The functions below leave the id out; a reply then has none.
+//!
 //! **The value of a key** is `"<us>:<frac>:<Tu>:<Tf>:<version>"`: its TAT in the server's time, and the time of a unit
 //! and the version of the limit as of the last write. With those, a debt keeps its units when the limit changes. The
 //! key expires when its debt has drained.
@@ -17,6 +21,7 @@ use redis::{Cmd, Script};
 
 use crate::split::Split;
 
+pub(crate) use reply::of_call;
 pub use reply::{Fault, Grant, Mark};
 
 /// Grants units, or returns when they will exist; its first comment lists arguments and reply.
@@ -79,7 +84,7 @@ pub fn grant(by: By, key: &[u8], split: &Split, ask: &Ask) -> Cmd {
 }
 
 /// Makes the call that gives back the last `units` of the grant with this stamp, which is the value that the grant
-/// left. The reply is the number of units taken: all or 0.
+/// left. The reply is a list: the number of units taken, all or 0.
 ///
 /// Do not send it again after a timeout: another node's equal grant may have restored the stamp meanwhile, and a second
 /// call would then take back units that were spent.
@@ -89,8 +94,8 @@ pub fn give_back(by: By, key: &[u8], stamp: &str, units: u64) -> Cmd {
     cmd
 }
 
-/// Makes the call that claims or renews a slot for `ms` milliseconds; 0 releases it. The reply is 1 if it was claimed,
-/// 2 if it was held and is renewed or released, else 0.
+/// Makes the call that claims or renews a slot for `ms` milliseconds; 0 releases it. The reply is a list: 1 if it
+/// was claimed, 2 if it was held and is renewed or released, else 0.
 pub fn slot(by: By, key: &[u8], holder: &str, ms: u64) -> Cmd {
     let mut cmd = call(&SLOT_SCRIPT, SLOT, by, key);
     cmd.arg(holder).arg(ms);

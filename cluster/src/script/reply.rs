@@ -28,6 +28,17 @@ pub struct Mark {
     pub before: String,
 }
 
+/// Takes the reply of the call with this id, or `None` if the reply is that of another call, or has another shape.
+pub(crate) fn of_call<T: FromRedisValue>(reply: Value, id: &[u8]) -> Option<T> {
+    let Value::Array(mut fields) = reply else { return None };
+    let of = fields.pop()?;
+    if !matches!(&of, Value::BulkString(of) if of == id) {
+        return None;
+    }
+    let rest = if fields.len() == 1 { fields.pop()? } else { Value::Array(fields) };
+    redis::from_redis_value(rest).ok()
+}
+
 impl FromRedisValue for Grant {
     fn from_redis_value(value: Value) -> Result<Grant, ParsingError> {
         let (units, lead_us, retry_us, stamp) = redis::from_redis_value(value)?;
@@ -60,10 +71,10 @@ pub enum Fault {
     Refused,
     /// The key holds a value that no node wrote.
     ForeignValue,
-    /// No reply in time, or the connection broke: the call may have run. Close the connection, so that a late reply
-    /// cannot be taken for that of a later call.
+    /// No reply in time, a reply of another shape, or the connection broke: the call may have run. Close the
+    /// connection, so that a late reply cannot be taken for that of a later call.
     Lost,
-    /// Any other error, or a reply of another shape.
+    /// Any other error.
     Other,
 }
 
@@ -93,6 +104,7 @@ impl Fault {
                 _ => Fault::by_code(error.code()),
             },
             ErrorKind::AuthenticationFailed => Fault::Refused,
+            ErrorKind::Parse | ErrorKind::UnexpectedReturnType => Fault::Lost,
             _ => Fault::by_code(error.code()),
         }
     }
@@ -110,5 +122,53 @@ impl Fault {
     /// Returns whether the connection is unusable.
     pub fn breaks_connection(self) -> bool {
         matches!(self, Fault::Lost | Fault::ReadOnly | Fault::Refused | Fault::Elsewhere)
+    }
+}
+
+#[cfg(all(test, not(tatcell_cluster_loom)))]
+mod tests {
+    use super::*;
+
+    fn text(s: &str) -> Value {
+        Value::BulkString(s.into())
+    }
+
+    #[test]
+    fn a_reply_counts_only_for_the_call_with_its_id() {
+        let code = |of: &str| Value::Array(vec![Value::Int(2), text(of)]);
+        assert_eq!(of_call::<i64>(code("17"), b"17"), Some(2));
+        assert_eq!(of_call::<i64>(code("16"), b"17"), None, "another call's");
+        assert_eq!(of_call::<i64>(code("17 "), b"17"), None);
+        let grant = |fields: Vec<Value>| of_call::<Grant>(Value::Array(fields), b"17");
+        let all = || vec![Value::Int(5), Value::Int(7), Value::Int(0), text("1:2:3:4:5"), text("17")];
+        let expected = Grant { units: 5, lead_us: 7, retry_us: 0, stamp: "1:2:3:4:5".into() };
+        assert_eq!(grant(all()), Some(expected));
+        for wrong in 0..4 {
+            let mut fields = all();
+            fields.remove(wrong);
+            assert_eq!(grant(fields), None, "without field {wrong}");
+        }
+    }
+
+    #[test]
+    fn a_reply_of_another_shape_counts_for_no_call() {
+        let mark = Value::Array(vec![Value::Int(1), Value::Int(0), text("n"), text("b"), text("17")]);
+        assert!(of_call::<Mark>(mark.clone(), b"17").is_some());
+        assert_eq!(of_call::<Grant>(mark.clone(), b"17"), None);
+        assert_eq!(of_call::<i64>(mark, b"17"), None);
+        let others = [
+            Value::Nil,
+            Value::Okay,
+            Value::Int(17),
+            text("17"),
+            Value::SimpleString("PONG".into()),
+            Value::Array(vec![]),
+            Value::Array(vec![text("17")]),
+            Value::Array(vec![text("x"), text("17")]),
+            Value::Array(vec![Value::Int(1), Value::Int(17)]),
+        ];
+        for other in others {
+            assert_eq!(of_call::<i64>(other.clone(), b"17"), None, "{other:?}");
+        }
     }
 }

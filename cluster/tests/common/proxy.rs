@@ -18,6 +18,8 @@ pub struct Faults {
     pub cut: u64,
     /// Half of the answer comes, and then a reset.
     pub half: u64,
+    /// The answer comes twice. Half of the second copies come at once, the others just before the next answer.
+    pub twice: u64,
 }
 
 struct Shared {
@@ -28,6 +30,9 @@ struct Shared {
     streams: Mutex<Vec<TcpStream>>,
     random: Mutex<Random>,
     cuts: AtomicU64,
+    copies: AtomicU64,
+    /// The answer to the next request that contains this is cut.
+    cut_next: Mutex<Option<String>>,
 }
 
 pub struct Proxy {
@@ -47,6 +52,8 @@ impl Proxy {
             streams: Mutex::default(),
             random: Mutex::new(Random(7)),
             cuts: AtomicU64::new(0),
+            copies: AtomicU64::new(0),
+            cut_next: Mutex::default(),
         });
         let of_all = shared.clone();
         std::thread::spawn(move || {
@@ -66,9 +73,19 @@ impl Proxy {
         *self.shared.faults.lock().expect("them") = faults;
     }
 
+    /// The next request that contains this reaches the server; the connection ends instead of its answer.
+    pub fn cut_next(&self, request: &str) {
+        *self.shared.cut_next.lock().expect("it") = Some(request.to_owned());
+    }
+
     /// How many answers were cut.
     pub fn cuts(&self) -> u64 {
         self.shared.cuts.load(Ordering::Relaxed)
+    }
+
+    /// How many answers came twice.
+    pub fn copies(&self) -> u64 {
+        self.shared.copies.load(Ordering::Relaxed)
     }
 
     /// Nothing passes from now on, or again.
@@ -96,10 +113,16 @@ impl Shared {
         let (mut answers, mut to_client) =
             (server.try_clone().expect("a handle"), client.try_clone().expect("a handle"));
         let shared = self.clone();
+        let cut = Arc::new(AtomicU32::new(0));
+        let cut_now = cut.clone();
         std::thread::spawn(move || {
-            let mut bytes = [0; 65_536];
+            let (mut bytes, mut copy) = ([0; 65_536], Vec::new());
             while let Ok(n @ 1..) = answers.read(&mut bytes) {
-                if !shared.answer(&bytes[..n], &mut to_client) {
+                if cut_now.load(Ordering::Relaxed) != 0 {
+                    shared.cuts.fetch_add(1, Ordering::Relaxed);
+                    break;
+                }
+                if !shared.answer(&bytes[..n], &mut copy, &mut to_client) {
                     break;
                 }
             }
@@ -108,6 +131,13 @@ impl Shared {
         let mut bytes = [0; 65_536];
         while let Ok(n @ 1..) = client.read(&mut bytes) {
             self.wait();
+            let mut next = self.cut_next.lock().expect("it");
+            if next.as_ref().is_some_and(|part| String::from_utf8_lossy(&bytes[..n]).contains(part.as_str()))
+            {
+                *next = None;
+                cut.store(1, Ordering::Relaxed);
+            }
+            drop(next);
             if server.write_all(&bytes[..n]).is_err() {
                 break;
             }
@@ -122,7 +152,7 @@ impl Shared {
     }
 
     /// Passes an answer on, or not. False: the connection ends.
-    fn answer(&self, bytes: &[u8], client: &mut TcpStream) -> bool {
+    fn answer(&self, bytes: &[u8], copy: &mut Vec<u8>, client: &mut TcpStream) -> bool {
         let faults = *self.faults.lock().expect("them");
         std::thread::sleep(faults.delay);
         self.wait();
@@ -137,7 +167,13 @@ impl Shared {
             reset(client);
             return false;
         }
-        client.write_all(bytes).is_ok()
+        let mut all = std::mem::take(copy);
+        all.extend(bytes);
+        if chance < faults.cut + faults.half + faults.twice {
+            self.copies.fetch_add(1, Ordering::Relaxed);
+            if chance.is_multiple_of(2) { &mut all } else { copy }.extend(bytes);
+        }
+        client.write_all(&all).is_ok()
     }
 }
 
