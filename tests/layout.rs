@@ -61,7 +61,7 @@ cli/src
     args
 cli/src/input
     time
-    capture json pattern table: time lib
+    capture dnstap json pattern table: time lib
 cli/src/plan
     keys order
     curve replay

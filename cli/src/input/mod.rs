@@ -1,6 +1,7 @@
 //! Reading logs and captures: from a file or a pipe, compressed or not, in a format that is named or found.
 
 mod capture;
+mod dnstap;
 mod json;
 mod pattern;
 mod table;
@@ -13,6 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 use self::capture::Capture;
+use self::dnstap::Dnstap;
 use self::json::Json;
 use self::pattern::Pattern;
 use self::table::Csv;
@@ -38,6 +40,8 @@ pub enum Format {
     Unbound,
     /// Packets: pcap or pcapng.
     Pcap,
+    /// DNS queries in Frame Streams.
+    Dnstap,
 }
 
 impl Format {
@@ -52,6 +56,7 @@ impl Format {
             Format::Bind => "bind",
             Format::Unbound => "unbound",
             Format::Pcap => "pcap",
+            Format::Dnstap => "dnstap",
         }
     }
 }
@@ -100,6 +105,7 @@ enum Reader {
     Json(Source, Box<Json>),
     Csv(Box<Csv<Source>>),
     Packets(Box<Capture<Source>>),
+    Dnstap(Box<Dnstap<Source>>),
 }
 
 /// An open input.
@@ -186,6 +192,7 @@ impl Input {
         match &self.reader {
             Reader::Csv(csv) => csv.line(),
             Reader::Packets(packets) => packets.number(),
+            Reader::Dnstap(queries) => queries.number(),
             _ => self.number,
         }
     }
@@ -198,7 +205,7 @@ impl Input {
 
     /// Returns whether the addresses of records are bytes, not text.
     pub fn is_binary(&self) -> bool {
-        matches!(self.reader, Reader::Packets(_))
+        matches!(self.reader, Reader::Packets(_) | Reader::Dnstap(_))
     }
 
     /// Returns whether the time of a record is that of its end, as far as the format is known.
@@ -218,6 +225,7 @@ impl Input {
         match &mut self.reader {
             Reader::Csv(csv) => csv.next(record).map_err(|failure| self.named(failure)),
             Reader::Packets(packets) => packets.next(record).map_err(|failure| self.named(failure)),
+            Reader::Dnstap(queries) => queries.next(record).map_err(|failure| self.named(failure)),
             Reader::Patterns(source, patterns) => loop {
                 match next_line(source, &mut self.line, &mut self.number) {
                     Ok(true) => {}
@@ -310,6 +318,7 @@ fn reader(start: &[u8], source: Source, how: &How) -> Result<(Option<Format>, Re
     };
     let reader = match format {
         Format::Pcap => Reader::Packets(Box::new(Capture::new(source, wants)?)),
+        Format::Dnstap => Reader::Dnstap(Box::new(Dnstap::new(source, wants)?)),
         Format::Json => Reader::Json(source, Box::new(Json::new(wants))),
         Format::Csv => {
             let first = start.split(|byte| *byte == b'\n').next().unwrap_or(b"");
@@ -325,6 +334,9 @@ fn find(start: &[u8], wants: &Wants) -> Option<Format> {
     let magic = start.first_chunk::<4>().map(|bytes| u32::from_le_bytes(*bytes));
     if let Some(0xa1b2_c3d4 | 0xd4c3_b2a1 | 0xa1b2_3c4d | 0x4d3c_b2a1 | 0x0a0d_0d0a) = magic {
         return Some(Format::Pcap);
+    }
+    if dnstap::is_start(start) {
+        return Some(Format::Dnstap);
     }
     let lines: Vec<_> = start.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).take(20).collect();
     if lines.first()?.trim_ascii_start().starts_with(b"{") {

@@ -1,8 +1,7 @@
 //! Replays the records through a table of the library, under one limit and one policy.
 //!
-//! Every record is asked, also those of keys outside the sample: the table has a fixed size, and its load, its full
-//! sets
-//! and the refused share are those of all keys.
+//! Every record is asked, also those of keys outside the sample: the table has a fixed size, and its full sets and the
+//! refused share are those of all keys.
 
 use std::time::Duration;
 

@@ -62,7 +62,7 @@ impl Report {
         if input.one_in > 1 {
             writeln!(
                 f,
-                "Sampled: one key in {} was counted ({} keys). Numbers of keys are estimates; refused shares and loads \
+                "Sampled: one key in {} was counted ({} keys). Numbers of keys and loads are estimates; refused shares \
                  are of all keys.",
                 input.one_in, input.keys_kept
             )?;
@@ -92,8 +92,8 @@ impl Report {
         writeln!(f, "\nThe burst that a key needs so as never to be refused, at each rate:\n")?;
         writeln!(
             f,
-            "  {:<12} {:>8} {:>8} {:>8} {:>8} {:>9}  {:>9}   {}",
-            "rate", "p50", "p90", "p99", "p99.9", "max", "uncertain", "smallest limit"
+            "  {:<12} {:>8} {:>8} {:>8} {:>8} {:>9}  {:>9}   smallest limit",
+            "rate", "p50", "p90", "p99", "p99.9", "max", "uncertain"
         )?;
         for rate in &self.rates {
             rate.line(f)?;

@@ -26,7 +26,7 @@ fn all(bytes: &[u8], how: &How) -> (Vec<Read>, Vec<String>) {
         match input.next(&mut record).expect("readable") {
             Next::Record => {
                 let show = |value: &Vec<u8>| match input.is_binary() {
-                    true if matches!(value.len(), 4 | 16) => {
+                    true if matches!(value.len(), 4 | 16) && !value.iter().all(u8::is_ascii_graphic) => {
                         value.iter().map(|byte| byte.to_string()).collect::<Vec<_>>().join(".")
                     }
                     _ => String::from_utf8_lossy(value).into_owned(),
@@ -307,6 +307,81 @@ fn packets_of_pcapng() {
     assert_eq!(bad, ["log:3: interface 2 is not described"]);
 }
 
+/// A message of dnstap: its type, time, address, and the query.
+type Message<'a> = (u8, u64, u32, &'a [u8], Vec<u8>);
+
+/// A dnstap file.
+fn dnstap(messages: &[Message<'_>]) -> Vec<u8> {
+    fn varint(mut number: u64, out: &mut Vec<u8>) {
+        while number >= 0x80 {
+            out.push(number as u8 | 0x80);
+            number >>= 7;
+        }
+        out.push(number as u8);
+    }
+    fn bytes(tag: u8, value: &[u8], out: &mut Vec<u8>) {
+        out.push(tag << 3 | 2);
+        varint(value.len() as u64, out);
+        out.extend(value);
+    }
+    // Start, with the type of the content as its only field.
+    let content = b"protobuf:dnstap.Dnstap";
+    let mut file = vec![0, 0, 0, 0, 0, 0, 0, 12 + content.len() as u8, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 22];
+    file.extend(content);
+    for (kind, seconds, nanoseconds, address, query) in messages {
+        let mut message = vec![1 << 3, *kind, 2 << 3, 1, 3 << 3, 1];
+        bytes(4, address, &mut message);
+        message.push(8 << 3);
+        varint(*seconds, &mut message);
+        message.push(9 << 3 | 5);
+        message.extend(nanoseconds.to_le_bytes());
+        bytes(10, query, &mut message);
+        let mut frame = Vec::new();
+        bytes(1, b"ns1", &mut frame);
+        bytes(14, &message, &mut frame);
+        frame.extend([15 << 3, 1]);
+        file.extend((frame.len() as u32).to_be_bytes());
+        file.extend(frame);
+    }
+    file.extend([0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 3]);
+    file
+}
+
+fn dns(name: &[&str], kind: u16) -> Vec<u8> {
+    let mut query = vec![0; 12];
+    for label in name {
+        query.push(label.len() as u8);
+        query.extend(label.as_bytes());
+    }
+    query.push(0);
+    query.extend(kind.to_be_bytes());
+    query.extend([0, 1]);
+    query
+}
+
+#[test]
+fn queries_of_dnstap() {
+    let v6 = [0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9];
+    let messages = [
+        (5, T, 7, &[192, 0, 2, 1][..], dns(&["Example", "com"], 28)),
+        (6, T, 8, &[192, 0, 2, 1][..], dns(&["example", "com"], 28)),
+        (1, T + 1, 0, &v6[..], dns(&["a", "b", "c"], 4711)),
+        (5, T + 2, 0, &[192, 0, 2, 1][..], vec![0; 5]),
+    ];
+    let how = How { wants: wants(&["address", "name", "type"], Some("bytes")), ..How::default() };
+    let file = dnstap(&messages);
+    assert_eq!(open(&file, &how).format, Some(Format::Dnstap));
+    let (records, bad) = all(&file, &how);
+    let want = [
+        read(T, 7, 29, &["192.0.2.1", "example.com", "AAAA"]),
+        read(T + 1, 0, 23, &["32.1.13.184.0.0.0.0.0.0.0.0.0.0.0.9", "a.b.c", "TYPE4711"]),
+    ];
+    assert_eq!(records, want);
+    assert_eq!(bad, ["log:4: the query has no question"]);
+    // A server that was killed wrote no last frame, and perhaps half a message.
+    assert_eq!(all(&file[..file.len() - 20], &how).0, want);
+}
+
 #[test]
 fn gzip_and_zstd_also_in_several_parts() {
     let line = b"192.0.2.1 - - [14/Nov/2023:22:13:20 +0000] \"GET / HTTP/1.1\" 200 1 \"-\" \"-\"\n";
@@ -366,6 +441,7 @@ fn no_bytes_make_a_reader_panic() {
             false,
             &[(SECONDS, 5, frame([192, 0, 2, 1], 1, true), 54), (SECONDS, 6, frame([1; 4], 1, false), 9)],
         ),
+        dnstap(&[(5, T, 7, &[192, 0, 2, 1][..], dns(&["example", "com"], 28))]),
         pcapng(&[(0, 7, frame([192, 0, 2, 1], 1, false), 54), (1, 7, frame([192, 0, 2, 2], 1, true), 54)]),
     ];
     let how = How { wants: wants(&["address"], Some("bytes")), ..How::default() };
