@@ -5,7 +5,7 @@ TESTS := rust-tests races c-tests doc-tests package-tests demo-verdict
 MODELS := step-worlds loom-models proofs
 LONG := long-tests long-models sanitizers
 
-.PHONY: demo check test test-c test-models test-packages test-long lint bench header dist clean
+.PHONY: demo check test test-c test-models test-packages test-long lint bench cli header dist clean
 demo: $(BUILD)/udp_gate ## Attack a UDP server, without the limiter and with it; verdict and demo.svg (half a minute)
 	@$(CARGO) run --release --quiet -p tatcell-demo -- --port $(DEMO_PORT) --svg $(DEMO_SVG)
 
@@ -35,6 +35,9 @@ lint: ## Formatting, clippy, rustdoc, ORDERING comments and long lines
 bench: lib ## Time tatcell and its peers, count instructions, judge the goals (minutes); make -C dev help has more
 	@$(MAKE) -C dev bench
 
+cli: ## Build the command tatcell: cli/target/release/tatcell
+	@$(MAKE) -C cli build
+
 header: ## Generate the headers and export lists from src/capi and cluster/src/capi
 	@$(MAKE) -C dev header
 
@@ -46,7 +49,7 @@ dist: ## What a release ships: source tarball and packed crate of the last commi
 	@cd $(DIST) && sha256sum * > SHA256SUMS && cat SHA256SUMS
 
 clean: ## Remove everything that was built
-	rm -rf target cluster/target dev/target firmware/target
+	rm -rf target cli/target cluster/target dev/target firmware/target
 
 # The parts of the targets above.
 .PHONY: install-packages rust-tests races c-tests doc-tests package-tests demo-verdict step-worlds loom-models proofs \

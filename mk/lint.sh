@@ -1,7 +1,7 @@
 #!/bin/sh
 # Lints one Cargo workspace, as TAP: mk/lint.sh FOLDER [SOURCES...]
 #
-# FOLDER is `.`, cluster, dev or firmware: each has a Cargo.toml of its own. SOURCES are the folders below it whose
+# FOLDER is `.`, cli, cluster, dev or firmware: each has a Cargo.toml of its own. SOURCES are the folders below it whose
 # atomic accesses must name their ordering (src, if left out). The root leaves the other parts to themselves.
 set -u
 folder=${1:?folder of a workspace}; shift
@@ -9,7 +9,7 @@ cd "$(dirname "$0")/../$folder" || exit 1
 CARGO=${CARGO:-cargo} n=0 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 parts=
-[ "$folder" != . ] || parts=':!cluster :!dev :!firmware :!integrations'
+[ "$folder" != . ] || parts=':!cli :!cluster :!dev :!firmware :!integrations'
 
 check() {
     n=$((n + 1)) title=$1; shift

@@ -54,6 +54,19 @@ cluster/src
     capi: cluster lib
     store_thread
     open
+cli/src
+    failure record
+    input key
+    plan
+    args
+cli/src/input
+    time
+    capture dnstap json pattern table: time lib
+cli/src/plan
+    keys order
+    curve replay
+    report: curve keys order replay lib
+    text: report
 ";
 
 /// Most lines of a file.
@@ -215,7 +228,7 @@ fn read(folder: &str, found: &mut Vec<(String, String)>) {
 #[test]
 fn the_sources_keep_to_the_layout() {
     let mut texts = Vec::new();
-    ["src", "cluster/src"].iter().for_each(|root| read(root, &mut texts));
+    ["src", "cluster/src", "cli/src"].iter().for_each(|root| read(root, &mut texts));
     let wrong = faults(&texts, &rooms(ROOMS));
     assert!(wrong.is_empty(), "{} faults\n{}", wrong.len(), wrong.join("\n"));
 }

@@ -1,0 +1,278 @@
+//! The arguments, and the plan that they make.
+
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use tatcell::FullPolicy;
+
+use crate::failure::Failure;
+use crate::input::{Format, How};
+use crate::key::KeySpec;
+use crate::plan::curve::Rate;
+use crate::plan::replay::{Asked, HZ};
+use crate::plan::report::Report;
+use crate::plan::Plan;
+use crate::record::Wants;
+
+/// Rate limits for operators: which limit a log would have needed, and whom a limit would have refused.
+#[derive(Parser, Debug)]
+#[command(name = "tatcell", version, max_term_width = 100)]
+pub struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Which limit a log would have needed, and whom a limit would have refused
+    Plan(Box<PlanArguments>),
+}
+
+const EXIT: &str = "Exit codes:
+  0  the answer is complete
+  1  it breaks a bound: --max-refused, --max-hit, or a good key (--good) is refused
+  2  the arguments cannot be used
+  3  an input cannot be read; the message has its file, line and column";
+
+/// What happens to a new key whose set is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Policy {
+    /// It passes untracked.
+    Admit,
+    /// It takes over the smallest debt.
+    Inherit,
+    /// It waits for a slot.
+    Deny,
+    /// It passes; one in 16 takes over the smallest debt and forgives it.
+    Sampled,
+}
+
+/// Arguments of `tatcell plan`.
+#[derive(Args, Debug)]
+#[command(after_help = EXIT)]
+pub struct PlanArguments {
+    /// Logs or captures, also compressed by gzip or zstd; - is the standard input. Rotated files may come in any order
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<String>,
+
+    /// The format; without this it is found by itself
+    #[arg(short, long, value_enum)]
+    pub format: Option<Format>,
+
+    /// The format in the words of nginx's log_format, such as '$remote_addr $msec "$request" $request_time'
+    #[arg(long, value_name = "TEXT", conflicts_with = "format")]
+    pub log_format: Option<String>,
+
+    /// What a limit counts by: address, address/24,56 (prefix lengths), a field or column, path, path:2 (segments),
+    /// path=/user/*/posts, or several with + between
+    #[arg(short, long, default_value = "address")]
+    pub key: String,
+
+    /// The field that says how many units a record costs, such as bytes; without this each costs 1
+    #[arg(short, long, value_name = "FIELD")]
+    pub cost: Option<String>,
+
+    /// The field that is the time, if it is not the usual one
+    #[arg(long, value_name = "FIELD")]
+    pub time: Option<String>,
+
+    /// A rate for which to find the burst that each key needs; may be repeated
+    #[arg(short, long, value_name = "RATE", default_values = ["0.5/s", "1/s", "2/s", "5/s", "10/s", "20/s", "50/s"])]
+    pub rate: Vec<String>,
+
+    /// A limit to replay, such as "10/s burst 20", "sliding 100/min", "fixed 100/min", "quota 1000/h" or "decay 10/s
+    /// burst 100"; may be repeated
+    #[arg(short, long, value_name = "LIMIT")]
+    pub limit: Vec<String>,
+
+    /// What a full set of the table does with a new key; each limit is replayed with each policy
+    #[arg(short, long, value_enum, value_delimiter = ',', default_value = "admit")]
+    pub policy: Vec<Policy>,
+
+    /// Slots of each table
+    #[arg(long, default_value_t = 1 << 20)]
+    pub slots: usize,
+
+    /// The chance of a full set for which a size of the table is recommended, in billionths
+    #[arg(long, value_name = "PPB", default_value_t = 1000)]
+    pub target: u64,
+
+    /// The share of keys that the smallest limit leaves alone
+    #[arg(long, value_name = "PERCENT", default_value = "99")]
+    pub spare: String,
+
+    /// A key that the smallest limit leaves alone, as the output shows keys; may be repeated
+    #[arg(short, long, value_name = "KEY")]
+    pub good: Vec<String>,
+
+    /// Most keys that are counted exactly; beyond that a sample of them is, and the output says so
+    #[arg(long, value_name = "COUNT", default_value_t = 1_000_000)]
+    pub max_keys: usize,
+
+    /// How far records may be out of order, such as 10s or 500ms
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration)]
+    pub sort: Duration,
+
+    /// The length of the windows of which the worst is reported
+    #[arg(long, value_name = "TIME", default_value = "1min", value_parser = duration)]
+    pub window: Duration,
+
+    /// How many keys to list
+    #[arg(long, value_name = "COUNT", default_value_t = 10)]
+    pub top: usize,
+
+    /// The seed of the hash, 32 hexadecimal digits: the same seed gives the same answer; without this it is random
+    #[arg(long, value_name = "HEX", value_parser = seed)]
+    pub seed: Option<[u8; 16]>,
+
+    /// End at the first record that cannot be read, instead of counting it
+    #[arg(long)]
+    pub strict: bool,
+
+    /// Write JSON
+    #[arg(long)]
+    pub json: bool,
+
+    /// End with 1 if a limit refuses a larger share of the records than this
+    #[arg(long, value_name = "PERCENT")]
+    pub max_refused: Option<f64>,
+
+    /// End with 1 if a limit refuses more keys than this
+    #[arg(long, value_name = "COUNT")]
+    pub max_hit: Option<u64>,
+}
+
+/// Reads a duration: a number and a unit, as in a limit.
+fn duration(text: &str) -> Result<Duration, String> {
+    if text == "0" {
+        return Ok(Duration::ZERO);
+    }
+    let fail = || format!("{text:?} is no time: use a number and a unit, such as 10s, 500ms or 1min");
+    let spec = tatcell::LimitSpec::parse(&format!("1/{text}"), HZ).map_err(|_| fail())?;
+    let info = spec.build().map_err(|_| fail())?.info();
+    if info.units != 1 || info.burst != 1 {
+        return Err(fail());
+    }
+    Ok(Duration::from_nanos(info.period))
+}
+
+fn seed(text: &str) -> Result<[u8; 16], String> {
+    let fail = || format!("{text:?} is no seed: use 32 hexadecimal digits");
+    if text.len() != 32 {
+        return Err(fail());
+    }
+    u128::from_str_radix(text, 16).map(u128::to_be_bytes).map_err(|_| fail())
+}
+
+/// Reads percents as millionths, without rounding.
+fn percent(text: &str) -> Result<u64, String> {
+    let fail =
+        || format!("--spare {text:?}: use percents from 0 to 100 with at most four decimals, such as 99.9");
+    let number = text.trim().trim_end_matches('%').trim_end();
+    let (whole, decimals) = number.split_once('.').unwrap_or((number, ""));
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.is_empty() || whole.len() > 3 || decimals.len() > 4 || !digits(whole) || !digits(decimals) {
+        return Err(fail());
+    }
+    let ppm: u64 = format!("{whole}{decimals:0<4}").parse().map_err(|_| fail())?;
+    if ppm > 1_000_000 {
+        return Err(fail());
+    }
+    Ok(ppm)
+}
+
+impl PlanArguments {
+    /// Makes the plan.
+    pub fn plan(&self) -> Result<Plan, Failure> {
+        let key = KeySpec::parse(&self.key).map_err(Failure::Usage)?;
+        let rates: Result<_, _> = self.rate.iter().map(|text| Rate::parse(text)).collect();
+        let limits: Result<_, _> = self.limit.iter().map(|text| Asked::parse(text)).collect();
+        if self.slots == 0 || self.slots > 1 << 30 {
+            return Err(Failure::Usage(format!("--slots {}: use 1 to {} slots", self.slots, 1 << 30)));
+        }
+        if self.max_keys == 0 {
+            return Err(Failure::Usage("--max-keys 0: use at least 1 key".into()));
+        }
+        let seed = match self.seed {
+            Some(seed) => seed,
+            None => tatcell::host::random_seed()
+                .map_err(|error| Failure::Input(format!("no random seed: {error}")))?,
+        };
+        let wants = Wants { fields: key.fields().to_vec(), cost: self.cost.clone(), time: self.time.clone() };
+        Ok(Plan {
+            files: self.files.clone(),
+            how: How { format: self.format, log_format: self.log_format.clone(), wants },
+            key,
+            rates: rates.map_err(Failure::Usage)?,
+            limits: limits.map_err(Failure::Usage)?,
+            policies: self.policy.iter().map(|policy| (*policy).into()).collect(),
+            spare_ppm: percent(&self.spare).map_err(Failure::Usage)?,
+            good: self.good.clone(),
+            max_keys: self.max_keys,
+            slots: self.slots,
+            target_ppb: self.target,
+            sort: self.sort,
+            window: self.window,
+            top: self.top,
+            seed,
+            strict: self.strict,
+        })
+    }
+
+    /// Says whether the answer keeps to the bounds that the caller set.
+    pub fn judge(&self, report: &Report) -> Result<(), Failure> {
+        for limit in &report.limits {
+            let share = limit.refused_share * 100.0;
+            if let Some(most) = self.max_refused.filter(|most| share > *most) {
+                let what =
+                    format!("{} refuses {share:.4} % of the records; --max-refused is {most} %", limit.limit);
+                return Err(Failure::Bound(what));
+            }
+            if let Some(most) = self.max_hit.filter(|most| limit.keys_hit > *most) {
+                let what = format!("{} hits {} keys; --max-hit is {most}", limit.limit, limit.keys_hit);
+                return Err(Failure::Bound(what));
+            }
+            if let Some(key) = limit.good_hit.first() {
+                return Err(Failure::Bound(format!("{} refuses the good key {key}", limit.limit)));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl From<Policy> for FullPolicy {
+    fn from(policy: Policy) -> FullPolicy {
+        match policy {
+            Policy::Admit => FullPolicy::Admit,
+            Policy::Inherit => FullPolicy::Inherit,
+            Policy::Deny => FullPolicy::Deny,
+            Policy::Sampled => FullPolicy::Sampled,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_arguments_are_sound() {
+        use clap::CommandFactory;
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn times_and_percents_are_read_exactly() {
+        assert_eq!(duration("10s"), Ok(Duration::from_secs(10)));
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(duration("1min"), Ok(Duration::from_secs(60)));
+        assert_eq!(duration("0"), Ok(Duration::ZERO));
+        assert!(duration("10").is_err() && duration("1s burst 3").is_err());
+        assert_eq!(percent("99"), Ok(990_000));
+        assert_eq!(percent("99.95%"), Ok(999_500));
+        assert_eq!(percent("100"), Ok(1_000_000));
+        assert!(percent("100.1").is_err() && percent("-1").is_err() && percent("1.00001").is_err());
+    }
+}

@@ -1,0 +1,218 @@
+//! A JSON object a line: JSON logs of nginx, Caddy, Envoy, and any other, with fields named by their path.
+//!
+//! `request.remote_ip` is the field `remote_ip` of the object `request`. A number keeps its text, so a time loses no
+//! digit. Only what is asked for is decoded.
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::{time, Fields};
+use crate::failure::Problem;
+use crate::record::{cost, Record, Wants};
+
+/// What people call a value, and where formats have it, best first.
+const ALSO: [(&str, &[&str]); 7] = [
+    (
+        "address",
+        &[
+            "address",
+            "remote_addr",
+            "client_ip",
+            "remote_ip",
+            "request.client_ip",
+            "request.remote_ip",
+            "src_ip",
+            "ip",
+            "client",
+            "downstream_remote_address",
+            "clientip",
+        ],
+    ),
+    ("path", &["path", "request_uri", "uri", "request.uri", "url"]),
+    ("method", &["method", "request_method", "request.method"]),
+    ("host", &["host", "http_host", "request.host", "authority"]),
+    ("bytes", &["bytes", "body_bytes_sent", "bytes_sent", "size"]),
+    (
+        "time",
+        &[
+            "msec",
+            "ts",
+            "time",
+            "timestamp",
+            "@timestamp",
+            "start_time",
+            "time_iso8601",
+            "time_local",
+            "time_unix",
+        ],
+    ),
+    // In seconds. The time is then that of the end.
+    ("duration", &["request_time", "duration"]),
+];
+
+/// One value that is asked for: the paths where it may stand.
+struct Wanted {
+    name: String,
+    paths: Vec<Vec<String>>,
+}
+
+impl Wanted {
+    fn new(name: &str) -> Wanted {
+        let also = ALSO.iter().find(|(called, _)| *called == name).map(|(_, also)| *also);
+        let split = |path: &str| path.split('.').map(str::to_string).collect();
+        let paths = match also {
+            Some(names) => names.iter().map(|path| split(path)).collect(),
+            None => vec![split(name)],
+        };
+        Wanted { name: name.to_string(), paths }
+    }
+}
+
+/// A reader of lines that are JSON objects.
+pub struct Json {
+    /// The key's fields, the time, the duration, the cost.
+    wanted: Vec<Wanted>,
+    fields: usize,
+    has_cost: bool,
+    /// The best path found for each so far in this line, and its text.
+    best: Vec<Option<(usize, String)>>,
+    seen_duration: bool,
+}
+
+impl Json {
+    /// Prepares a reader for what is wanted.
+    pub fn new(wants: &Wants) -> Json {
+        let mut wanted: Vec<_> = wants.fields.iter().map(|name| Wanted::new(name)).collect();
+        wanted.push(Wanted::new(wants.time.as_deref().unwrap_or("time")));
+        wanted.push(Wanted::new("duration"));
+        wanted.extend(wants.cost.as_deref().map(Wanted::new));
+        let best = wanted.iter().map(|_| None).collect();
+        Json {
+            fields: wants.fields.len(),
+            has_cost: wants.cost.is_some(),
+            wanted,
+            best,
+            seen_duration: false,
+        }
+    }
+
+    /// Whether records so far had no duration, so that their times are those of their ends.
+    pub fn stamps_end(&self) -> bool {
+        !self.seen_duration
+    }
+
+    /// Reads a line.
+    pub fn read(&mut self, line: &[u8], record: &mut Record) -> Result<(), Problem> {
+        let text = std::str::from_utf8(line)
+            .map_err(|error| Problem::at(error.valid_up_to() + 1, "not UTF-8, which JSON has to be"))?;
+        self.best.iter_mut().for_each(|best| *best = None);
+        let live: Vec<_> = self
+            .wanted
+            .iter()
+            .enumerate()
+            .flat_map(|(index, wanted)| {
+                wanted.paths.iter().enumerate().map(move |(rank, path)| Live { index, rank, path })
+            })
+            .collect();
+        walk(text, &live, &mut self.best)
+            .map_err(|error| Problem::at(error.column(), format!("no JSON object: {error}")))?;
+        let missing = |index: usize| Problem::at(1, format!("no field {:?}", self.wanted[index].name));
+        for index in 0..self.fields {
+            let (_, value) = self.best[index].as_ref().ok_or_else(|| missing(index))?;
+            record.set(index, value.as_bytes());
+        }
+        let (_, when) = self.best[self.fields].as_ref().ok_or_else(|| missing(self.fields))?;
+        let stamp = time::parse(when.as_bytes())
+            .ok_or_else(|| Problem::at(1, format!("no time: {}", Fields::quote(when.as_bytes()))))?;
+        // Text is a duration with a unit of its own ("1.5s"), and then left alone.
+        let duration =
+            self.best[self.fields + 1].as_ref().and_then(|(_, text)| time::seconds(text.as_bytes()));
+        self.seen_duration |= duration.is_some();
+        record.ended(stamp, duration.unwrap_or(0));
+        if self.has_cost {
+            let (_, text) = self.best[self.fields + 2].as_ref().ok_or_else(|| missing(self.fields + 2))?;
+            record.cost = cost(text.as_bytes()).ok_or_else(|| {
+                Problem::at(1, format!("no whole number of units: {}", Fields::quote(text.as_bytes())))
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// A path that may still be found below the object that is being read.
+#[derive(Clone, Copy)]
+struct Live<'a> {
+    index: usize,
+    rank: usize,
+    path: &'a [String],
+}
+
+/// Finds the values below one object.
+fn walk(
+    text: &str,
+    live: &[Live<'_>],
+    best: &mut [Option<(usize, String)>],
+) -> Result<(), serde_json::Error> {
+    let mut reader = serde_json::Deserializer::from_str(text);
+    Object { live, best }.deserialize(&mut reader)?;
+    reader.end()
+}
+
+struct Object<'a, 'b> {
+    live: &'b [Live<'a>],
+    best: &'b mut [Option<(usize, String)>],
+}
+
+impl<'de> DeserializeSeed<'de> for Object<'_, '_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<(), D::Error> {
+        reader.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Object<'_, '_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(name) = map.next_key::<std::borrow::Cow<'de, str>>()? {
+            let below: Vec<_> = self
+                .live
+                .iter()
+                .filter(|live| live.path.first().is_some_and(|first| *first == *name))
+                .map(|live| Live { path: &live.path[1..], ..*live })
+                .collect();
+            if below.is_empty() {
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            }
+            let raw = map.next_value::<&RawValue>()?.get();
+            if raw.starts_with('{') {
+                walk(raw, &below, self.best).map_err(serde::de::Error::custom)?;
+                continue;
+            }
+            for live in below.iter().filter(|live| live.path.is_empty()) {
+                let best = &mut self.best[live.index];
+                if raw != "null" && best.as_ref().is_none_or(|(rank, _)| *rank > live.rank) {
+                    *best = Some((live.rank, plain(raw)));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The text of a leaf: what a string says, else as it is written.
+fn plain(raw: &str) -> String {
+    match raw.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
+        Some(inner) if !inner.contains('\\') => inner.to_string(),
+        Some(_) => serde_json::from_str(raw).unwrap_or_else(|_| raw.to_string()),
+        None => raw.to_string(),
+    }
+}

@@ -1,0 +1,242 @@
+//! Lines of text between fixed marks: nginx, Apache, HAProxy, Envoy, BIND, Unbound, and formats of one's own.
+//!
+//! A pattern is written as in nginx's `log_format`: `$name` stands for a value, everything else for itself. A value
+//! ends
+//! where the text that follows it in the pattern begins; between double quotes a quote after a backslash does not end
+//! it. What a line has behind the pattern is left alone.
+
+use memchr::memmem::Finder;
+
+use super::{time, Fields};
+use crate::failure::Problem;
+use crate::record::{cost, Record, Wants};
+
+/// The patterns of known formats; of those with one name, a line takes the first that fits.
+pub const KNOWN: [(&str, &str); 13] = [
+    (
+        "combined",
+        concat!(
+            r#"$remote_addr $ident $remote_user [$time_local] "$request" $status $body_bytes_sent "#,
+            r#""$http_referer" "$http_user_agent""#,
+        ),
+    ),
+    ("combined", r#"$remote_addr $ident $remote_user [$time_local] "$request" $status $body_bytes_sent"#),
+    (
+        "haproxy",
+        r#"$prefix]: $client [$time] $frontend $backend/$server $timers $status $bytes $rest "$request""#,
+    ),
+    ("haproxy", "$prefix]: $client [$time] $frontend $backend/$server $timers $bytes $rest"),
+    ("haproxy", r#"$client [$time] $frontend $backend/$server $timers $status $bytes $rest "$request""#),
+    ("haproxy", "$client [$time] $frontend $backend/$server $timers $bytes $rest"),
+    (
+        "envoy",
+        concat!(
+            r#"[$time] "$request" $status $flags $bytes_received $bytes $duration_ms $upstream_ms "#,
+            r#""$x_forwarded_for" "$user_agent" "$request_id" "$host" "$upstream""#,
+        ),
+    ),
+    ("bind", "$time queries: info: client @$object $client ($q)$view: query: $name $class $type $flags"),
+    ("bind", "$time queries: info: client $client ($q)$view: query: $name $class $type $flags"),
+    ("bind", "$time client @$object $client ($q)$view: query: $name $class $type $flags"),
+    ("bind", "$time client $client ($q)$view: query: $name $class $type $flags"),
+    ("unbound", "[$time] unbound[$pid] info: $client $name $type $class"),
+    ("unbound", "[$time] unbound[$pid] query: $client $name $type $class"),
+];
+
+/// Where a value stands in a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Take {
+    Value(usize),
+    /// The method or the path of `GET /path HTTP/1.1`.
+    Method(usize),
+    Path(usize),
+}
+
+struct Mark {
+    /// What ends the value; empty for the rest of the line.
+    end: Finder<'static>,
+    length: usize,
+    first: u8,
+    quoted: bool,
+}
+
+/// One pattern, and what it is asked for.
+pub struct Pattern {
+    start: Vec<u8>,
+    marks: Vec<Mark>,
+    takes: Vec<Take>,
+    time: usize,
+    /// The duration of the request in seconds, if its time is its end.
+    duration: Option<usize>,
+    cost: Option<Take>,
+    /// Scratch: where each value begins and ends.
+    found: Vec<(usize, usize)>,
+}
+
+/// What people call a value, and the names that formats have for it, best first.
+const ALSO: [(&str, &[&str]); 4] = [
+    ("address", &["remote_addr", "client", "client_ip", "x_forwarded_for", "http_x_forwarded_for"]),
+    ("bytes", &["body_bytes_sent", "bytes_sent"]),
+    ("user_agent", &["http_user_agent"]),
+    ("host", &["http_host"]),
+];
+const TIMES: [&str; 4] = ["msec", "time_iso8601", "time_local", "time"];
+
+/// Splits a pattern into the text before the first value, and each name with the text behind it.
+fn split(pattern: &str) -> Result<(String, Vec<(String, String)>), String> {
+    let mut parts = pattern.split('$');
+    let start = parts.next().unwrap_or("").to_string();
+    let mut names = Vec::new();
+    for part in parts {
+        // nginx also writes ${name}.
+        let (name, rest) = match part.strip_prefix('{').and_then(|part| part.split_once('}')) {
+            Some(found) => found,
+            None => part
+                .split_at(part.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(part.len())),
+        };
+        if name.is_empty() {
+            return Err("a $ of the log format has no name behind it".into());
+        }
+        names.push((name.to_string(), rest.to_string()));
+    }
+    if let Some(pair) = names.windows(2).find(|pair| pair[0].1.is_empty()) {
+        return Err(format!(
+            "${} and ${} of the log format have nothing between them: no reader can part them",
+            pair[0].0, pair[1].0
+        ));
+    }
+    if names.is_empty() {
+        return Err("the log format has no $name".into());
+    }
+    Ok((start, names))
+}
+
+impl Pattern {
+    /// Compiles a pattern for what is wanted of each line.
+    pub fn new(pattern: &str, wants: &Wants) -> Result<Pattern, String> {
+        let (start, names) = split(pattern)?;
+        let place = |name: &str| names.iter().position(|(known, _)| known == name);
+        let any = |name: &str| {
+            let name = name.trim_start_matches('$');
+            let also = ALSO.iter().find(|(called, _)| *called == name).map_or(&[][..], |(_, also)| also);
+            place(name).or_else(|| also.iter().find_map(|name| place(name)))
+        };
+        let known = || {
+            let names: Vec<_> = names.iter().map(|(name, _)| name.as_str()).collect();
+            names.join(", ")
+        };
+        let take = |name: &str| match (any(name), name) {
+            (Some(at), _) => Ok(Take::Value(at)),
+            (None, "path") => place("request_uri")
+                .or(place("uri"))
+                .map(Take::Value)
+                .or(place("request").map(Take::Path))
+                .ok_or_else(|| Fields::missing(name, &known())),
+            (None, "method") => place("request_method")
+                .map(Take::Value)
+                .or(place("request").map(Take::Method))
+                .ok_or_else(|| Fields::missing(name, &known())),
+            (None, _) => Err(Fields::missing(name, &known())),
+        };
+        let time = match &wants.time {
+            Some(name) => any(name),
+            None => TIMES.iter().find_map(|name| place(name)),
+        };
+        let Some(time) = time else {
+            let want = wants.time.as_deref().unwrap_or("time_local, msec, time_iso8601 or time");
+            return Err(Fields::missing(want, &known()));
+        };
+        let marks = names.iter().scan(start.clone(), |before, (_, after)| {
+            let quoted = before.ends_with('"') && after.starts_with('"');
+            *before = after.clone();
+            let first = after.bytes().next().unwrap_or(b'\n');
+            Some(Mark { end: Finder::new(after).into_owned(), length: after.len(), first, quoted })
+        });
+        Ok(Pattern {
+            marks: marks.collect(),
+            takes: wants.fields.iter().map(|name| take(name)).collect::<Result<_, _>>()?,
+            time,
+            duration: place("request_time"),
+            cost: wants.cost.as_deref().map(take).transpose()?,
+            found: vec![(0, 0); names.len()],
+            start: start.into_bytes(),
+        })
+    }
+
+    /// Whether a record's time is that of its end, because the format has no duration.
+    pub fn stamps_end(&self) -> bool {
+        self.duration.is_none()
+    }
+
+    /// Reads a line.
+    pub fn read(&mut self, line: &[u8], record: &mut Record) -> Result<(), Problem> {
+        if !line.starts_with(&self.start) {
+            return Err(Problem::at(
+                1,
+                format!("{:?} should stand here", String::from_utf8_lossy(&self.start)),
+            ));
+        }
+        let mut at = self.start.len();
+        for (mark, found) in self.marks.iter().zip(&mut self.found) {
+            let rest = &line[at..];
+            let length = if mark.length == 0 {
+                rest.len()
+            } else {
+                mark.find(rest).ok_or_else(|| {
+                    Problem::at(
+                        at + 1,
+                        format!("{:?} should follow", String::from_utf8_lossy(mark.end.needle())),
+                    )
+                })?
+            };
+            *found = (at, at + length);
+            at += length + mark.length;
+        }
+        let value = |index: usize| &line[self.found[index].0..self.found[index].1];
+        let when = value(self.time);
+        let stamp = time::parse(when).ok_or_else(|| {
+            Problem::at(self.found[self.time].0 + 1, format!("no time: {}", Fields::quote(when)))
+        })?;
+        // `-` where there was none.
+        let duration = self.duration.and_then(|index| time::seconds(value(index))).unwrap_or(0);
+        record.ended(stamp, duration);
+        let get = |take: Take| match take {
+            Take::Value(index) => value(index),
+            Take::Method(index) => value(index).split(|byte| *byte == b' ').next().unwrap_or(b""),
+            Take::Path(index) => {
+                let request = value(index);
+                request.split(|byte| *byte == b' ').nth(1).unwrap_or(request)
+            }
+        };
+        if let Some(take) = self.cost {
+            let text = get(take);
+            record.cost = cost(text).ok_or_else(|| {
+                let (Take::Value(index) | Take::Method(index) | Take::Path(index)) = take;
+                Problem::at(
+                    self.found[index].0 + 1,
+                    format!("no whole number of units: {}", Fields::quote(text)),
+                )
+            })?;
+        }
+        for (index, take) in self.takes.iter().enumerate() {
+            record.set(index, get(*take));
+        }
+        Ok(())
+    }
+}
+
+impl Mark {
+    /// Where the value ends in the text that begins with it.
+    fn find(&self, text: &[u8]) -> Option<usize> {
+        if !self.quoted {
+            return match self.length {
+                1 => memchr::memchr(self.first, text),
+                _ => self.end.find(text),
+            };
+        }
+        memchr::memchr_iter(b'"', text).find(|at| {
+            let slashes = text[..*at].iter().rev().take_while(|byte| **byte == b'\\').count();
+            slashes % 2 == 0 && text[*at..].starts_with(self.end.needle())
+        })
+    }
+}

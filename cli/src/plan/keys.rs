@@ -1,0 +1,208 @@
+//! The keys of an input, numbered. Exact up to a number of keys, beyond that a sample of them, chosen by their hash.
+//!
+//! When there are too many keys, half of them go, by one more bit of their hash. A key that is left has been there from
+//! its first record on, so what is counted of it is exact; only how many keys there are is then estimated.
+
+use hashbrown::HashTable;
+
+/// The number of a key that is not in the sample.
+pub const NO_KEY: u32 = u32::MAX;
+
+/// Bytes of a key that stand next to its hash. An IPv6 address with its length has 18.
+const SHORT: usize = 22;
+
+/// A key: its bytes, if they are few, else where they stand. One cache line says whether it is the one looked for.
+#[derive(Clone, Copy)]
+struct Known {
+    hash: u64,
+    /// Up to [`SHORT`], else [`LONG`].
+    length: u8,
+    bytes: [u8; SHORT],
+}
+
+/// The length of a key that stands elsewhere: `bytes` begins with where it starts and ends.
+const LONG: u8 = u8::MAX;
+
+/// Numbers keys from 0 on.
+pub struct Keys {
+    index: HashTable<u32>,
+    known: Vec<Known>,
+    /// The bytes of long keys.
+    long: Vec<u8>,
+    most: usize,
+    /// Bits of the hash that must be 0.
+    level: u32,
+    /// Keys that are always kept, sorted.
+    pinned: Vec<u64>,
+}
+
+/// Spreads the hash anew: the tables use its bits for places and tags.
+fn spread(hash: u64) -> u64 {
+    (hash ^ (hash >> 29)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+impl Keys {
+    /// Starts with room for so many keys; keys with a pinned hash are always kept.
+    pub fn new(most: usize, mut pinned: Vec<u64>) -> Keys {
+        pinned.sort_unstable();
+        Keys {
+            index: HashTable::new(),
+            known: Vec::new(),
+            long: Vec::new(),
+            most: most.clamp(1, NO_KEY as usize - 1),
+            level: 0,
+            pinned,
+        }
+    }
+
+    /// Returns how many keys are numbered.
+    pub fn len(&self) -> usize {
+        self.known.len()
+    }
+
+    /// Returns whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.known.is_empty()
+    }
+
+    /// Returns for how many keys each numbered one stands.
+    pub fn one_in(&self) -> u64 {
+        1 << self.level
+    }
+
+    fn in_sample(&self, hash: u64) -> bool {
+        spread(hash).leading_zeros() >= self.level
+    }
+
+    /// Returns for how many keys this one stands: 0 for one that is here only because it is pinned.
+    pub fn weight(&self, key: usize) -> u64 {
+        if self.in_sample(self.known[key].hash) {
+            self.one_in()
+        } else {
+            0
+        }
+    }
+
+    /// Returns the bytes of a key.
+    pub fn bytes(&self, key: usize) -> &[u8] {
+        let known = &self.known[key];
+        if known.length != LONG {
+            return &known.bytes[..usize::from(known.length)];
+        }
+        let place =
+            |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| known.bytes[at + byte])) as usize;
+        &self.long[place(0)..place(8)]
+    }
+
+    /// Returns the number of a key that is there.
+    pub fn find(&self, bytes: &[u8], hash: u64) -> Option<u32> {
+        let is = |key: &u32| self.known[*key as usize].hash == hash && self.bytes(*key as usize) == bytes;
+        self.index.find(hash, is).copied()
+    }
+
+    /// Returns the number of a key, and whether it is new.
+    pub fn number(&mut self, bytes: &[u8], hash: u64) -> (u32, bool) {
+        if self.level > 0 && !self.in_sample(hash) && self.pinned.binary_search(&hash).is_err() {
+            return (NO_KEY, false);
+        }
+        if let Some(key) = self.find(bytes, hash) {
+            return (key, false);
+        }
+        let key = self.known.len() as u32;
+        let mut known = Known { hash, length: bytes.len() as u8, bytes: [0; SHORT] };
+        if bytes.len() <= SHORT {
+            known.bytes[..bytes.len()].copy_from_slice(bytes);
+        } else {
+            let (start, end) = (self.long.len() as u64, (self.long.len() + bytes.len()) as u64);
+            known.length = LONG;
+            known.bytes[..8].copy_from_slice(&start.to_le_bytes());
+            known.bytes[8..16].copy_from_slice(&end.to_le_bytes());
+            self.long.extend_from_slice(bytes);
+        }
+        self.known.push(known);
+        self.index.insert_unique(hash, key, |key| self.known[*key as usize].hash);
+        (key, true)
+    }
+
+    /// Returns whether there are too many keys.
+    pub fn is_over(&self) -> bool {
+        self.known.len() > self.most
+    }
+
+    /// Drops half of the keys. Returns the new number of each old one.
+    pub fn halve(&mut self) -> Vec<u32> {
+        self.level += 1;
+        let mut kept = Keys::new(self.most, std::mem::take(&mut self.pinned));
+        kept.level = self.level;
+        let to = (0..self.len()).map(|key| kept.number(self.bytes(key), self.known[key].hash).0).collect();
+        *self = kept;
+        to
+    }
+
+    /// Returns about how many bytes the keys take.
+    pub fn memory(&self) -> usize {
+        self.index.allocation_size() + self.known.capacity() * size_of::<Known>() + self.long.capacity()
+    }
+}
+
+/// Keeps what belongs to the keys that are left, `width` values each.
+pub fn keep<T: Copy>(values: &mut Vec<T>, width: usize, to: &[u32]) {
+    let mut kept = 0;
+    for (old, new) in to.iter().enumerate() {
+        if *new != NO_KEY {
+            values.copy_within(old * width..(old + 1) * width, kept * width);
+            kept += 1;
+        }
+    }
+    values.truncate(kept * width);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hash(key: u64) -> u64 {
+        key.wrapping_mul(0xd6e8_feb8_6659_fd93).rotate_left(23).wrapping_mul(0xca5a_8263_9512_1157)
+    }
+
+    #[test]
+    fn a_sample_keeps_what_it_counts_exact() {
+        let mut keys = Keys::new(500, vec![hash(17), hash(18)]);
+        let mut counts: Vec<u64> = Vec::new();
+        for round in 0..5 {
+            for key in 0..4_000u64 {
+                let (number, new) = keys.number(&key.to_le_bytes(), hash(key));
+                if new {
+                    counts.push(0);
+                }
+                if number != NO_KEY {
+                    counts[number as usize] += 1;
+                }
+                while keys.is_over() {
+                    let to = keys.halve();
+                    keep(&mut counts, 1, &to);
+                }
+            }
+            assert!(counts.iter().all(|count| *count == round + 1), "round {round}");
+        }
+        assert_eq!(counts.len(), keys.len());
+        assert!(keys.len() <= 500 && keys.one_in() >= 8);
+        assert!(keys.find(&17u64.to_le_bytes(), hash(17)).is_some(), "a pinned key stays");
+        let estimate: u64 = (0..keys.len()).map(|key| keys.weight(key)).sum();
+        assert!((3_000..5_000).contains(&estimate), "{estimate} keys of 4000");
+    }
+
+    #[test]
+    fn keys_of_one_hash_stay_apart() {
+        let mut keys = Keys::new(10, Vec::new());
+        assert_eq!(keys.number(b"a", 7), (0, true));
+        assert_eq!(keys.number(b"b", 7), (1, true));
+        assert_eq!(keys.number(b"a", 7), (0, false));
+        let long = [b'x'; 300];
+        assert_eq!(keys.number(&long, 7), (2, true));
+        assert_eq!(keys.number(&long[..299], 7), (3, true));
+        assert_eq!(keys.number(&long, 7), (2, false));
+        let lengths: Vec<_> = (0..4).map(|key| keys.bytes(key).len()).collect();
+        assert_eq!((keys.bytes(0), keys.bytes(1), lengths), (&b"a"[..], &b"b"[..], vec![1, 1, 300, 299]));
+    }
+}

@@ -1,0 +1,141 @@
+//! Puts records into the order of their times, within a window.
+//!
+//! A server writes a line when a request ends, and several workers write at once. So records are held until one comes
+//! that is newer by the window. Records in order, which is nearly all, wait in a queue at no cost; the others in a
+//! heap.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// A record that waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Held {
+    /// Its time, in nanoseconds.
+    pub time: u64,
+    /// Its number in the input: of equal times the first comes first.
+    pub number: u64,
+    /// Its units.
+    pub cost: u64,
+    /// The hash of its key.
+    pub hash: u64,
+    /// The number of its key, or [`NO_KEY`](super::keys::NO_KEY).
+    pub key: u32,
+}
+
+/// Most records that wait, 40 bytes each: more records than this in one window leave it early.
+pub const MOST: usize = 1 << 21;
+
+/// Holds records for a window of time.
+pub struct Order {
+    window: u64,
+    newest: u64,
+    left: u64,
+    queue: VecDeque<Held>,
+    heap: BinaryHeap<Reverse<Held>>,
+    /// Records that came later than the window allows. Each counts at the time of the last record before it.
+    pub late: u64,
+    /// Records that left early, because too many waited.
+    pub early: u64,
+}
+
+impl Order {
+    /// Starts with a window of so many nanoseconds.
+    pub fn new(window: u64) -> Order {
+        let (queue, heap) = (VecDeque::new(), BinaryHeap::new());
+        Order { window, newest: 0, left: 0, queue, heap, late: 0, early: 0 }
+    }
+
+    /// Takes a record.
+    pub fn push(&mut self, mut held: Held) {
+        if held.time < self.left {
+            self.late += 1;
+            held.time = self.left;
+        }
+        self.newest = self.newest.max(held.time);
+        match self.queue.back() {
+            Some(last) if last.time > held.time => self.heap.push(Reverse(held)),
+            _ => self.queue.push_back(held),
+        }
+    }
+
+    /// Returns the oldest record, if it has waited for long enough; with `all`, in any case.
+    pub fn pop(&mut self, all: bool) -> Option<Held> {
+        let from_heap = match (self.queue.front(), self.heap.peek()) {
+            (Some(queue), Some(Reverse(heap))) => heap < queue,
+            (None, Some(_)) => true,
+            (Some(_), None) => false,
+            (None, None) => return None,
+        };
+        let oldest =
+            if from_heap { self.heap.peek().map(|held| held.0) } else { self.queue.front().copied() }?;
+        let full = self.queue.len() + self.heap.len() > MOST;
+        if !all && self.newest - oldest.time < self.window {
+            if !full {
+                return None;
+            }
+            self.early += 1;
+        }
+        if from_heap {
+            self.heap.pop();
+        } else {
+            self.queue.pop_front();
+        }
+        self.left = oldest.time;
+        Some(oldest)
+    }
+
+    /// Renumbers the keys of what waits.
+    pub fn renumber(&mut self, to: &[u32]) {
+        let new = |key: u32| to.get(key as usize).copied().unwrap_or(key);
+        self.queue.iter_mut().for_each(|held| held.key = new(held.key));
+        let heap = std::mem::take(&mut self.heap).into_iter();
+        self.heap = heap.map(|Reverse(held)| Reverse(Held { key: new(held.key), ..held })).collect();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sorted(window: u64, times: &[u64]) -> (Vec<(u64, u64)>, u64) {
+        let mut order = Order::new(window);
+        let mut out = Vec::new();
+        for (number, time) in times.iter().enumerate() {
+            order.push(Held { time: *time, number: number as u64, cost: 1, hash: 0, key: 0 });
+            out.extend(std::iter::from_fn(|| order.pop(false)).map(|held| (held.time, held.number)));
+        }
+        out.extend(std::iter::from_fn(|| order.pop(true)).map(|held| (held.time, held.number)));
+        (out, order.late)
+    }
+
+    #[test]
+    fn what_is_within_the_window_comes_out_in_order() {
+        let mut state = 1u64;
+        for _ in 0..200 {
+            let mut times = Vec::new();
+            for step in 0..300u64 {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                times.push(1_000 + step * 3 - (state >> 40) % 50);
+            }
+            let (out, late) = sorted(60, &times);
+            let mut want: Vec<_> =
+                times.iter().enumerate().map(|(number, time)| (*time, number as u64)).collect();
+            want.sort();
+            assert_eq!((out, late), (want, 0));
+        }
+    }
+
+    #[test]
+    fn what_comes_too_late_is_counted_and_keeps_its_units() {
+        let (out, late) = sorted(10, &[100, 150, 90, 200]);
+        assert_eq!(late, 1);
+        assert_eq!(out, [(100, 0), (100, 2), (150, 1), (200, 3)]);
+    }
+
+    #[test]
+    fn without_a_window_nothing_waits() {
+        let mut order = Order::new(0);
+        order.push(Held { time: 5, number: 0, cost: 1, hash: 0, key: 0 });
+        assert_eq!(order.pop(false).map(|held| held.time), Some(5));
+    }
+}

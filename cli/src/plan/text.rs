@@ -1,0 +1,214 @@
+//! The answer in words and columns.
+
+use std::fmt;
+
+use super::report::{LimitReport, RateReport, Report};
+
+/// A share as percents, with the digits that matter.
+fn percent(share: f64) -> String {
+    let value = share * 100.0;
+    match value {
+        _ if value == 0.0 => "0 %".into(),
+        _ if value < 0.01 => "< 0.01 %".into(),
+        _ if value < 1.0 => format!("{value:.2} %"),
+        _ => format!("{value:.1} %"),
+    }
+}
+
+fn bytes(count: u64) -> String {
+    match count {
+        0..10_240 => format!("{count} bytes"),
+        10_240..10_485_760 => format!("{} KiB", count.div_ceil(1 << 10)),
+        _ => format!("{} MiB", count.div_ceil(1 << 20)),
+    }
+}
+
+fn chance(chance: f64) -> String {
+    if chance == 0.0 {
+        "below 1e-9".into()
+    } else {
+        format!("{chance:e}")
+    }
+}
+
+fn plural(count: u64, one: &str) -> String {
+    format!("{count} {one}{}", if count == 1 { "" } else { "s" })
+}
+
+fn grain(ns: u64) -> &'static str {
+    match ns {
+        1_000_000_000 => "whole seconds",
+        1_000_000 => "whole milliseconds",
+        1_000 => "whole microseconds",
+        _ => "nanoseconds",
+    }
+}
+
+impl Report {
+    fn input(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let input = &self.input;
+        writeln!(f, "{} ({})", input.files.join(", "), input.formats.join(", "))?;
+        let about = if input.one_in > 1 { "about " } else { "" };
+        writeln!(
+            f,
+            "{} of {about}{} ({}) in {} s, {} to {}",
+            plural(input.records, "record"),
+            plural(input.keys, "key"),
+            input.key.join(" + "),
+            input.seconds,
+            input.first,
+            input.last
+        )?;
+        if input.one_in > 1 {
+            writeln!(
+                f,
+                "Sampled: one key in {} was counted ({} keys). Numbers of keys and loads are estimates; refused shares \
+                 are of all keys.",
+                input.one_in, input.keys_kept
+            )?;
+        }
+        write!(f, "Times are {}", grain(input.grain_ns))?;
+        if input.stamps_end {
+            write!(
+                f,
+                ", and nginx writes them when a request ends ($request_time would tell when it began)"
+            )?;
+        }
+        writeln!(f, ".")?;
+        for (count, what) in [
+            (input.late, "came later than --sort allows, and counted when the line before it did"),
+            (input.early, "left the window of --sort early, because too many were in it"),
+            (input.other_paths, "had another path than the key asks for, and did not count"),
+            (input.bad, "could not be read"),
+        ] {
+            if count > 0 {
+                writeln!(f, "{} {what}.", plural(count, "record"))?;
+            }
+        }
+        input.first_bad.iter().try_for_each(|bad| writeln!(f, "  {bad}"))
+    }
+
+    fn rates(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "\nThe burst that a key needs so as never to be refused, at each rate:\n")?;
+        writeln!(
+            f,
+            "  {:<12} {:>8} {:>8} {:>8} {:>8} {:>9}  {:>9}   smallest limit",
+            "rate", "p50", "p90", "p99", "p99.9", "max", "uncertain"
+        )?;
+        for rate in &self.rates {
+            rate.line(f)?;
+        }
+        writeln!(f, "\nWith the burst `max` nobody in this input is refused.")?;
+        if !self.neediest.is_empty() {
+            let rate = &self.rates[self.rates.len() / 2].rate;
+            writeln!(f, "\nThese keys need the largest bursts at {rate}:")?;
+            for key in &self.neediest {
+                let needed = key.needed[self.rates.len() / 2];
+                writeln!(f, "  {:<40} {needed:>9}  of {}", key.key, plural(key.records, "record"))?;
+            }
+        }
+        for key in &self.good {
+            let needs: Vec<_> = self
+                .rates
+                .iter()
+                .zip(&key.needed)
+                .map(|(rate, needed)| format!("{} burst {needed}", rate.rate))
+                .collect();
+            match key.records {
+                0 => writeln!(f, "Good key {}: not in this input.", key.key)?,
+                records => writeln!(
+                    f,
+                    "Good key {} ({}) needs {}.",
+                    key.key,
+                    plural(records, "record"),
+                    needs.join(", ")
+                )?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl RateReport {
+    fn line(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let max = if self.max_is_least { format!(">={}", self.max) } else { self.max.to_string() };
+        let uncertain = if self.uncertain == 0 { "-".into() } else { format!("< {}", self.uncertain) };
+        writeln!(
+            f,
+            "  {:<12} {:>8} {:>8} {:>8} {:>8} {max:>9}  {uncertain:>9}   {} burst {} ({} hit)",
+            self.rate,
+            self.p50,
+            self.p90,
+            self.p99,
+            self.p999,
+            self.rate,
+            self.smallest,
+            plural(self.smallest_hits, "key")
+        )
+    }
+}
+
+impl LimitReport {
+    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "\nWith {} (full sets: {})", self.limit, self.policy)?;
+        if self.refused == 0 {
+            writeln!(f, "  nobody in this input is refused.")?;
+        } else {
+            writeln!(
+                f,
+                "  {} refused ({}), of {} ({} of all)",
+                plural(self.refused, "record"),
+                percent(self.refused_share),
+                plural(self.keys_hit, "key"),
+                percent(self.keys_hit_share)
+            )?;
+        }
+        if let Some(worst) = &self.worst {
+            let length = if worst.seconds == 60.0 { "minute".into() } else { format!("{} s", worst.seconds) };
+            writeln!(f, "  worst {length}: {}, {} of {} refused", worst.start, worst.refused, worst.records)?;
+        }
+        for key in &self.top_refused {
+            writeln!(f, "  {:<40} {:>9}  of {}", key.key, key.refused, plural(key.records, "record"))?;
+        }
+        if !self.good_hit.is_empty() {
+            writeln!(f, "  good keys hit: {}", self.good_hit.join(", "))?;
+        }
+        let table = &self.table;
+        writeln!(
+            f,
+            "  table: {} slots, {}; at most {} in debt at a time: load {}, chance of a full set {}",
+            table.slots,
+            bytes(table.bytes),
+            plural(table.peak_live, "key"),
+            percent(table.peak_load),
+            chance(table.full_set_chance)
+        )?;
+        match table.met_full_set {
+            0 => writeln!(
+                f,
+                "  {} are enough for a chance of {}",
+                bytes(table.recommended_bytes),
+                chance(table.target_chance)
+            )?,
+            met => writeln!(
+                f,
+                "  {} met a full set: for a size, replay it with more --slots",
+                plural(met, "record")
+            )?,
+        }
+        if self.rate_error_ppb > 0 {
+            writeln!(f, "  in a table this rate is up to {} ppb slower than written", self.rate_error_ppb)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.input(f)?;
+        if !self.rates.is_empty() {
+            self.rates(f)?;
+        }
+        self.limits.iter().try_for_each(|limit| limit.show(f))
+    }
+}

@@ -1,0 +1,200 @@
+//! The program: exit codes, messages, text and JSON.
+
+use std::fs;
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
+
+use crate::folder;
+use crate::logs::incident;
+
+pub const PROGRAM: &str = env!("CARGO_BIN_EXE_tatcell");
+
+fn run(arguments: &[&str]) -> Output {
+    Command::new(PROGRAM).args(arguments).stdin(Stdio::null()).output().expect("the program runs")
+}
+
+/// The exit code and the message.
+fn fails(arguments: &[&str]) -> (Option<i32>, String) {
+    let output = run(arguments);
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+const LINE: &str = "192.0.2.1 - - [14/Nov/2023:22:13:20 +0000] \"GET / HTTP/1.1\" 200 10 \"-\" \"x\"\n";
+
+#[test]
+fn an_answer_ends_with_0_and_goes_to_the_output_only() {
+    let file = folder("answer").join("access.log");
+    fs::write(&file, LINE.repeat(3)).expect("a file");
+    let output = run(&["plan", file.to_str().expect("a name")]);
+    assert_eq!((output.status.code(), &*output.stderr), (Some(0), &b""[..]));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("3 records of 1 key (address)"));
+}
+
+#[test]
+fn a_broken_bound_ends_with_1_after_the_answer() {
+    let file = folder("bound").join("access.log");
+    fs::write(&file, LINE.repeat(10)).expect("a file");
+    let name = file.to_str().expect("a name");
+    let limit = ["plan", name, "-l", "1/s burst 4"];
+    for (more, want) in [
+        (&["--max-refused", "50"][..], "1/s burst 4 refuses 60.0000 % of the records; --max-refused is 50 %"),
+        (&["--max-hit", "0"], "1/s burst 4 hits 1 keys; --max-hit is 0"),
+        (&["--good", "192.0.2.1"], "1/s burst 4 refuses the good key 192.0.2.1"),
+    ] {
+        let output = run(&[&limit[..], more].concat());
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((output.status.code(), &*message), (Some(1), &*format!("tatcell: {want}\n")));
+        assert!(!output.stdout.is_empty());
+    }
+    assert_eq!(fails(&[&limit[..], &["--max-refused", "60", "--max-hit", "1"]].concat()).0, Some(0));
+}
+
+#[test]
+fn bad_arguments_end_with_2_and_a_message_that_helps() {
+    let file = folder("arguments").join("access.log");
+    fs::write(&file, LINE).expect("a file");
+    let name = file.to_str().expect("a name");
+    for (arguments, want) in [
+        (&[][..], "Usage: tatcell"),
+        (&["plan"], "required arguments were not provided"),
+        (&["plan", name, "-l", "10/fortnight"], "limit \"10/fortnight\": byte 3: not a unit of time"),
+        (&["plan", name, "-l", "sliding 10/fortnight"], "byte 11: not a unit of time"),
+        (&["plan", name, "-l", "ten 10/s"], "\"ten\" is none of gcra, fixed, sliding, quota and decay"),
+        (&["plan", name, "-l", "fixed 10/s burst 3"], "fixed has no burst"),
+        (&["plan", name, "-r", "10/s burst 3"], "a rate has no burst"),
+        (&["plan", name, "-k", "address/33"], "prefix length \"33\": use 0 to 32"),
+        (&["plan", name, "-k", "colour"], "no field \"colour\" in this format; it has remote_addr, ident"),
+        (&["plan", name, "--spare", "101"], "--spare \"101\": use percents from 0 to 100"),
+        (&["plan", name, "--sort", "10"], "\"10\" is no time"),
+        (&["plan", name, "--seed", "12"], "\"12\" is no seed: use 32 hexadecimal digits"),
+        (
+            &["plan", name, "--log-format", "$a$msec"],
+            "$a and $msec of the log format have nothing between them",
+        ),
+        (&["plan", name, "--log-format", "$a $b"], "no field \"time_local, msec, time_iso8601 or time\""),
+        (&["plan", name, "--good", "nobody"], "key \"nobody\" is none of this plan"),
+        (&["plan", name, "--slots", "0"], "--slots 0: use 1 to 1073741824 slots"),
+    ] {
+        let (code, message) = fails(arguments);
+        assert_eq!(code, Some(2), "{arguments:?}: {message}");
+        assert!(message.contains(want), "{arguments:?}: {message}");
+    }
+}
+
+#[test]
+fn an_input_that_cannot_be_read_ends_with_3_and_its_place() {
+    let folder = folder("inputs");
+    let file = |name: &str, text: &str| {
+        fs::write(folder.join(name), text).expect("a file");
+        folder.join(name).to_str().expect("a name").to_string()
+    };
+    let strange = file("strange", "what is this\n");
+    let empty = file("empty", "");
+    let broken = file(
+        "broken",
+        &format!("{LINE}{LINE}192.0.2.1 - - [no time] \"GET / HTTP/1.1\" 200 1 \"-\" \"-\"\n"),
+    );
+    let good = file("good", &LINE.repeat(2));
+    let json = file("json", "{\"time\":1,\"ip\":\"192.0.2.1\"}\n{\"time\":1,\n");
+    let cut = file("cut.gz", "\u{1f}");
+    fs::write(&cut, [0x1f, 0x8b, 8, 0, 0, 0]).expect("a file");
+    for (arguments, want) in [
+        (&["plan", "/nonexistent/log"][..], "/nonexistent/log: No such file".to_string()),
+        (
+            &["plan", &strange],
+            format!("{strange}: 1:1: no known format: \"what is this\"; name it by --format"),
+        ),
+        (&["plan", &empty], format!("{empty}: 1:1: no known format: the input is empty")),
+        (&["plan", &broken, "--strict"], format!("{broken}:3:16: no time: \"no time\"")),
+        (&["plan", &json, "--strict"], format!("{json}:2:")),
+        (&["plan", &cut], format!("{cut}: ")),
+        (&["plan", &good, "-k", "path=/none"], "none of 2 paths has the form".into()),
+    ] {
+        let (code, message) = fails(arguments);
+        assert_eq!(code, Some(3), "{arguments:?}: {message}");
+        assert!(message.contains(&*want), "{arguments:?}: {message}");
+    }
+    // Without --strict it is counted, with its place.
+    let output = run(&["plan", &broken]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text.contains("1 record could not be read."), "{text}");
+    assert!(text.contains(&format!("{broken}:3:16: no time")), "{text}");
+}
+
+#[test]
+fn a_pipe_is_read_as_a_file_is() {
+    let log = incident().combined();
+    let file = folder("pipe").join("access.log");
+    fs::write(&file, &log).expect("a file");
+    let common = ["--seed", "000102030405060708090a0b0c0d0e0f", "-l", "5/s burst 20", "--json"];
+    let of_file = run(&[&["plan", file.to_str().expect("a name")], &common[..]].concat());
+    let mut child = Command::new(PROGRAM)
+        .args(["plan", "-"])
+        .args(common)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the program runs");
+    let mut pipe = child.stdin.take().expect("a pipe");
+    let writer = std::thread::spawn(move || pipe.write_all(log.as_bytes()));
+    let of_pipe = child.wait_with_output().expect("it ends");
+    writer.join().expect("a thread").expect("all is read");
+    let without_files = |output: &Output| {
+        let mut json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        json["input"]["files"].take();
+        json
+    };
+    assert_eq!(without_files(&of_file), without_files(&of_pipe));
+}
+
+#[test]
+fn text_and_json_have_the_same_numbers() {
+    let file = folder("numbers").join("access.log");
+    fs::write(&file, incident().combined()).expect("a file");
+    let arguments = ["plan", file.to_str().expect("a name"), "-l", "2/s burst 15", "-l", "sliding 100/min"];
+    let seed = ["--seed", "000102030405060708090a0b0c0d0e0f"];
+    let text = String::from_utf8(run(&[&arguments[..], &seed].concat()).stdout).expect("text");
+    let json = run(&[&arguments[..], &seed, &["--json"]].concat()).stdout;
+    let json: serde_json::Value = serde_json::from_slice(&json).expect("JSON");
+    let words: Vec<_> = text.split(|c: char| !c.is_alphanumeric() && c != '.' && c != '_').collect();
+    let mut numbers = 0;
+    let mut has = |value: &serde_json::Value| {
+        let number = value.as_u64().expect("a number").to_string();
+        assert!(words.contains(&&*number), "{number} is not in\n{text}");
+        numbers += 1;
+    };
+    ["records", "keys"].iter().for_each(|name| has(&json["input"][name]));
+    for rate in json["rates"].as_array().expect("rates") {
+        ["p50", "p90", "p99", "p999", "max", "smallest"].iter().for_each(|name| has(&rate[name]));
+    }
+    for limit in json["limits"].as_array().expect("limits") {
+        ["refused", "keys_hit"].iter().for_each(|name| has(&limit[name]));
+        ["refused", "records"].iter().for_each(|name| has(&limit["worst"][name]));
+        ["slots", "peak_live"].iter().for_each(|name| has(&limit["table"][name]));
+        for key in limit["top_refused"].as_array().expect("keys") {
+            has(&key["refused"]);
+        }
+    }
+    assert!(numbers > 50, "{numbers}");
+}
+
+#[test]
+fn rotated_files_may_come_in_any_order() {
+    let folder = folder("rotated");
+    let log = incident().combined();
+    let lines: Vec<_> = log.lines().collect();
+    let (old, new) = lines.split_at(lines.len() / 2);
+    let write = |name: &str, lines: &[&str]| {
+        fs::write(folder.join(name), lines.join("\n") + "\n").expect("a file");
+        folder.join(name).to_str().expect("a name").to_string()
+    };
+    let (whole, old, new) = (write("whole", &lines), write("log.1", old), write("log", new));
+    let answer = |files: &[&str]| {
+        let output =
+            run(&[&["plan"], files, &["--json", "--seed", "000102030405060708090a0b0c0d0e0f"]].concat());
+        let mut json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        json["input"]["files"].take();
+        json
+    };
+    assert_eq!(answer(&[&new, &old]), answer(&[&whole]));
+}

@@ -1,0 +1,486 @@
+//! Each format: what its reader makes of lines and packets as programs write them.
+
+use std::io::{Cursor, Write};
+
+use tatcell_cli::input::{Format, How, Input, Next};
+use tatcell_cli::record::{Record, Wants};
+
+/// A record as the tests write it: time in nanoseconds, cost, values.
+type Read = (u64, u64, Vec<String>);
+
+fn open(bytes: &[u8], how: &How) -> Input {
+    Input::new("log", Box::new(Cursor::new(bytes.to_vec())), how).expect("an input")
+}
+
+fn wants(fields: &[&str], cost: Option<&str>) -> Wants {
+    let fields = fields.iter().map(|name| name.to_string()).collect();
+    Wants { fields, cost: cost.map(str::to_string), time: None }
+}
+
+/// The records, and the messages of those that are bad.
+fn all(bytes: &[u8], how: &How) -> (Vec<Read>, Vec<String>) {
+    let mut input = open(bytes, how);
+    let mut record = Record::new(&how.wants);
+    let (mut records, mut bad) = (Vec::new(), Vec::new());
+    loop {
+        match input.next(&mut record).expect("readable") {
+            Next::Record => {
+                let show = |value: &Vec<u8>| match input.is_binary() {
+                    true if matches!(value.len(), 4 | 16) && !value.iter().all(u8::is_ascii_graphic) => {
+                        value.iter().map(|byte| byte.to_string()).collect::<Vec<_>>().join(".")
+                    }
+                    _ => String::from_utf8_lossy(value).into_owned(),
+                };
+                records.push((record.time, record.cost, record.values.iter().map(show).collect()));
+            }
+            Next::Bad(problem) => bad.push(problem.in_file("log")),
+            Next::End => return (records, bad),
+        }
+    }
+}
+
+/// One line of a format that is found by itself.
+fn one(line: &str, format: Format, fields: &[&str], cost: Option<&str>) -> Read {
+    let how = How { wants: wants(fields, cost), ..How::default() };
+    let input = open(line.as_bytes(), &how);
+    assert_eq!(input.format, Some(format), "{line}");
+    let (mut records, bad) = all(line.as_bytes(), &how);
+    assert_eq!((records.len(), bad), (1, vec![]), "{line}");
+    records.remove(0)
+}
+
+fn read(seconds: u64, nanoseconds: u64, cost: u64, values: &[&str]) -> Read {
+    let values = values.iter().map(|value| value.to_string()).collect();
+    (seconds * 1_000_000_000 + nanoseconds, cost, values)
+}
+
+const T: u64 = 1_700_000_000;
+
+#[test]
+fn nginx_and_apache() {
+    let line = concat!(
+        r#"192.0.2.1 - ann [14/Nov/2023:22:13:20 +0000] "GET /a?b HTTP/1.1" 200 1234 "#,
+        r#""https://e.org/" "x \"y\" z""#,
+    );
+    let fields = ["address", "remote_user", "path", "method", "status", "user_agent"];
+    let want = read(T, 0, 1234, &["192.0.2.1", "ann", "/a?b", "GET", "200", "x \\\"y\\\" z"]);
+    assert_eq!(one(line, Format::Combined, &fields, Some("bytes")), want);
+    // Common has neither referer nor agent; an empty answer has a dash.
+    let line = r#"2001:db8::1 - - [14/Nov/2023:23:13:20 +0100] "-" 400 -"#;
+    assert_eq!(one(line, Format::Combined, &["address"], Some("bytes")), read(T, 0, 0, &["2001:db8::1"]));
+}
+
+#[test]
+fn a_log_format_of_ones_own_has_the_start_of_requests() {
+    let how = How {
+        log_format: Some(r#"$msec|${request_time}|$http_x_forwarded_for|"$request""#.into()),
+        wants: wants(&["http_x_forwarded_for", "path"], None),
+        ..How::default()
+    };
+    let lines =
+        "1700000001.500|1.250|10.0.0.1, 192.0.2.9|\"GET /x HTTP/1.1\"\r\n1700000002.000|-|-|\"\"\n# end\n\n";
+    let (records, bad) = all(lines.as_bytes(), &how);
+    let want = [read(T, 250_000_000, 1, &["10.0.0.1, 192.0.2.9", "/x"]), read(T + 2, 0, 1, &["-", ""])];
+    assert_eq!((&records[..], bad), (&want[..], vec![]));
+    assert!(!open(lines.as_bytes(), &how).stamps_end());
+}
+
+#[test]
+fn json_of_nginx_caddy_and_envoy() {
+    let nginx = concat!(
+        r#"{"time_local":"14/Nov/2023:22:13:20 "#,
+        r#"+0000","msec":"1700000000.125","remote_addr":"192.0.2.1","request_uri":"/a","body_bytes_se"#,
+        r#"nt":77}"#,
+    );
+    let want = read(T, 125_000_000, 77, &["192.0.2.1", "/a"]);
+    assert_eq!(one(nginx, Format::Json, &["address", "path"], Some("bytes")), want);
+    let caddy = concat!(
+        r#"{"level":"info","ts":1700000001.5,"logger":"http.log.access","request":{"remote_ip":"192.0"#,
+        r#".2.1","remote_port":"4711","client_ip":"192.0.2.7","proto":"HTTP/2.0","method":"GET","host"#,
+        r#"":"example.com","uri":"/a\u00e9","headers":{"User-Agent":["x"]}},"bytes_read":0,"user_id":"#,
+        r#""","duration":0.25,"size":12,"status":200}"#,
+    );
+    let want = read(T + 1, 250_000_000, 12, &["192.0.2.7", "/aé", "example.com", "192.0.2.1"]);
+    assert_eq!(
+        one(caddy, Format::Json, &["address", "path", "host", "request.remote_ip"], Some("bytes")),
+        want
+    );
+    let envoy = concat!(
+        r#"{"start_time":"2023-11-14T22:13:20.007Z","method":"GET","path":"/a","downstream_remote_add"#,
+        r#"ress":"192.0.2.1:4711","bytes_sent":5,"duration":"30ms","x":null}"#,
+    );
+    let want = read(T, 7_000_000, 5, &["192.0.2.1:4711", "/a"]);
+    assert_eq!(one(envoy, Format::Json, &["address", "path"], Some("bytes")), want);
+}
+
+#[test]
+fn json_that_is_wrong_has_its_place() {
+    let how = How { wants: wants(&["address"], Some("bytes")), ..How::default() };
+    let lines = [
+        r#"{"ts":1,"ip":"a","bytes":1}"#,
+        r#"{"ts":1,"ip" "a"}"#,
+        r#"{"ts":1}"#,
+        r#"{"ts":"x","ip":"a"}"#,
+        "[]",
+        r#"{"ts":1,"ip":"a","bytes":-1}"#,
+    ];
+    let lines = lines.join("\n");
+    let (records, bad) = all(lines.as_bytes(), &how);
+    assert_eq!(records.len(), 1);
+    let want = [
+        "log:2:",
+        "log:3:1: no field \"address\"",
+        "log:4:1: no time: \"x\"",
+        "log:5:",
+        "log:6:1: no whole number",
+    ];
+    assert_eq!(bad.len(), want.len(), "{bad:?}");
+    for (bad, want) in bad.iter().zip(want) {
+        assert!(bad.starts_with(want), "{bad}, not {want}");
+    }
+}
+
+#[test]
+fn csv_with_named_columns() {
+    let text = "\"Timestamp\";user;units\n1700000000.5;\"a;b\";3\n1700000001;c\n1700000001;d;x\n";
+    let how = How { wants: wants(&["user"], Some("units")), ..How::default() };
+    assert_eq!(open(text.as_bytes(), &how).format, Some(Format::Csv));
+    let (records, bad) = all(text.as_bytes(), &how);
+    assert_eq!(records, [read(T, 500_000_000, 3, &["a;b"])]);
+    let want =
+        ["log:3: 2 columns, and column 3 is wanted", "log:4: column 3: no whole number of units: \"x\""];
+    assert_eq!(bad, want);
+    let how = How { wants: Wants { time: Some("when".into()), ..wants(&["who"], None) }, ..How::default() };
+    assert_eq!(all(b"who,when\nann,1700000000\n", &how).0, [read(T, 0, 1, &["ann"])]);
+}
+
+#[test]
+fn haproxy() {
+    let http = concat!(
+        r#"Nov 14 22:13:20 host haproxy[1401]: 192.0.2.1:4711 [14/Nov/2023:22:13:20.123] http-in "#,
+        r#"static/srv1 10/0/30/69/109 200 2750 - - ---- 1/1/1/1/0 0/0 {1wt.eu} {} "GET /index.html "#,
+        r#"HTTP/1.1""#,
+    );
+    let want = read(T, 123_000_000, 2750, &["192.0.2.1:4711", "static", "/index.html"]);
+    assert_eq!(one(http, Format::Haproxy, &["address", "backend", "path"], Some("bytes")), want);
+    let tcp = concat!(
+        "Nov 14 22:13:20 host haproxy[1]: 2001:db8::1:4711 [14/Nov/2023:22:13:20.001] in out/s ",
+        "0/0/5007 212 -- 0/0/0/0/3 0/0",
+    );
+    assert_eq!(
+        one(tcp, Format::Haproxy, &["address"], Some("bytes")),
+        read(T, 1_000_000, 212, &["2001:db8::1:4711"])
+    );
+}
+
+#[test]
+fn envoy() {
+    let line = concat!(
+        r#"[2023-11-14T22:13:20.310Z] "POST /api/v1/locations HTTP/2" 204 - 154 20 226 100 "#,
+        r#""10.0.35.28" "nsq2http" "cc21d9b0-cf5c-432b-8c7e-98aeb7988cd2" "locations" "#,
+        r#""tcp://10.0.2.1:80""#,
+    );
+    let want = read(T, 310_000_000, 20, &["10.0.35.28", "/api/v1/locations", "POST", "locations"]);
+    assert_eq!(one(line, Format::Envoy, &["address", "path", "method", "host"], Some("bytes")), want);
+}
+
+#[test]
+fn bind_and_unbound() {
+    let want = read(T, 123_000_000, 1, &["192.0.2.1#53211", "example.com", "AAAA"]);
+    for line in [
+        concat!(
+            "14-Nov-2023 22:13:20.123 queries: info: client @0x7f6e90003d38 192.0.2.1#53211 ",
+            "(example.com): query: example.com IN AAAA +E(0)K (198.51.100.1)",
+        ),
+        concat!(
+            "14-Nov-2023 22:13:20.123 queries: info: client 192.0.2.1#53211 (example.com): view inner: ",
+            "query: example.com IN AAAA +",
+        ),
+        concat!(
+            "14-Nov-2023 22:13:20.123 client @0x7f6e90003d38 192.0.2.1#53211 (example.com): query: ",
+            "example.com IN AAAA + (198.51.100.1)",
+        ),
+        "14-Nov-2023 22:13:20.123 client 192.0.2.1#53211 (example.com): query: example.com IN AAAA + (198.51.100.1)",
+    ] {
+        assert_eq!(one(line, Format::Bind, &["address", "name", "type"], None), want);
+    }
+    let line = "[1700000000] unbound[1234:0] info: 192.0.2.1 example.com. A IN";
+    assert_eq!(
+        one(line, Format::Unbound, &["address", "name", "type"], None),
+        read(T, 0, 1, &["192.0.2.1", "example.com.", "A"])
+    );
+}
+
+/// A UDP packet in an Ethernet frame, with a VLAN tag or not.
+fn frame(source: [u8; 4], port: u16, vlan: bool) -> Vec<u8> {
+    let mut frame = vec![0; 12];
+    if vlan {
+        frame.extend([0x81, 0, 0, 7]);
+    }
+    frame.extend([8, 0, 0x45, 0, 0, 40, 0, 0, 0, 0, 64, 17, 0, 0]);
+    frame.extend(source);
+    frame.extend([198, 51, 100, 1]);
+    frame.extend(port.to_be_bytes());
+    frame.extend([0, 53, 0, 20, 0, 0]);
+    frame.extend([0; 12]);
+    frame
+}
+
+/// A capture: its packets have a time in the units of the file, bytes, and their length on the wire.
+pub fn pcap(nanoseconds: bool, packets: &[(u32, u32, Vec<u8>, u32)]) -> Vec<u8> {
+    let magic: u32 = if nanoseconds { 0xa1b2_3c4d } else { 0xa1b2_c3d4 };
+    let mut file = Vec::new();
+    for word in [magic, 0x0004_0002, 0, 0, 65_535, 1] {
+        file.extend(word.to_le_bytes());
+    }
+    for (seconds, part, bytes, length) in packets {
+        for word in [*seconds, *part, bytes.len() as u32, *length] {
+            file.extend(word.to_le_bytes());
+        }
+        file.extend(bytes);
+    }
+    file
+}
+
+/// The same in pcapng, big-endian, with an interface of nanoseconds and one of the default, microseconds.
+fn pcapng(packets: &[(u32, u64, Vec<u8>, u32)]) -> Vec<u8> {
+    let block = |kind: u32, body: Vec<u8>| {
+        let length = body.len() as u32 + 12;
+        [&kind.to_be_bytes()[..], &length.to_be_bytes(), &body, &length.to_be_bytes()].concat()
+    };
+    let mut file = block(0x0a0d_0d0a, [&[0x1a, 0x2b, 0x3c, 0x4d, 0, 1, 0, 0][..], &[0xff; 8]].concat());
+    file.extend(block(1, vec![0, 1, 0, 0, 0, 0, 0, 0, 0, 9, 0, 1, 9, 0, 0, 0, 0, 0, 0, 0]));
+    file.extend(block(1, vec![0, 1, 0, 0, 0, 0, 0, 0]));
+    // A block of another kind is passed over.
+    file.extend(block(0xbad, vec![0; 4]));
+    for (interface, stamp, bytes, length) in packets {
+        let mut body = Vec::new();
+        for word in [*interface, (stamp >> 32) as u32, *stamp as u32, bytes.len() as u32, *length] {
+            body.extend(word.to_be_bytes());
+        }
+        body.extend(bytes);
+        body.resize(body.len().next_multiple_of(4), 0);
+        file.extend(block(6, body));
+    }
+    file
+}
+
+const SECONDS: u32 = T as u32;
+
+#[test]
+fn packets_of_pcap() {
+    let how =
+        How { wants: wants(&["address", "destination_port", "protocol"], Some("bytes")), ..How::default() };
+    let mut arp = vec![0; 12];
+    arp.extend([8, 6, 0, 1]);
+    let packets = [
+        (SECONDS, 5, frame([192, 0, 2, 1], 4711, false), 54),
+        (SECONDS, 6, frame([192, 0, 2, 2], 4711, true), 1500),
+        (SECONDS, 7, arp, 42),
+        (SECONDS, 8, frame([192, 0, 2, 3], 4711, false)[..20].to_vec(), 54),
+    ];
+    let (records, bad) = all(&pcap(false, &packets), &how);
+    let want =
+        [read(T, 5_000, 54, &["192.0.2.1", "53", "17"]), read(T, 6_000, 1500, &["192.0.2.2", "53", "17"])];
+    assert_eq!(records, want);
+    assert_eq!(bad, ["log:3: not IP: type 0x0806", "log:4: 20 bytes are no whole header"]);
+    assert_eq!(all(&pcap(true, &packets[..1]), &how).0[0].0, T * 1_000_000_000 + 5);
+    // Cut in the middle of a packet.
+    let file = pcap(false, &packets);
+    let (records, bad) = all(&file[..file.len() - 3], &how);
+    assert_eq!(
+        (records.len(), bad.last().map(|bad| &**bad)),
+        (2, Some("log:4: the capture ends inside of this packet"))
+    );
+}
+
+#[test]
+fn packets_of_pcapng() {
+    let how = How { wants: wants(&["address"], None), ..How::default() };
+    let packets = [
+        (0, T * 1_000_000_000 + 7, frame([192, 0, 2, 1], 1, false), 54),
+        (1, T * 1_000_000 + 7, frame([192, 0, 2, 2], 1, true), 54),
+        (2, 0, frame([192, 0, 2, 3], 1, true), 54),
+    ];
+    let (records, bad) = all(&pcapng(&packets), &how);
+    assert_eq!(records, [read(T, 7, 1, &["192.0.2.1"]), read(T, 7_000, 1, &["192.0.2.2"])]);
+    assert_eq!(bad, ["log:3: interface 2 is not described"]);
+}
+
+/// A message of dnstap: its type, time, address, and the query.
+type Message<'a> = (u8, u64, u32, &'a [u8], Vec<u8>);
+
+/// A dnstap file.
+fn dnstap(messages: &[Message<'_>]) -> Vec<u8> {
+    fn varint(mut number: u64, out: &mut Vec<u8>) {
+        while number >= 0x80 {
+            out.push(number as u8 | 0x80);
+            number >>= 7;
+        }
+        out.push(number as u8);
+    }
+    fn bytes(tag: u8, value: &[u8], out: &mut Vec<u8>) {
+        out.push(tag << 3 | 2);
+        varint(value.len() as u64, out);
+        out.extend(value);
+    }
+    // Start, with the type of the content as its only field.
+    let content = b"protobuf:dnstap.Dnstap";
+    let mut file = vec![0, 0, 0, 0, 0, 0, 0, 12 + content.len() as u8, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 22];
+    file.extend(content);
+    for (kind, seconds, nanoseconds, address, query) in messages {
+        let mut message = vec![1 << 3, *kind, 2 << 3, 1, 3 << 3, 1];
+        bytes(4, address, &mut message);
+        message.push(8 << 3);
+        varint(*seconds, &mut message);
+        message.push(9 << 3 | 5);
+        message.extend(nanoseconds.to_le_bytes());
+        bytes(10, query, &mut message);
+        let mut frame = Vec::new();
+        bytes(1, b"ns1", &mut frame);
+        bytes(14, &message, &mut frame);
+        frame.extend([15 << 3, 1]);
+        file.extend((frame.len() as u32).to_be_bytes());
+        file.extend(frame);
+    }
+    file.extend([0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 3]);
+    file
+}
+
+fn dns(name: &[&str], kind: u16) -> Vec<u8> {
+    let mut query = vec![0; 12];
+    for label in name {
+        query.push(label.len() as u8);
+        query.extend(label.as_bytes());
+    }
+    query.push(0);
+    query.extend(kind.to_be_bytes());
+    query.extend([0, 1]);
+    query
+}
+
+#[test]
+fn queries_of_dnstap() {
+    let v6 = [0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9];
+    let messages = [
+        (5, T, 7, &[192, 0, 2, 1][..], dns(&["Example", "com"], 28)),
+        (6, T, 8, &[192, 0, 2, 1][..], dns(&["example", "com"], 28)),
+        (1, T + 1, 0, &v6[..], dns(&["a", "b", "c"], 4711)),
+        (5, T + 2, 0, &[192, 0, 2, 1][..], vec![0; 5]),
+    ];
+    let how = How { wants: wants(&["address", "name", "type"], Some("bytes")), ..How::default() };
+    let file = dnstap(&messages);
+    assert_eq!(open(&file, &how).format, Some(Format::Dnstap));
+    let (records, bad) = all(&file, &how);
+    let want = [
+        read(T, 7, 29, &["192.0.2.1", "example.com", "AAAA"]),
+        read(T + 1, 0, 23, &["32.1.13.184.0.0.0.0.0.0.0.0.0.0.0.9", "a.b.c", "TYPE4711"]),
+    ];
+    assert_eq!(records, want);
+    assert_eq!(bad, ["log:4: the query has no question"]);
+    // A server that was killed wrote no last frame, and perhaps half a message.
+    assert_eq!(all(&file[..file.len() - 20], &how).0, want);
+}
+
+#[test]
+fn gzip_and_zstd_also_in_several_parts() {
+    let line = b"192.0.2.1 - - [14/Nov/2023:22:13:20 +0000] \"GET / HTTP/1.1\" 200 1 \"-\" \"-\"\n";
+    let part = line.repeat(3000);
+    let gzip = {
+        let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        out.write_all(&part).expect("memory");
+        out.finish().expect("memory")
+    };
+    let zstd = zstd::encode_all(&part[..], 1).expect("memory");
+    let how = How { wants: wants(&["address"], None), ..How::default() };
+    for bytes in [gzip.repeat(2), zstd.repeat(2), part.repeat(2)] {
+        let (records, bad) = all(&bytes, &how);
+        assert_eq!((records.len(), bad.len()), (6000, 0));
+    }
+    // A file that was cut is an error with its place, not a shorter file.
+    let mut input = open(&gzip[..gzip.len() - 9], &how);
+    let mut record = Record::new(&how.wants);
+    let end = loop {
+        match input.next(&mut record) {
+            Ok(Next::Record) => {}
+            other => break other,
+        }
+    };
+    let message = end.expect_err("it was cut").to_string();
+    assert!(message.starts_with("log:"), "{message}");
+}
+
+#[test]
+fn a_field_that_a_format_lacks_is_named_with_those_that_it_has() {
+    for (text, want) in [
+        (
+            &b"192.0.2.1 - - [14/Nov/2023:22:13:20 +0000] \"GET / HTTP/1.1\" 200 1 \"-\" \"-\"\n"[..],
+            "remote_addr, ident",
+        ),
+        (b"time,a\n1,2\n", "time, a"),
+        (&pcap(false, &[]), "address, destination, protocol, source_port"),
+    ] {
+        let how = How { wants: wants(&["colour"], None), ..How::default() };
+        let input = Input::new("log", Box::new(Cursor::new(text.to_vec())), &how);
+        let message = input.err().expect("no such field").to_string();
+        assert!(message.starts_with("log: no field \"colour\" in this format; it has "), "{message}");
+        assert!(message.contains(want), "{message}");
+    }
+}
+
+#[test]
+fn no_bytes_make_a_reader_panic() {
+    let mut random = crate::Random(7);
+    let samples = [
+        incident_head(),
+        b"{\"ts\":1,\"ip\":\"192.0.2.1\",\"request\":{\"uri\":\"/\"}}\n".repeat(3),
+        b"time,ip\n1700000000,192.0.2.1\n1,2\n".to_vec(),
+        b"Nov 14 22:13:20 host haproxy[1]: 192.0.2.1:1 [14/Nov/2023:22:13:20.123] a b/c 1 200 1 x\n".to_vec(),
+        b"14-Nov-2023 22:13:20.123 client @0x7 192.0.2.1#5 (e): query: e IN A + (::1)\n".to_vec(),
+        pcap(
+            false,
+            &[(SECONDS, 5, frame([192, 0, 2, 1], 1, true), 54), (SECONDS, 6, frame([1; 4], 1, false), 9)],
+        ),
+        dnstap(&[(5, T, 7, &[192, 0, 2, 1][..], dns(&["example", "com"], 28))]),
+        pcapng(&[(0, 7, frame([192, 0, 2, 1], 1, false), 54), (1, 7, frame([192, 0, 2, 2], 1, true), 54)]),
+    ];
+    let how = How { wants: wants(&["address"], Some("bytes")), ..How::default() };
+    let key = tatcell_cli::key::KeySpec::parse("address").expect("a key");
+    let (mut records, mut others) = (0u64, 0u64);
+    for round in 0..6000 {
+        let mut bytes = samples[round % samples.len()].clone();
+        for _ in 0..1 + random.below(4) {
+            let at = random.below(bytes.len() as u64) as usize;
+            match random.below(4) {
+                0 => bytes[at] = random.next() as u8,
+                1 => bytes.truncate(at.max(1)),
+                2 => bytes[at] ^= 1 << random.below(8),
+                _ => {
+                    let _ = bytes.remove(at.min(bytes.len() - 1));
+                    bytes.push(0);
+                }
+            }
+        }
+        let Ok(mut input) = Input::new("log", Box::new(Cursor::new(bytes)), &how) else {
+            others += 1;
+            continue;
+        };
+        let (mut record, mut out) = (Record::new(&how.wants), Vec::new());
+        for _ in 0..1000 {
+            match input.next(&mut record) {
+                Ok(Next::Record) => {
+                    let _ = key.write(&record.values, input.is_binary(), &mut out);
+                    records += 1;
+                }
+                Ok(Next::Bad(_)) => others += 1,
+                Ok(Next::End) | Err(_) => break,
+            }
+        }
+    }
+    assert!(records > 1000 && others > 1000, "{records} records, {others} others");
+}
+
+fn incident_head() -> Vec<u8> {
+    let text = crate::logs::incident().combined();
+    text.lines().take(4).flat_map(|line| [line.as_bytes(), b"\n"].concat()).collect()
+}
