@@ -11,8 +11,8 @@
 //! swaps it for the next one. `plain.rs` has what it asks of a link. `charge.rs` charges a chain after the fact.
 //!
 //! `ladder_limits.rs` makes such a chain from the prefixes of an address, `ladder_burst.rs` decides many addresses, and
-//! asks overrides before the limits. `pair.rs` decides bursts of keys with two limits each. `mark.rs` is not all or none:
-//! the two limits of a key give three colours.
+//! asks overrides before the limits. `pair.rs` decides bursts of keys with two limits each. `mark.rs` is not all or
+//! none: the two limits of a key give three colours.
 //!
 //! These modules combine calls of cells and tables (look, peek, check, reserve, charge, refund). They know no
 //! algorithm. They touch no word except through these calls and the swaps that a look has made.

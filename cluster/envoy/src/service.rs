@@ -331,7 +331,7 @@ impl RateLimit {
         Ok(RateLimitResponse { overall_code: code.into(), statuses, response_headers_to_add: headers })
     }
 
-    /// Returns the page of this target, if there is one: see [`crate::json`].
+    /// Returns the page of this target, if there is one: see `json.rs`.
     pub fn page(&self, target: &str) -> Option<String> {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         if path != "/json" {

@@ -28,6 +28,7 @@ struct Link {
     table: *const u64,
     key: *const c_void,
     key_len: usize,
+    room: u64,
 }
 
 /// tatcell_chain_t
@@ -43,6 +44,8 @@ struct Chain {
     permits: *mut c_void,
     decisions: *mut c_void,
     counters: *mut c_void,
+    link_counters: *mut c_void,
+    reserved_pointer: *const c_void,
 }
 
 type ChainCheck = unsafe extern "C" fn(*const Chain, u64, *mut u64) -> i32;
@@ -210,6 +213,7 @@ fn body(lib: Library, calls: Calls, mix: Mix, form: Form) -> Body {
             table: if in_cells { null() } else { table.as_ptr() },
             key: if in_cells { null() } else { keys[i].as_ptr().cast() },
             key_len: if in_cells { 0 } else { 16 },
+            room: 0,
         });
         let chain = Chain {
             size: size_of::<Chain>() as u32,
@@ -222,6 +226,8 @@ fn body(lib: Library, calls: Calls, mix: Mix, form: Form) -> Body {
             permits: null_mut(),
             decisions: null_mut(),
             counters: null_mut(),
+            link_counters: null_mut(),
+            reserved_pointer: null(),
         };
         // SAFETY: as above.
         unsafe { (calls.chain)(&chain, now, null_mut()) == 0 }
