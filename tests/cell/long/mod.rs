@@ -2,7 +2,8 @@
 //! algorithms have theirs in `counted/long.rs`, meters and marks in `meters/properties.rs` and in `combine/mark.rs`.
 //!
 //! The environment sets the sizes: TATCELL_DECISIONS here, TATCELL_KILLS in `kill` (1e5), TATCELL_RACES in `race`. Each
-//! form and kind of call has a share, which is printed and must reach a minimum. Seeds are numbers from 0. A failing seed is printed, and TATCELL_SEED runs it alone:
+//! form and kind of call has a share, which is printed and must reach a minimum. Seeds are numbers from 0. A failing
+//! seed is printed, and TATCELL_SEED runs it alone:
 //!
 //! `TATCELL_SEED=0x2a cargo test --release --test cell -- --nocapture live_for_days`
 
