@@ -47,7 +47,7 @@ cluster/src
     counts reserve share split waits
     demand line script
     error lines verdict
-    answers endpoint limit_version
+    answers endpoint limit_version miss
     limit_versions store
     node
     cluster mark settle slot
