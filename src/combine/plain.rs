@@ -1,10 +1,12 @@
 //! What the short way of a chain asks of a link: its word, without storing; a charge; and the parts of an answer.
 
 use super::link::{either, Target};
+use super::short::Refusal;
+use crate::algorithms::peek;
 use crate::answer::{Answer, Decision, Permit, Tracking, Verdict};
 use crate::cell::Cell;
 use crate::limit::params::Params;
-use crate::sync::{AtomicU64, Look, Ordering, Swap};
+use crate::sync::{AtomicU64, Look, Swap};
 use crate::table::{left, refused, Done};
 
 /// What was charged to a key that was absent when its word was looked for.
@@ -63,29 +65,27 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// Looks again at the word of a swap that was lost. Returns the swap that replaces it, if the request still
-    /// conforms to that word.
-    pub(super) fn look_again(&self, now: u64, cost: u64, slot: &'a AtomicU64) -> Option<Swap<'a>> {
-        // ORDERING: Relaxed; single word, value only, and the swap decides.
-        let word = slot.load(Ordering::Relaxed);
-        let next = match *self {
-            Target::Cell(_, limit) => Cell::next_word(limit, now, cost, word)?,
+    /// Looks again at the word of a swap that was lost; absent if the key has left the slot.
+    pub(super) fn look_again(&self, now: u64, cost: u64, slot: &'a AtomicU64) -> Look<'a> {
+        match *self {
             Target::Key(table, Some(limit), hash) => {
-                either!(table, t => t.next_word(limit, now, hash, cost, word))?
+                either!(table, t => t.look_again(limit, now, (hash, slot), cost))
             }
-            _ => return None,
-        };
-        Some(Swap { slot, word, next })
+            _ => self.look_at(now, cost),
+        }
     }
 
-    /// Charges a key that was absent. Returns `None`, nothing charged, if it does not pass.
-    pub(super) fn insert(&self, now: u64, cost: u64) -> Option<Made> {
-        let Target::Key(table, Some(limit), hash) = *self else { return None };
+    /// Charges a key that was absent. `Err`: it does not pass, and nothing is charged; `None` = contended.
+    pub(super) fn insert(&self, now: u64, cost: u64) -> Result<Made, Option<Refusal>> {
+        let Target::Key(table, Some(limit), hash) = *self else { return Err(None) };
         let Done { answer, tracking, slot, inserted, .. } =
             either!(table, t => t.charge_plain(limit, now, hash, cost));
-        let Answer { verdict, flags, lead, stored, .. } = answer?;
-        let soft = flags & Decision::SOFT != 0;
-        verdict.passes().then_some(Made { lead, stored, slot, tracking, soft, inserted })
+        match answer {
+            Some(Answer { verdict, flags, lead, stored, .. }) if verdict.passes() => {
+                Ok(Made { lead, stored, slot, tracking, soft: flags & Decision::SOFT != 0, inserted })
+            }
+            answer => Err(answer.map(|answer| (answer, tracking))),
+        }
     }
 
     /// Gives back what the short way has charged, by one attempt: the swap the other way round.
@@ -163,10 +163,18 @@ impl<'a> Target<'a> {
         (left(p, lead), Tracking::Tracked)
     }
 
-    /// Returns the decision of a request that is refused because its word lies `lead` q-units ahead.
-    pub(super) fn refused(&self, now: u64, cost: u64, lead: u64) -> Decision {
+    /// Returns the answer to a request that is refused because its word lies `lead` q-units ahead.
+    pub(super) fn refusal(&self, now: u64, cost: u64, lead: u64) -> Answer {
         match self.params() {
-            Some(p) => refused(p, now, cost, lead),
+            Some(p) => peek(p, lead, now, cost, 0),
+            None => Answer { verdict: Verdict::Contended, flags: 0, lead, wait: 0, stored: 0 },
+        }
+    }
+
+    /// Returns the decision of a request that is refused so.
+    pub(super) fn refused(&self, now: u64, cost: u64, (answer, tracking): &Refusal) -> Decision {
+        match self.params() {
+            Some(p) => refused(p, now, cost, answer, *tracking),
             None => Decision::contended(cost, 0),
         }
     }
