@@ -57,21 +57,20 @@ impl Chain<'_> {
         let made = if self.short { decide(self, now, &mut all) } else { Short::Long };
         let bit = |(i, seen): (usize, &Seen<'_>)| u64::from(seen.is_inserted()).wrapping_shl(i as u32);
         let inserted = all.iter().enumerate().map(bit).fold(0, |all, bit| all | bit);
-        let late = match &made {
-            Short::Passes => None,
-            Short::Late { at, refusal } => Some((*at, refusal)),
+        let late = match made {
+            Short::Passes => false,
+            Short::Late { .. } => true,
             Short::Refused { .. } | Short::Long => return Err(inserted),
         };
         for (i, (answer, seen)) in answers.iter_mut().zip(&all).enumerate().take(self.count) {
             let Some((target, cost)) = self.at(i) else { break };
-            *answer = Some(match (late, seen) {
-                (Some((at, refusal)), _) if at == i => target.refused(now, cost, refusal),
-                (Some(_), Seen::Absent) => target.peek(now, cost, 0),
-                // It has been given back.
-                (Some(_), _) => {
+            *answer = Some(match seen {
+                Seen::Absent => target.peek(now, cost, 0),
+                // What was charged has been given back.
+                Seen::Word(_) | Seen::Made(_) if late => {
                     Decision { units: 0, permit: Permit::NONE, ..target.charged(now, cost, seen) }
                 }
-                (None, _) => target.charged(now, cost, seen),
+                _ => target.charged(now, cost, seen),
             });
         }
         Ok(inserted)

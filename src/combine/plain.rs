@@ -1,7 +1,6 @@
 //! What the short way of a chain asks of a link: its word, without storing; a charge; and the parts of an answer.
 
 use super::link::{either, Target};
-use super::short::Refusal;
 use crate::algorithms::peek;
 use crate::answer::{Answer, Decision, Permit, Tracking, Verdict};
 use crate::cell::Cell;
@@ -22,6 +21,15 @@ pub(super) struct Made {
     inserted: bool,
 }
 
+/// How a link refuses.
+#[derive(Clone, Copy)]
+pub(super) struct Refusal {
+    lead: u64,
+    /// q-units until the request conforms.
+    wait: u64,
+    tracking: Tracking,
+}
+
 /// What the short way knows of a link.
 #[derive(Clone, Copy)]
 pub(super) enum Seen<'a> {
@@ -29,6 +37,8 @@ pub(super) enum Seen<'a> {
     Absent,
     Word(Swap<'a>),
     Made(Made),
+    /// It refuses after others were charged.
+    Refuses(Refusal),
 }
 
 impl Seen<'_> {
@@ -84,7 +94,7 @@ impl<'a> Target<'a> {
             Some(Answer { verdict, flags, lead, stored, .. }) if verdict.passes() => {
                 Ok(Made { lead, stored, slot, tracking, soft: flags & Decision::SOFT != 0, inserted })
             }
-            answer => Err(answer.map(|answer| (answer, tracking))),
+            answer => Err(answer.map(|Answer { lead, wait, .. }| Refusal { lead, wait, tracking })),
         }
     }
 
@@ -135,8 +145,11 @@ impl<'a> Target<'a> {
         self.charged(now, cost, seen).permit
     }
 
-    /// Returns the decision about a charge of the short way.
+    /// Returns the decision about a charge of the short way, or about its refusal.
     pub(super) fn charged(&self, now: u64, cost: u64, seen: &Seen<'_>) -> Decision {
+        if let Seen::Refuses(refusal) = seen {
+            return self.refused(now, cost, refusal);
+        }
         let done = self.done(now, cost, seen);
         match (*self, &done) {
             (Target::Cell(_, limit), Some(done)) => Cell::decision(limit, now, cost, done.answer),
@@ -163,18 +176,18 @@ impl<'a> Target<'a> {
         (left(p, lead), Tracking::Tracked)
     }
 
-    /// Returns the answer to a request that is refused because its word lies `lead` q-units ahead.
-    pub(super) fn refusal(&self, now: u64, cost: u64, lead: u64) -> Answer {
-        match self.params() {
-            Some(p) => peek(p, lead, now, cost, 0),
-            None => Answer { verdict: Verdict::Contended, flags: 0, lead, wait: 0, stored: 0 },
-        }
+    /// Returns how a request is refused whose word lies `lead` q-units ahead.
+    pub(super) fn refusal(&self, now: u64, cost: u64, lead: u64) -> Refusal {
+        let wait = self.params().map_or(0, |p| peek(p, lead, now, cost, 0).wait);
+        Refusal { lead, wait, tracking: Tracking::Tracked }
     }
 
     /// Returns the decision of a request that is refused so.
-    pub(super) fn refused(&self, now: u64, cost: u64, (answer, tracking): &Refusal) -> Decision {
+    pub(super) fn refused(&self, now: u64, cost: u64, refusal: &Refusal) -> Decision {
+        let Refusal { lead, wait, tracking } = *refusal;
+        let answer = Answer { verdict: Verdict::NonConforming, flags: 0, lead, wait, stored: 0 };
         match self.params() {
-            Some(p) => refused(p, now, cost, answer, *tracking),
+            Some(p) => refused(p, now, cost, &answer, tracking),
             None => Decision::contended(cost, 0),
         }
     }

@@ -27,7 +27,7 @@
 
 use super::link::Target;
 pub(super) use super::plain::Seen;
-use crate::answer::{Answer, Decision, Permit, Tracking};
+use crate::answer::{Decision, Permit, Tracking};
 use crate::sync::{back_off, Look, Swap, MAX_LOST};
 
 /// The largest number of links.
@@ -57,14 +57,12 @@ pub(super) enum Short {
     /// Nothing is charged, because link `at` refuses: its word lies `lead` q-units ahead. The links before it
     /// conform.
     Refused { at: usize, lead: u64 },
-    /// Nothing is charged any more: link `at` refuses after others were charged, because of a race or a full set.
-    Late { at: usize, refusal: Refusal },
+    /// Nothing is charged any more: link `at`, which is [`Seen::Refuses`], refuses after others were charged, because
+    /// of a race or a full set.
+    Late { at: usize },
     /// Nothing is charged: the long way decides. Contended undoing may have left charges.
     Long,
 }
-
-/// How a link refuses.
-pub(super) type Refusal = (Answer, Tracking);
 
 /// What is known of each link.
 pub(super) type All<'a> = [Seen<'a>; MOST];
@@ -118,9 +116,9 @@ pub(super) fn check<'a>(links: &impl Links<'a>, now: u64) -> Option<Decision> {
     match decide(links, now, &mut all) {
         Short::Passes => Some(passed(links, now, &all)),
         Short::Refused { at, lead } => Some(refused(links, now, at, lead)),
-        Short::Late { at, refusal } => {
+        Short::Late { at } => {
             let (target, cost) = links.at(at)?;
-            Some(Decision { policy: at as u32, ..target.refused(now, cost, &refusal) })
+            Some(Decision { policy: at as u32, ..target.charged(now, cost, all.get(at)?) })
         }
         Short::Long => None,
     }
@@ -132,7 +130,7 @@ pub(super) fn check<'a>(links: &impl Links<'a>, now: u64) -> Option<Decision> {
 fn swap_again<'a>(links: &dyn Links<'a>, now: u64, all: &mut All<'a>, i: usize) -> Result<(), Short> {
     let (Some((target, cost)), Some(seen)) = (links.at(i), all.get_mut(i)) else { return Err(Short::Long) };
     let Seen::Word(Swap { slot, .. }) = *seen else { return Err(Short::Long) };
-    let mut why = Short::Long;
+    let mut refuses = None;
     for lost in 1..=MAX_LOST {
         back_off(lost);
         match target.look_again(now, cost, slot) {
@@ -142,7 +140,7 @@ fn swap_again<'a>(links: &dyn Links<'a>, now: u64, all: &mut All<'a>, i: usize) 
             }
             Look::Fits(_) => {}
             Look::Refuses(lead) => {
-                why = Short::Late { at: i, refusal: (target.refusal(now, cost, lead), Tracking::Tracked) };
+                refuses = Some(target.refusal(now, cost, lead));
                 break;
             }
             Look::Absent | Look::Other => break,
@@ -151,7 +149,9 @@ fn swap_again<'a>(links: &dyn Links<'a>, now: u64, all: &mut All<'a>, i: usize) 
     // The swaps from this one on are not made.
     all.iter_mut().skip(i).for_each(|seen| *seen = Seen::Absent);
     undo(links, now, all);
-    Err(why)
+    let (Some(refusal), Some(seen)) = (refuses, all.get_mut(i)) else { return Err(Short::Long) };
+    *seen = Seen::Refuses(refusal);
+    Err(Short::Late { at: i })
 }
 
 /// Charges the keys that had no word. If one of them refuses, all is undone.
@@ -164,9 +164,10 @@ fn insert_all<'a>(links: &dyn Links<'a>, now: u64, all: &mut All<'a>) -> Short {
         }
         match target.insert(now, cost) {
             Ok(made) => *seen = Seen::Made(made),
-            Err(refusal) => {
+            Err(refuses) => {
+                *seen = refuses.map_or(Seen::Absent, Seen::Refuses);
                 undo(links, now, all);
-                return refusal.map_or(Short::Long, |refusal| Short::Late { at: i, refusal });
+                return if refuses.is_some() { Short::Late { at: i } } else { Short::Long };
             }
         }
     }
@@ -180,7 +181,7 @@ fn undo<'a>(links: &dyn Links<'a>, now: u64, all: &All<'a>) {
     for i in (0..links.count()).rev() {
         let (Some((target, cost)), Some(seen)) = (links.at(i), all.get(i)) else { continue };
         let done = match seen {
-            Seen::Absent => true,
+            Seen::Absent | Seen::Refuses(_) => true,
             Seen::Word(swap) => target.take_back(now, swap),
             Seen::Made(_) => false,
         };
@@ -216,9 +217,8 @@ fn passed<'a>(links: &dyn Links<'a>, now: u64, all: &All<'a>) -> Decision {
 /// Returns the decision of a chain that is refused by link `at` and perhaps by others behind it.
 #[inline(never)]
 fn refused<'a>(links: &dyn Links<'a>, now: u64, at: usize, lead: u64) -> Decision {
-    let of = |(target, cost): (Target<'a>, u64), lead| {
-        target.refused(now, cost, &(target.refusal(now, cost, lead), Tracking::Tracked))
-    };
+    let of =
+        |(target, cost): (Target<'a>, u64), lead| target.refused(now, cost, &target.refusal(now, cost, lead));
     let Some(link) = links.at(at) else { return impossible!(Decision::contended(0, 0)) };
     let mut whole = Decision { policy: at as u32, ..of(link, lead) };
     for (target, cost) in (at.wrapping_add(1)..links.count()).filter_map(|i| links.at(i)) {
