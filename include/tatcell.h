@@ -2206,14 +2206,15 @@ typedef struct tatcell_chain_t {
  * @retval TATCELL_ERR_OPTION an unknown flag, a link with more than one of cell, cell32 and table, or a hash
  *         without a table.
  * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer, or a link without cell and table.
- * @retval TATCELL_ERR_OVERLAP objects that the call writes (out, permits, decisions, counters) overlap each other,
- *         or objects that it reads (chain, links).
+ * @retval TATCELL_ERR_OVERLAP objects that the call writes (out, permits, decisions, counters, link_counters) overlap
+ *         each other, or objects that it reads (chain, links).
  * @retval TATCELL_ERR_LIMIT, TATCELL_ERR_FOREIGN, TATCELL_ERR_HANDLE, TATCELL_ERR_HASH, TATCELL_ERR_KEY_LENGTH a
  *         link is wrong, as for tatcell_cell_check and tatcell_table_check. Nothing is changed on error.
  * Thread: any number on the same cells and tables, unless a table is exclusive. Cost: if out and the chain's results
- * are NULL, and every link is plain (GCRA, a cost of 1 to the burst, no option, no extra, a 64-bit cell or a key), one
- * scan and one compare-and-swap for each link, only loads if a link refuses, and 0.5 KiB of stack; a key that is
- * inserted takes 1.2 KiB. Else a peek and a compare-and-swap for each link, and about 4 KiB of stack. Since 0.3.
+ * are NULL, and every link is plain (GCRA, a cost of 1 to the burst, no option, extra or room, a 64-bit cell or a key,
+ * none of them twice), one scan and one compare-and-swap for each link, only loads if a link refuses, and 0.5 KiB of
+ * stack; a key that is inserted takes 1.2 KiB. Else a peek and a compare-and-swap for each link, and about 4 KiB of
+ * stack. Since 0.3.
  */
 TATCELL_NODISCARD TATCELL_API
 int32_t tatcell_chain_check(const tatcell_chain_t *chain,
@@ -2985,8 +2986,8 @@ typedef struct tatcell_ladder_burst_t {
  * @retval TATCELL_ERR_COUNT more than 64 requests.
  * @retval TATCELL_ERR_ADDRESS an address has neither 4 nor 16 bytes.
  * @retval TATCELL_ERR_OPTION a flag is set, or both addresses and address_pointers.
- * @retval TATCELL_ERR_OVERLAP an object that the call writes (decisions, permits, counters, tier_counters, pass)
- *         overlaps another object of the call.
+ * @retval TATCELL_ERR_OVERLAP objects that the call writes (decisions, permits, counters, tier_counters, pass) overlap
+ *         each other, or objects that it reads. Only pass may lie in one that it reads: it is written last.
  * @retval TATCELL_ERR_ALGORITHM overrides is not a table of overrides; TATCELL_ERR_PREFIX as
  *         tatcell_table_overridden_address.
  * @retval others as tatcell_ladder_check. On error nothing is decided, charged or counted.

@@ -22,11 +22,6 @@ impl Cell {
         }
     }
 
-    /// Returns what a charge makes of a word; `None` if it does not conform.
-    pub(crate) fn next_word(limit: &Limit, now: u64, cost: u64, word: u64) -> Option<u64> {
-        gcra::plain_word(&limit.0, word, limit.0.now_q(now), u64::MAX, cost)?.ok()
-    }
-
     /// Returns whether a refund of a swap that was stored would store the word that the swap replaced: it lies ahead of
     /// now.
     pub(crate) fn is_refund(limit: &Limit, now: u64, swap: &Swap<'_>) -> bool {

@@ -4,7 +4,7 @@ use super::chain::{Answers, Chain, MAX_LINKS};
 use super::counters::ChainCounters;
 use super::link::Target;
 use super::short::{check, decide, passes, Links, Seen, Short, MOST};
-use crate::answer::{Decision, Verdict};
+use crate::answer::{Decision, Permit, Verdict};
 
 const _: () = assert!(MOST == MAX_LINKS);
 
@@ -49,19 +49,29 @@ impl Chain<'_> {
         self.finish(&answers, 0, ChainCounters::default(), |_, _| ())
     }
 
-    /// Decides and sets the answers of all links, if the short way passes. Returns the charges that inserted a key, one
-    /// bit each; in `Err` those that it has given back.
+    /// Decides and sets the answers of all links, unless a look refuses or the long way must decide. Returns the
+    /// charges that inserted a key, one bit each; in `Err` those that it has given back.
     #[inline(never)]
     pub(super) fn short_answers(&self, now: u64, answers: &mut Answers) -> Result<u64, u64> {
         let mut all = [Seen::Absent; MOST];
-        let passes = self.short && matches!(decide(self, now, &mut all), Short::Passes);
+        let made = if self.short { decide(self, now, &mut all) } else { Short::Long };
         let bit = |(i, seen): (usize, &Seen<'_>)| u64::from(seen.is_inserted()).wrapping_shl(i as u32);
         let inserted = all.iter().enumerate().map(bit).fold(0, |all, bit| all | bit);
-        if !passes {
-            return Err(inserted);
-        }
+        let late = match made {
+            Short::Passes => false,
+            Short::Late { .. } => true,
+            Short::Refused { .. } | Short::Long => return Err(inserted),
+        };
         for (i, (answer, seen)) in answers.iter_mut().zip(&all).enumerate().take(self.count) {
-            *answer = self.at(i).map(|(target, cost)| target.charged(now, cost, seen));
+            let Some((target, cost)) = self.at(i) else { break };
+            *answer = Some(match seen {
+                Seen::Absent => target.peek(now, cost, 0),
+                // What was charged has been given back.
+                Seen::Word(_) | Seen::Made(_) if late => {
+                    Decision { units: 0, permit: Permit::NONE, ..target.charged(now, cost, seen) }
+                }
+                _ => target.charged(now, cost, seen),
+            });
         }
         Ok(inserted)
     }

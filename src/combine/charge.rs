@@ -86,7 +86,7 @@ impl Chain<'_> {
     /// Charges the extras of all links that were charged.
     pub(super) fn charge_extras(&self, now: u64, answers: &mut Answers) {
         for (charge, answer) in self.charges().zip(answers.iter_mut().flatten()) {
-            if charge.extra == 0 {
+            if charge.extra == 0 || !answer.passes() {
                 continue;
             }
             // Contended charges nothing: one random extra less.
@@ -145,5 +145,28 @@ impl core::fmt::Debug for Chain<'_> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let costs = self.charges.map(|charge| charge.cost);
         f.debug_struct("Chain").field("costs", &costs.get(..self.count)).finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, not(tatcell_loom)))]
+mod tests {
+    use super::*;
+    use crate::cell::Cell;
+    use crate::combine::Link;
+    use crate::limit::LimitSpec;
+
+    /// A link that lost all its swaps is told as not charged, so its extra is not charged either.
+    #[test]
+    fn a_link_that_was_not_charged_gets_no_extra() {
+        let limit = LimitSpec::new(1, 1_000, 5).build().expect("a limit");
+        let cells = [Cell::new(), Cell::new()];
+        let links = [0, 1].map(|i| Link::cell(&cells[i], &limit, 1).extra(2));
+        let chain = Chain::new(&links).expect("a chain");
+        let mut answers: Answers = [None; MAX_LINKS];
+        (answers[0], answers[1]) = (Some(Decision::contended(1, 5)), Some(cells[1].charge(&limit, 0, 1)));
+        chain.charge_extras(0, &mut answers);
+        let units = answers.map(|answer| answer.map_or(0, |answer| answer.units));
+        assert_eq!((units[0], units[1]), (0, 3));
+        assert_eq!([0, 1].map(|i| cells[i].peek(&limit, 0, 0).remaining), [5, 2]);
     }
 }

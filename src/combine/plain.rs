@@ -1,10 +1,11 @@
 //! What the short way of a chain asks of a link: its word, without storing; a charge; and the parts of an answer.
 
 use super::link::{either, Target};
+use crate::algorithms::peek;
 use crate::answer::{Answer, Decision, Permit, Tracking, Verdict};
 use crate::cell::Cell;
 use crate::limit::params::Params;
-use crate::sync::{AtomicU64, Look, Ordering, Swap};
+use crate::sync::{AtomicU64, Look, Swap};
 use crate::table::{left, refused, Done};
 
 /// What was charged to a key that was absent when its word was looked for.
@@ -20,6 +21,15 @@ pub(super) struct Made {
     inserted: bool,
 }
 
+/// How a link refuses.
+#[derive(Clone, Copy)]
+pub(super) struct Refusal {
+    lead: u64,
+    /// q-units until the request conforms.
+    wait: u64,
+    tracking: Tracking,
+}
+
 /// What the short way knows of a link.
 #[derive(Clone, Copy)]
 pub(super) enum Seen<'a> {
@@ -27,6 +37,8 @@ pub(super) enum Seen<'a> {
     Absent,
     Word(Swap<'a>),
     Made(Made),
+    /// It refuses after others were charged.
+    Refuses(Refusal),
 }
 
 impl Seen<'_> {
@@ -63,29 +75,27 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// Looks again at the word of a swap that was lost. Returns the swap that replaces it, if the request still
-    /// conforms to that word.
-    pub(super) fn look_again(&self, now: u64, cost: u64, slot: &'a AtomicU64) -> Option<Swap<'a>> {
-        // ORDERING: Relaxed; single word, value only, and the swap decides.
-        let word = slot.load(Ordering::Relaxed);
-        let next = match *self {
-            Target::Cell(_, limit) => Cell::next_word(limit, now, cost, word)?,
+    /// Looks again at the word of a swap that was lost; absent if the key has left the slot.
+    pub(super) fn look_again(&self, now: u64, cost: u64, slot: &'a AtomicU64) -> Look<'a> {
+        match *self {
             Target::Key(table, Some(limit), hash) => {
-                either!(table, t => t.next_word(limit, now, hash, cost, word))?
+                either!(table, t => t.look_again(limit, now, (hash, slot), cost))
             }
-            _ => return None,
-        };
-        Some(Swap { slot, word, next })
+            _ => self.look_at(now, cost),
+        }
     }
 
-    /// Charges a key that was absent. Returns `None`, nothing charged, if it does not pass.
-    pub(super) fn insert(&self, now: u64, cost: u64) -> Option<Made> {
-        let Target::Key(table, Some(limit), hash) = *self else { return None };
+    /// Charges a key that was absent. `Err`: it does not pass, and nothing is charged; `None` = contended.
+    pub(super) fn insert(&self, now: u64, cost: u64) -> Result<Made, Option<Refusal>> {
+        let Target::Key(table, Some(limit), hash) = *self else { return Err(None) };
         let Done { answer, tracking, slot, inserted, .. } =
             either!(table, t => t.charge_plain(limit, now, hash, cost));
-        let Answer { verdict, flags, lead, stored, .. } = answer?;
-        let soft = flags & Decision::SOFT != 0;
-        verdict.passes().then_some(Made { lead, stored, slot, tracking, soft, inserted })
+        match answer {
+            Some(Answer { verdict, flags, lead, stored, .. }) if verdict.passes() => {
+                Ok(Made { lead, stored, slot, tracking, soft: flags & Decision::SOFT != 0, inserted })
+            }
+            answer => Err(answer.map(|Answer { lead, wait, .. }| Refusal { lead, wait, tracking })),
+        }
     }
 
     /// Gives back what the short way has charged, by one attempt: the swap the other way round.
@@ -135,8 +145,11 @@ impl<'a> Target<'a> {
         self.charged(now, cost, seen).permit
     }
 
-    /// Returns the decision about a charge of the short way.
+    /// Returns the decision about a charge of the short way, or about its refusal.
     pub(super) fn charged(&self, now: u64, cost: u64, seen: &Seen<'_>) -> Decision {
+        if let Seen::Refuses(refusal) = seen {
+            return self.refused(now, cost, refusal);
+        }
         let done = self.done(now, cost, seen);
         match (*self, &done) {
             (Target::Cell(_, limit), Some(done)) => Cell::decision(limit, now, cost, done.answer),
@@ -163,10 +176,18 @@ impl<'a> Target<'a> {
         (left(p, lead), Tracking::Tracked)
     }
 
-    /// Returns the decision of a request that is refused because its word lies `lead` q-units ahead.
-    pub(super) fn refused(&self, now: u64, cost: u64, lead: u64) -> Decision {
+    /// Returns how a request is refused whose word lies `lead` q-units ahead.
+    pub(super) fn refusal(&self, now: u64, cost: u64, lead: u64) -> Refusal {
+        let wait = self.params().map_or(0, |p| peek(p, lead, now, cost, 0).wait);
+        Refusal { lead, wait, tracking: Tracking::Tracked }
+    }
+
+    /// Returns the decision of a request that is refused so.
+    pub(super) fn refused(&self, now: u64, cost: u64, refusal: &Refusal) -> Decision {
+        let Refusal { lead, wait, tracking } = *refusal;
+        let answer = Answer { verdict: Verdict::NonConforming, flags: 0, lead, wait, stored: 0 };
         match self.params() {
-            Some(p) => refused(p, now, cost, lead),
+            Some(p) => refused(p, now, cost, &answer, tracking),
             None => Decision::contended(cost, 0),
         }
     }

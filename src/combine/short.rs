@@ -5,7 +5,8 @@
 //!  look      0, 1, ... n-1    the word of each link, and the word that a charge makes of it; a refusal ends here
 //!  swap      0, 1, ... n-1    the word that was seen by the next one; lost: looks again at that word
 //!  insert    keys without a word, by the ordinary insert
-//!  undo      n-1, ... 1, 0    only if a swap or an insert refuses after all; then the long way decides
+//!  undo      n-1, ... 1, 0    only if a swap or an insert refuses after all: that link decides. If it was only
+//!                            contended, the long way decides
 //! ```
 //!
 //! Invariants, besides those of `chain.rs`:
@@ -56,6 +57,9 @@ pub(super) enum Short {
     /// Nothing is charged, because link `at` refuses: its word lies `lead` q-units ahead. The links before it
     /// conform.
     Refused { at: usize, lead: u64 },
+    /// Nothing is charged any more: link `at`, which is [`Seen::Refuses`], refuses after others were charged, because
+    /// of a race or a full set.
+    Late { at: usize },
     /// Nothing is charged: the long way decides. Contended undoing may have left charges.
     Long,
 }
@@ -82,15 +86,17 @@ pub(super) fn decide<'a>(links: &impl Links<'a>, now: u64, all: &mut All<'a>) ->
     }
     for i in 0..count {
         if let Some(Seen::Word(swap)) = all.get(i) {
-            if !swap.store() && !swap_again(links, now, all, i) {
-                return Short::Long;
+            if !swap.store() {
+                if let Err(why) = swap_again(links, now, all, i) {
+                    return why;
+                }
             }
         }
     }
-    if absent && !insert_all(links, now, all) {
-        return Short::Long;
+    match absent {
+        true => insert_all(links, now, all),
+        false => Short::Passes,
     }
-    Short::Passes
 }
 
 /// Decides and returns whether the request passes. Returns `None`, nothing charged, if the long way must decide.
@@ -99,7 +105,7 @@ pub(super) fn decide<'a>(links: &impl Links<'a>, now: u64, all: &mut All<'a>) ->
 pub(crate) fn passes<'a>(links: &impl Links<'a>, now: u64) -> Option<bool> {
     match decide(links, now, &mut [Seen::Absent; MOST]) {
         Short::Passes => Some(true),
-        Short::Refused { .. } => Some(false),
+        Short::Refused { .. } | Short::Late { .. } => Some(false),
         Short::Long => None,
     }
 }
@@ -110,47 +116,62 @@ pub(super) fn check<'a>(links: &impl Links<'a>, now: u64) -> Option<Decision> {
     match decide(links, now, &mut all) {
         Short::Passes => Some(passed(links, now, &all)),
         Short::Refused { at, lead } => Some(refused(links, now, at, lead)),
+        Short::Late { at } => {
+            let (target, cost) = links.at(at)?;
+            Some(Decision { policy: at as u32, ..target.charged(now, cost, all.get(at)?) })
+        }
         Short::Long => None,
     }
 }
 
-/// Looks again at the word of link i, which has lost its swap. Returns false if that is no use: all is undone.
+/// Looks again at the word of link i, which has lost its swap. `Err`: the request does not pass, and all is undone.
 #[cold]
 #[inline(never)]
-fn swap_again<'a>(links: &dyn Links<'a>, now: u64, all: &mut All<'a>, i: usize) -> bool {
-    let (Some((target, cost)), Some(seen)) = (links.at(i), all.get_mut(i)) else { return false };
-    let Seen::Word(Swap { slot, .. }) = *seen else { return false };
+fn swap_again<'a>(links: &dyn Links<'a>, now: u64, all: &mut All<'a>, i: usize) -> Result<(), Short> {
+    let (Some((target, cost)), Some(seen)) = (links.at(i), all.get_mut(i)) else { return Err(Short::Long) };
+    let Seen::Word(Swap { slot, .. }) = *seen else { return Err(Short::Long) };
+    let mut refuses = None;
     for lost in 1..=MAX_LOST {
         back_off(lost);
-        let Some(swap) = target.look_again(now, cost, slot) else { break };
-        if swap.store() {
-            *seen = Seen::Word(swap);
-            return true;
+        match target.look_again(now, cost, slot) {
+            Look::Fits(swap) if swap.store() => {
+                *seen = Seen::Word(swap);
+                return Ok(());
+            }
+            Look::Fits(_) => {}
+            Look::Refuses(lead) => {
+                refuses = Some(target.refusal(now, cost, lead));
+                break;
+            }
+            Look::Absent | Look::Other => break,
         }
     }
     // The swaps from this one on are not made.
     all.iter_mut().skip(i).for_each(|seen| *seen = Seen::Absent);
     undo(links, now, all);
-    false
+    let (Some(refusal), Some(seen)) = (refuses, all.get_mut(i)) else { return Err(Short::Long) };
+    *seen = Seen::Refuses(refusal);
+    Err(Short::Late { at: i })
 }
 
-/// Charges the keys that had no word. Returns false if one of them refuses: all is undone.
+/// Charges the keys that had no word. If one of them refuses, all is undone.
 #[inline(never)]
-fn insert_all<'a>(links: &dyn Links<'a>, now: u64, all: &mut All<'a>) -> bool {
+fn insert_all<'a>(links: &dyn Links<'a>, now: u64, all: &mut All<'a>) -> Short {
     for i in 0..links.count() {
         let (Some((target, cost)), Some(seen)) = (links.at(i), all.get_mut(i)) else { break };
         if !matches!(seen, Seen::Absent) {
             continue;
         }
         match target.insert(now, cost) {
-            Some(made) => *seen = Seen::Made(made),
-            None => {
+            Ok(made) => *seen = Seen::Made(made),
+            Err(refuses) => {
+                *seen = refuses.map_or(Seen::Absent, Seen::Refuses);
                 undo(links, now, all);
-                return false;
+                return if refuses.is_some() { Short::Late { at: i } } else { Short::Long };
             }
         }
     }
-    true
+    Short::Passes
 }
 
 /// Gives back what is charged, the last link first.
@@ -160,7 +181,7 @@ fn undo<'a>(links: &dyn Links<'a>, now: u64, all: &All<'a>) {
     for i in (0..links.count()).rev() {
         let (Some((target, cost)), Some(seen)) = (links.at(i), all.get(i)) else { continue };
         let done = match seen {
-            Seen::Absent => true,
+            Seen::Absent | Seen::Refuses(_) => true,
             Seen::Word(swap) => target.take_back(now, swap),
             Seen::Made(_) => false,
         };
@@ -196,11 +217,13 @@ fn passed<'a>(links: &dyn Links<'a>, now: u64, all: &All<'a>) -> Decision {
 /// Returns the decision of a chain that is refused by link `at` and perhaps by others behind it.
 #[inline(never)]
 fn refused<'a>(links: &dyn Links<'a>, now: u64, at: usize, lead: u64) -> Decision {
-    let Some((target, cost)) = links.at(at) else { return impossible!(Decision::contended(0, 0)) };
-    let mut whole = Decision { policy: at as u32, ..target.refused(now, cost, lead) };
+    let of =
+        |(target, cost): (Target<'a>, u64), lead| target.refused(now, cost, &target.refusal(now, cost, lead));
+    let Some(link) = links.at(at) else { return impossible!(Decision::contended(0, 0)) };
+    let mut whole = Decision { policy: at as u32, ..of(link, lead) };
     for (target, cost) in (at.wrapping_add(1)..links.count()).filter_map(|i| links.at(i)) {
         if let Look::Refuses(lead) = target.look_at(now, cost) {
-            whole.retry_after = whole.retry_after.max(target.refused(now, cost, lead).retry_after);
+            whole.retry_after = whole.retry_after.max(of((target, cost), lead).retry_after);
         }
     }
     whole

@@ -4,7 +4,7 @@ use crate::common::oracle::Oracle;
 use crate::common::{cases, hash_of, memory, Rng};
 use tatcell::{
     Cell, Cell32, Chain, ChainError, Counters, Decision, ExclusiveTable, FullPolicy, Limit, Limit32,
-    LimitSpec, Link, Permit, Table, TableLimit, TableOptions, Tracking, Verdict, MAX_LINKS,
+    LimitSpec, Link, Permit, Request, Table, TableLimit, TableOptions, Tracking, Verdict, MAX_LINKS,
 };
 
 /// One debt that links may stand for: a cell or a key, its limit, and its bucket.
@@ -398,6 +398,55 @@ fn an_inserted_key_that_is_undone_owes_no_more_than_its_claim() {
     assert!(!Chain::new(&links).unwrap().check(0).passes());
     let left = table.peek(&limit, 0, 9, 0).unwrap();
     assert!(left.reset_after <= 3, "{left:?}");
+}
+
+/// A link that refuses after others were charged decides, and its answer is told. Nothing is charged a second time.
+#[test]
+fn what_a_full_set_refuses_is_decided_once() {
+    let spec = LimitSpec::new(1, 1 << 12, 8);
+    for policy in [FullPolicy::Deny, FullPolicy::Sampled] {
+        for form in 0..3 {
+            let (lines, full) = (memory(4), memory(4));
+            let options = TableOptions::new(spec).caller_hash().policy(FullPolicy::Deny).resolution(0);
+            let table = Table::init(&lines, &options.policy(policy)).unwrap();
+            let deny = Table::init(&full, &options).unwrap();
+            let limits = [table.limit(&spec).unwrap(), deny.limit(&spec).unwrap()];
+            for tag in 1..=16 {
+                assert!(deny.check_hash(&limits[1], 0, hash_of(0, 2, tag), 8).unwrap().passes());
+            }
+            // A permit under Sampled gives nothing back, so that the charge of a known key stays.
+            let stays = if policy == FullPolicy::Sampled { 3 } else { 0 };
+            assert!(table.check_hash(&limits[0], 0, 7, 2).unwrap().passes());
+            let links = [
+                Link::hash(&table, &limits[0], 7, 3),
+                Link::hash(&table, &limits[0], 9, 8),
+                Link::hash(&deny, &limits[1], hash_of(0, 2, 99), 1),
+            ];
+            let links = if stays == 0 { &links[..] } else { &[links[0], links[2]] };
+            let last = links.len() as u32 - 1;
+            let chain = Chain::new(links).unwrap();
+            let (mut each, mut counters) = (Vec::new(), Counters::default());
+            let refused = match form {
+                0 => chain.check(0),
+                1 => chain.check_ex(0, Some(&mut counters), |_, d| each.push(*d)),
+                _ => Decision { verdict: chain.verdict(0), ..chain.peek(0) },
+            };
+            assert_eq!(refused.verdict, Verdict::NonConforming);
+            let left = table.peek(&limits[0], 0, 7, 0).unwrap().remaining;
+            assert_eq!(left, 6 - stays, "{policy:?}, form {form}: charged more than once");
+            if form < 2 {
+                let alone = Request { limit: &limits[1], now: 0, cost: 1, room: 0 };
+                let alone = deny.check_ex(&alone, hash_of(0, 2, 99), None).unwrap();
+                assert_eq!(refused, Decision { policy: last, ..alone }, "{policy:?}, form {form}");
+            }
+            if form == 1 {
+                assert_eq!(each.len(), links.len());
+                assert!(each.iter().all(|d| d.permit == Permit::NONE && d.units == 0), "{each:?}");
+                assert!(each.iter().enumerate().all(|(i, d)| d.passes() == (i as u32 != last)), "{each:?}");
+                assert_eq!((counters.non_conforming, counters.inserted), (1, u64::from(last) - 1));
+            }
+        }
+    }
 }
 
 #[test]

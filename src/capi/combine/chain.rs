@@ -42,14 +42,15 @@ use crate::capi::pointers::contract::{args, Contract};
 /// @retval TATCELL_ERR_OPTION an unknown flag, a link with more than one of cell, cell32 and table, or a hash
 ///         without a table.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer, or a link without cell and table.
-/// @retval TATCELL_ERR_OVERLAP objects that the call writes (out, permits, decisions, counters) overlap each other,
-///         or objects that it reads (chain, links).
+/// @retval TATCELL_ERR_OVERLAP objects that the call writes (out, permits, decisions, counters, link_counters) overlap
+///         each other, or objects that it reads (chain, links).
 /// @retval TATCELL_ERR_LIMIT, TATCELL_ERR_FOREIGN, TATCELL_ERR_HANDLE, TATCELL_ERR_HASH, TATCELL_ERR_KEY_LENGTH a
 ///         link is wrong, as for tatcell_cell_check and tatcell_table_check. Nothing is changed on error.
 /// Thread: any number on the same cells and tables, unless a table is exclusive. Cost: if out and the chain's results
-/// are NULL, and every link is plain (GCRA, a cost of 1 to the burst, no option, no extra, a 64-bit cell or a key), one
-/// scan and one compare-and-swap for each link, only loads if a link refuses, and 0.5 KiB of stack; a key that is
-/// inserted takes 1.2 KiB. Else a peek and a compare-and-swap for each link, and about 4 KiB of stack. Since 0.3.
+/// are NULL, and every link is plain (GCRA, a cost of 1 to the burst, no option, extra or room, a 64-bit cell or a key,
+/// none of them twice), one scan and one compare-and-swap for each link, only loads if a link refuses, and 0.5 KiB of
+/// stack; a key that is inserted takes 1.2 KiB. Else a peek and a compare-and-swap for each link, and about 4 KiB of
+/// stack. Since 0.3.
 #[no_mangle]
 #[must_use]
 pub unsafe extern "C" fn tatcell_chain_check(

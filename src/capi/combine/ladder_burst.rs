@@ -225,8 +225,8 @@ impl<'a> Work<'a> {
 /// @retval TATCELL_ERR_COUNT more than 64 requests.
 /// @retval TATCELL_ERR_ADDRESS an address has neither 4 nor 16 bytes.
 /// @retval TATCELL_ERR_OPTION a flag is set, or both addresses and address_pointers.
-/// @retval TATCELL_ERR_OVERLAP an object that the call writes (decisions, permits, counters, tier_counters, pass)
-///         overlaps another object of the call.
+/// @retval TATCELL_ERR_OVERLAP objects that the call writes (decisions, permits, counters, tier_counters, pass) overlap
+///         each other, or objects that it reads. Only pass may lie in one that it reads: it is written last.
 /// @retval TATCELL_ERR_ALGORITHM overrides is not a table of overrides; TATCELL_ERR_PREFIX as
 ///         tatcell_table_overridden_address.
 /// @retval others as tatcell_ladder_check. On error nothing is decided, charged or counted.

@@ -7,9 +7,10 @@ use crate::answer::{Answer, Decision, Permit, Tracking, Verdict};
 use crate::limit::params::Params;
 use crate::limit::TableLimit;
 use crate::sync::access::Access;
-use crate::sync::{AtomicU64, Look, Swap};
+use crate::sync::{AtomicU64, Look, Ordering, Swap};
 use crate::table::handle::Table;
 use crate::table::layout::policy::FullPolicy;
+use crate::table::layout::word::Tag;
 use crate::table::set::attempt::Done;
 use crate::table::set::search::{Base, Scan};
 
@@ -34,7 +35,40 @@ impl<'m, M: Access> Table<'m, M> {
         let (layout, now_q) = (&self.geometry.layout, self.now_q(now));
         let (set, tag) = self.place(hash);
         // A plain cost is at most the burst, so an absent key conforms.
-        let Some((_, slot, word)) = set.find_by::<M>(scan, layout, tag) else { return Look::Absent };
+        match set.find_by::<M>(scan, layout, tag) {
+            Some((_, slot, word)) => self.look_in(limit, now_q, tag, cost, (slot, word)),
+            None => Look::Absent,
+        }
+    }
+
+    /// Looks again at the word of a slot in which this key was; absent if it has left the slot.
+    pub(crate) fn look_again<'s>(
+        &self,
+        limit: &TableLimit,
+        now: u64,
+        (hash, slot): (u64, &'s AtomicU64),
+        cost: u64,
+    ) -> Look<'s> {
+        let (layout, tag) = (&self.geometry.layout, self.geometry.layout.tag(hash));
+        // ORDERING: Relaxed; single word, value only, and the swap decides.
+        let word = slot.load(Ordering::Relaxed);
+        match layout.is_live_of(word, tag) {
+            true => self.look_in(limit, self.now_q(now), tag, cost, (slot, word)),
+            false => Look::Absent,
+        }
+    }
+
+    /// Looks at a live word of this key.
+    #[inline(always)]
+    fn look_in<'s>(
+        &self,
+        limit: &TableLimit,
+        now_q: u64,
+        tag: Tag,
+        cost: u64,
+        (slot, word): (&'s AtomicU64, u64),
+    ) -> Look<'s> {
+        let layout = &self.geometry.layout;
         // For a live word of this key `word ^ tag` is the payload, without a mask.
         let lead = layout.lead(word ^ tag.0, now_q);
         match gcra::plain(&limit.0, lead, cost) {
@@ -43,25 +77,6 @@ impl<'m, M: Access> Table<'m, M> {
             }
             Plain::Wait(_) => Look::Refuses(lead),
             Plain::Other => Look::Other,
-        }
-    }
-
-    /// Returns what a charge makes of a word of this key. `None` if it does not conform, or the key has left the slot.
-    pub(crate) fn next_word(
-        &self,
-        limit: &TableLimit,
-        now: u64,
-        hash: u64,
-        cost: u64,
-        word: u64,
-    ) -> Option<u64> {
-        let (layout, now_q) = (&self.geometry.layout, self.now_q(now));
-        let tag = layout.tag(hash);
-        match gcra::plain(&limit.0, layout.lead(word, now_q), cost) {
-            Plain::Store(lead) if layout.is_live_of(word, tag) => {
-                Some(layout.live(tag, now_q.wrapping_add(lead)))
-            }
-            _ => None,
         }
     }
 
@@ -102,8 +117,7 @@ pub(crate) fn left(p: &Params, lead: u64) -> u64 {
     gcra::left(p, lead)
 }
 
-/// Returns the answer to a plain request that was refused because its word lies `lead` q-units ahead.
-pub(crate) fn refused(p: &Params, now: u64, cost: u64, lead: u64) -> Decision {
-    let answer = algorithms::peek(p, lead, now, cost, 0);
-    algorithms::decision(&answer, p, now, cost, Tracking::Tracked, Permit::NONE)
+/// Returns the decision of a plain request that was refused so.
+pub(crate) fn refused(p: &Params, now: u64, cost: u64, answer: &Answer, tracking: Tracking) -> Decision {
+    algorithms::decision(answer, p, now, cost, tracking, Permit::NONE)
 }
