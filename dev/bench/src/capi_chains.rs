@@ -150,7 +150,8 @@ fn body(lib: Library, calls: Calls, mix: Mix, form: Form) -> Body {
         (Library::object(lib.handle_size), Library::object(lib.limit_size), Library::object(lib.limit_size));
     let mut ladder: Object = Library::object(calls.size);
     let mut cells: Box<[[u64; 8]; 8]> = Box::new([[0; 8]; 8]);
-    // SAFETY: plain old data with all-zero as "default"; pointers to live objects of the header's types, here and below.
+    // SAFETY: plain old data with all-zero as "default"; pointers to live objects of the header's types, here and
+    // below.
     unsafe {
         assert_eq!((calls.specs)(&spec, null(), &mut fast, &mut slow), 0);
         let mut options: Options = std::mem::zeroed();

@@ -258,7 +258,8 @@ impl World<'_, '_> {
             fields.extend([("addresses", self.bend(address, 1, true)), ("stride", 4), ("address_len", 4)]);
         } else {
             let each: Vec<u8> = [address; 2].into_iter().flat_map(usize::to_ne_bytes).collect();
-            let lengths: Vec<u8> = [4usize, 4 + (kind as usize & 2)].into_iter().flat_map(usize::to_ne_bytes).collect();
+            let lengths: Vec<u8> =
+                [4usize, 4 + (kind as usize & 2)].into_iter().flat_map(usize::to_ne_bytes).collect();
             let pointers = self.place(&each, 8, false);
             fields.extend([("address_pointers", self.bend(pointers, 8, true)), ("stride", 0)]);
             fields.push(("address_lens", self.place(&lengths, 8, false)));
@@ -269,7 +270,9 @@ impl World<'_, '_> {
                 fields.push((name, self.bend(units, 4, true)));
             }
         }
-        for (bit, name, bytes) in [(16, "permits", 16 * 64), (32, "counters", 128), (64, "tier_counters", 8 * 128)] {
+        for (bit, name, bytes) in
+            [(16, "permits", 16 * 64), (32, "counters", 128), (64, "tier_counters", 8 * 128)]
+        {
             if kind & bit != 0 {
                 let place = self.place(&vec![0; bytes], 8, true);
                 fields.push((name, self.bend(place, 8, true)));
