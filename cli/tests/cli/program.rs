@@ -49,6 +49,18 @@ fn a_broken_bound_ends_with_1_after_the_answer() {
     assert_eq!(fails(&[&limit[..], &["--max-refused", "60", "--max-hit", "1"]].concat()).0, Some(0));
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn an_answer_that_cannot_be_written_is_a_failure() {
+    let file = folder("full").join("access.log");
+    fs::write(&file, LINE).expect("a file");
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("a full device");
+    let output =
+        Command::new(PROGRAM).arg("plan").arg(&file).stdout(full).output().expect("the program runs");
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(3) && message.contains("cannot write the answer"), "{message}");
+}
+
 #[test]
 fn an_empty_file_among_others_is_left_out() {
     let folder = folder("empty");
