@@ -135,7 +135,8 @@ fn a_reload_that_changes_nothing_renames_no_key() {
 #[test]
 fn values_that_share_a_limit_carry_the_units_whoever_of_them_asks() {
     let shared = |requests: u32| {
-        format!("  - {{key: user, value: a*, share_threshold: true, rate_limit: {{unit: day, requests_per_unit: {requests}}}}}\n")
+        let limit = format!("rate_limit: {{unit: day, requests_per_unit: {requests}}}");
+        format!("  - {{key: user, value: a*, share_threshold: true, {limit}}}\n")
     };
     // Before the reload, a1 had a limit of its own.
     let own = "  - {key: user, value: a1, rate_limit: {unit: day, requests_per_unit: 100}}\n";
