@@ -195,6 +195,9 @@ impl PlanArguments {
         if self.max_keys == 0 {
             return Err(Failure::Usage("--max-keys 0: use at least 1 key".into()));
         }
+        if self.window.is_zero() {
+            return Err(Failure::Usage("--window 0: use a time above 0, such as 1min".into()));
+        }
         let seed = match self.seed {
             Some(seed) => seed,
             None => tatcell::host::random_seed()

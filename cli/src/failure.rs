@@ -9,7 +9,7 @@ pub enum Failure {
     Bound(String),
     /// The arguments cannot be used: exit code 2.
     Usage(String),
-    /// The input cannot be read: exit code 3.
+    /// The input cannot be read, or the answer not written: exit code 3.
     Input(String),
 }
 

@@ -1,6 +1,6 @@
 //! `tatcell`: see `tatcell --help`.
 
-use std::io::{IsTerminal, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -34,8 +34,14 @@ fn run(arguments: Arguments) -> Result<(), Failure> {
     } else {
         report.to_string()
     };
-    // A reader that has seen enough closes the pipe; that is no failure.
-    let _ = std::io::stdout().write_all(text.as_bytes());
+    let mut out = std::io::stdout();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        // A reader that has seen enough closes the pipe; that is no failure.
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            return Err(Failure::Input(format!("cannot write the answer: {error}")));
+        }
+        _ => {}
+    }
     plan.judge(&report)
 }
 

@@ -122,7 +122,12 @@ impl Plan {
             return Ok(self.files.clone());
         }
         let mut known = Vec::new();
-        for name in &self.files {
+        // A log that was rotated a moment ago is empty, and an empty file has no format.
+        let is_empty = |name: &&String| std::fs::metadata(name).is_ok_and(|data| data.len() == 0);
+        if self.files.iter().all(|name| is_empty(&name)) {
+            return Ok(self.files.clone());
+        }
+        for name in self.files.iter().filter(|name| !is_empty(name)) {
             let mut input = Input::open(name, &self.how)?;
             let mut record = Record::new(&self.how.wants);
             let mut first = u64::MAX;

@@ -49,6 +49,32 @@ fn a_broken_bound_ends_with_1_after_the_answer() {
     assert_eq!(fails(&[&limit[..], &["--max-refused", "60", "--max-hit", "1"]].concat()).0, Some(0));
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn an_answer_that_cannot_be_written_is_a_failure() {
+    let file = folder("full").join("access.log");
+    fs::write(&file, LINE).expect("a file");
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("a full device");
+    let output =
+        Command::new(PROGRAM).arg("plan").arg(&file).stdout(full).output().expect("the program runs");
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(3) && message.contains("cannot write the answer"), "{message}");
+}
+
+#[test]
+fn an_empty_file_among_others_is_left_out() {
+    let folder = folder("empty");
+    let name = |file: &str| folder.join(file).to_str().expect("a name").to_owned();
+    fs::write(name("access.log"), "").expect("a file");
+    fs::write(name("access.log.1"), LINE.repeat(3)).expect("a file");
+    let output = run(&["plan", &name("access.log"), &name("access.log.1")]);
+    assert_eq!((output.status.code(), &*String::from_utf8_lossy(&output.stderr)), (Some(0), ""));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("3 records of 1 key (address)"));
+    // One that alone is empty is an error: a guard must not pass because a log is missing.
+    let (code, message) = fails(&["plan", &name("access.log"), &name("access.log")]);
+    assert!(code == Some(3) && message.contains("the input is empty"), "{message}");
+}
+
 #[test]
 fn bad_arguments_end_with_2_and_a_message_that_helps() {
     let file = folder("arguments").join("access.log");
@@ -74,6 +100,7 @@ fn bad_arguments_end_with_2_and_a_message_that_helps() {
         (&["plan", name, "--log-format", "$a $b"], "no field \"time_local, msec, time_iso8601 or time\""),
         (&["plan", name, "--good", "nobody"], "key \"nobody\" is none of this plan"),
         (&["plan", name, "--slots", "0"], "--slots 0: use 1 to 1073741824 slots"),
+        (&["plan", name, "--window", "0"], "--window 0: use a time above 0"),
     ] {
         let (code, message) = fails(arguments);
         assert_eq!(code, Some(2), "{arguments:?}: {message}");

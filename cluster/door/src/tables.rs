@@ -192,7 +192,7 @@ impl TablesLimit {
     }
 
     /// Makes a key owe this many nanoseconds more, rounded up to the unit of time, but at most the whole burst. Returns
-    /// whether it has a slot. Returns `None`, and has charged nothing, if other threads decide the same key at this
+    /// whether it has a slot, maybe one that it took over from another key. Returns `None`, and has charged nothing, if other threads decide the same key at this
     /// very time. The caller sees to it that nobody else charges the key meanwhile.
     pub fn owe(&self, key: &[u8], more: u64, now: u64) -> Option<bool> {
         let least = self.time_of(u128::from(FASTEST));
@@ -203,8 +203,8 @@ impl TablesLimit {
         let hash = self.table.hash(key).ok()?;
         (0..ATTEMPTS).find_map(|_| {
             let decision = self.table.charge(&limit, now, hash, 1, None).ok()?;
-            let tracked = decision.tracking == Tracking::Tracked;
-            (decision.verdict != Verdict::Contended).then_some(tracked)
+            let has = decision.tracking == Tracking::Tracked || self.owed(key, now) > 0;
+            (decision.verdict != Verdict::Contended).then_some(has)
         })
     }
 
@@ -341,6 +341,22 @@ mod tests {
         assert!(tables.forget(b"k", now));
         for limit in &limits {
             assert!(Tables::check(limit, b"k", 2, now).is_some_and(|d| d.passes()));
+        }
+    }
+
+    #[test]
+    fn a_key_that_owes_in_a_full_table_takes_a_slot_over_and_says_so() {
+        let tables = Tables::new(1, FullPolicy::Inherit).expect("tables");
+        let limit = tables.limit(100, DAY, 100).expect("a limit");
+        // The memory is one huge page, however few keys are asked for.
+        for key in 0..600_000u32 {
+            assert!(Tables::check(&limit, &key.to_le_bytes(), 1, DAY).is_some());
+        }
+        let (live, slots) = tables.in_use(DAY);
+        assert!(live > slots * 99 / 100, "{live} of {slots}");
+        for key in [b"a", b"b", b"c", b"d"] {
+            assert_eq!(limit.owe(key, DAY / 2, DAY), Some(true));
+            assert!(limit.owed(key, DAY) >= DAY / 2);
         }
     }
 

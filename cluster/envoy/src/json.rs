@@ -87,6 +87,10 @@ fn decoded(text: &str) -> Option<String> {
             b'%' => {
                 let (digits, more) = rest.split_at_checked(2)?;
                 rest = more;
+                // The parser would take a sign.
+                if !digits.iter().all(u8::is_ascii_hexdigit) {
+                    return None;
+                }
                 u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?
             }
             byte => *byte,
@@ -105,7 +109,9 @@ mod tests {
         let (domain, descriptor) = key("domain=a%2Fb&user=x+y&z=%c3%a9").expect("a key");
         assert_eq!((domain.as_str(), descriptor.entries.len()), ("a/b", 2));
         assert_eq!((&*descriptor.entries[0].value, &*descriptor.entries[1].value), ("x y", "\u{e9}"));
-        for wrong in ["", "user=x", "domain", "domain=a&x", "domain=%4", "domain=%zz", "domain=%ff"] {
+        for wrong in
+            ["", "user=x", "domain", "domain=a&x", "domain=%4", "domain=%zz", "domain=%+f", "domain=%ff"]
+        {
             assert!(key(wrong).is_none(), "{wrong}");
         }
     }

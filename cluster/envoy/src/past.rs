@@ -30,8 +30,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tatcell_door::{Limit, TablesLimit, Undecided};
 
-use crate::api::Descriptor;
-use crate::rules::{key_of, push, Pass, Rules};
+use crate::rules::{key_of, Pass, Rules};
 
 /// The most changes that are remembered.
 const MOST: usize = 16;
@@ -73,7 +72,8 @@ impl Pasts {
         // A table's unit takes up to a thousandth longer.
         let longest = rules.longest().saturating_mul(1_002_000_000);
         let last = Past { rules: rules.clone(), at: now, until: now.saturating_add(longest) };
-        let mut list: Vec<Past> = self.0.iter().filter(|past| now < past.until).cloned().collect();
+        // Rules in the middle stay, even if their limits have drained: they say how an older debt drained.
+        let mut list: Vec<Past> = self.0.iter().skip_while(|past| now >= past.until).cloned().collect();
         list.push(last);
         list.drain(..list.len().saturating_sub(MOST));
         Pasts(list)
@@ -85,7 +85,6 @@ impl Pasts {
     /// [`Undecided::Overloaded`]: nothing changed.
     pub(crate) fn carry(
         &self,
-        (domain, descriptor): (&str, &Descriptor),
         (parts, key): (&[u8], &[u8]),
         limit: &TablesLimit,
         now: u64,
@@ -94,9 +93,11 @@ impl Pasts {
         if !self.0.iter().any(|past| now < past.until) {
             return Ok(());
         }
+        // What came back until the reload is counted below.
+        let now = self.0.last().map_or(now, |last| now.max(last.at));
         let mut steps: Vec<Step<'_>> = Vec::new();
         for past in &self.0 {
-            match past.find(domain, descriptor, parts) {
+            match past.find(parts) {
                 Some(step) => {
                     steps.retain(|known| known.key != step.key);
                     steps.push(step);
@@ -134,14 +135,12 @@ fn later(debt: u64, before: Option<&Step<'_>>, limit: &TablesLimit, now: u64) ->
 }
 
 impl Past {
-    /// Returns the limit that a descriptor had, if its requests were counted under the same parts.
-    fn find(&self, domain: &str, descriptor: &Descriptor, parts: &[u8]) -> Option<Step<'_>> {
-        let mut own = Vec::with_capacity(parts.len());
-        push(&mut own, domain);
-        let limit = self.rules.domains.get(domain)?.matched(descriptor, &mut own)?.limit.as_ref()?;
+    /// Returns the limit that these parts had.
+    fn find(&self, parts: &[u8]) -> Option<Step<'_>> {
+        let limit = self.rules.counted(parts)?.limit.as_ref()?;
         let Pass::Some(requests, unit, kept) = &limit.pass else { return None };
         let Limit::Local(kept) = &**kept else { return None };
         let key = key_of(parts, *requests, *unit, limit.epoch);
-        (own == parts).then_some(Step { key, limit: kept, until: self.at })
+        Some(Step { key, limit: kept, until: self.at })
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use tatcell_door::{Keeper, Limit, Rate};
 
-use crate::api::{Descriptor, Entry, Unit};
+use crate::api::{Descriptor, Unit};
 use crate::pattern::Pattern;
 
 /// Holds all domains.
@@ -103,6 +103,20 @@ impl Rules {
             changed |= level.follow(before.domains.get(name), epoch);
         }
         changed
+    }
+
+    /// Returns the rule that counts requests under these parts. A pattern that values share matches itself, unless no
+    /// value reaches it.
+    pub fn counted(&self, parts: &[u8]) -> Option<&Rule> {
+        let (domain, mut parts) = next(parts)?;
+        let (mut level, mut last) = (self.domains.get(domain)?, None);
+        while !parts.is_empty() {
+            let (key, rest) = next(parts)?;
+            let (value, rest) = next(rest)?;
+            let rule = level.find(key, value).filter(|rule| rule.counts_as(value) == value)?;
+            (level, last, parts) = (&rule.below, Some(rule), rest);
+        }
+        last
     }
 
     /// Returns the longest time in which a limit drains, in seconds.
@@ -240,10 +254,10 @@ impl Level {
         changed
     }
 
-    fn find(&self, entry: &Entry) -> Option<&Rule> {
-        let of_key = self.keys.get(&entry.key)?;
-        let pattern = || of_key.patterns.iter().find(|(pattern, _)| pattern.matches(&entry.value));
-        let exact = of_key.values.get(&entry.value);
+    fn find(&self, key: &str, value: &str) -> Option<&Rule> {
+        let of_key = self.keys.get(key)?;
+        let pattern = || of_key.patterns.iter().find(|(pattern, _)| pattern.matches(value));
+        let exact = of_key.values.get(value);
         exact.or_else(|| pattern().map(|(_, rule)| rule)).or(of_key.any.as_ref())
     }
 
@@ -251,9 +265,9 @@ impl Level {
     pub fn matched(&self, descriptor: &Descriptor, key: &mut Vec<u8>) -> Option<&Rule> {
         let (mut level, mut last) = (self, None);
         for entry in &descriptor.entries {
-            let rule = level.find(entry)?;
+            let rule = level.find(&entry.key, &entry.value)?;
             push(key, &entry.key);
-            push(key, rule.shared.as_deref().unwrap_or(&entry.value));
+            push(key, rule.counts_as(&entry.value));
             (level, last) = (&rule.below, Some(rule));
         }
         last
@@ -267,6 +281,11 @@ impl OfKey {
 }
 
 impl Rule {
+    /// Returns the value under which requests of this one count.
+    fn counts_as<'v>(&'v self, value: &'v str) -> &'v str {
+        self.shared.as_deref().unwrap_or(value)
+    }
+
     fn follow(&mut self, before: Option<&Rule>, epoch: u32) -> bool {
         let limit_before = before.and_then(|rule| rule.limit.as_ref());
         let changed = match (&mut self.limit, limit_before) {
@@ -289,6 +308,13 @@ impl Rule {
 pub fn push(key: &mut Vec<u8>, part: &str) {
     key.extend_from_slice(&(part.len() as u32).to_le_bytes());
     key.extend_from_slice(part.as_bytes());
+}
+
+/// Splits off the first part.
+fn next(parts: &[u8]) -> Option<(&str, &[u8])> {
+    let (length, rest) = parts.split_first_chunk()?;
+    let (part, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+    Some((std::str::from_utf8(part).ok()?, rest))
 }
 
 /// The epoch of limits that proxies send along.

@@ -246,14 +246,13 @@ impl RateLimit {
             return None;
         }
         Some(self.ask(&in_force, request).and_then(|asked| {
-            let answers = asked.iter().zip(&request.descriptors).map(|(asked, descriptor)| {
+            let answers = asked.iter().map(|asked| {
                 let Some((limit, hits)) = asked.limited() else { return Ok(NOTHING) };
                 let (Limit::Local(limit), key) = (limit, asked.key()) else {
                     return Err(Undecided::Overloaded);
                 };
                 if asked.rule.is_some() {
-                    let names = (request.domain.as_str(), descriptor);
-                    in_force.pasts.carry(names, (&asked.parts, &key), limit, now, &self.locks)?;
+                    in_force.pasts.carry((&asked.parts, &key), limit, now, &self.locks)?;
                 }
                 Keeper::decide_now(limit, &key, hits, now)
             });

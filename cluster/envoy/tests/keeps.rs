@@ -132,6 +132,47 @@ fn a_reload_that_changes_nothing_renames_no_key() {
     assert_eq!(service.left("user=a"), 6);
 }
 
+#[test]
+fn values_that_share_a_limit_carry_the_units_whoever_of_them_asks() {
+    let shared = |requests: u32| {
+        let limit = format!("rate_limit: {{unit: day, requests_per_unit: {requests}}}");
+        format!("  - {{key: user, value: a*, share_threshold: true, {limit}}}\n")
+    };
+    // Before the reload, a1 had a limit of its own.
+    let own = "  - {key: user, value: a1, rate_limit: {unit: day, requests_per_unit: 100}}\n";
+    let service = Service::open(&format!("{}{own}", shared(5)));
+    service.ask("user=a2", 5, None);
+    service.reload(&shared(10));
+    assert_eq!((service.left("user=a1"), service.left("user=a2")), (5, 5));
+}
+
+#[test]
+fn a_debt_that_drained_under_a_fast_limit_does_not_come_back() {
+    let mut service = Service::open(&user("year", 1_000));
+    service.ask("user=a", 1_000, None);
+    service.reload(&user("second", 10));
+    service.1 += 10 * SECOND;
+    let last = user("year", 1_000);
+    service.reload(&last);
+    service.1 += 2 * SECOND;
+    // The fast limit has drained, so this reload need not remember it.
+    service.reload(&format!("{last}  - {{key: other, rate_limit: {{unit: day, requests_per_unit: 1}}}}\n"));
+    assert_eq!(service.left("user=a"), 1_000);
+}
+
+#[test]
+fn a_request_that_read_the_clock_before_the_reload_gets_nothing_back_twice() {
+    let mut service = Service::open(&user("day", 24));
+    service.ask("user=a", 24, None);
+    service.1 += HOUR;
+    service.reload(&user("day", 48));
+    // One of 24 came back until the reload.
+    service.1 -= HOUR;
+    service.ask("user=a", 0, None);
+    service.1 += HOUR;
+    assert_eq!(service.left("user=a"), 25);
+}
+
 /// What a key has used by the reference, and when its word in the table drains.
 #[derive(Clone, Copy)]
 struct Counter {
@@ -166,8 +207,9 @@ fn no_key_has_more_or_less_than_a_counter_whatever_is_reloaded() {
         let size = random.below(42);
         service.1 += random.below(1 << size);
         let now = service.1;
-        while swept + 50 * SECOND < now {
-            swept += 50 * SECOND;
+        // None of these limits drains within 7 s, so the finest table is not in use, and this is often enough.
+        while swept + 1_000 * SECOND < now {
+            swept += 1_000 * SECOND;
             (0..32).for_each(|part| tables.sweep(swept, part));
         }
         let drained = |of: &Counter, time: f64| (of.used - (now - of.at) as f64 / time).max(0.0);
@@ -247,18 +289,18 @@ fn units_are_carried_once_while_many_ask() {
             }
         };
         reaches(100);
-        for round in 1..=200 {
+        for round in 1..=50 {
             reload(100 + 10 * round);
             reaches(u64::from(100 + 10 * round));
         }
         reload(50);
-        reload(5_000);
-        reaches(2_100 + 4_950);
+        reload(500);
+        reaches(600 + 450);
         // ORDERING: Relaxed; a value.
         done.store(true, Ordering::Relaxed);
     });
     // ORDERING: Relaxed; the threads have ended.
-    assert_eq!(passed.load(Ordering::Relaxed), 2_100 + 4_950);
+    assert_eq!(passed.load(Ordering::Relaxed), 600 + 450);
 }
 
 #[test]

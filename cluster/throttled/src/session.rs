@@ -100,6 +100,10 @@ impl Session {
                 return resp::error(out, "ERR MULTI calls can not be nested")
             }
             Err(why) => Some(why),
+            // Their replies are long: a batch of them would take megabytes of memory for each client.
+            Ok((name @ ("command" | "info"), ..)) => {
+                Some(format!("ERR {} cannot be in a batch: send it before MULTI", name.to_ascii_uppercase()))
+            }
             Ok((name, arity, _)) => wrong_count(name, *arity, args.len()),
         };
         let Some(batch) = &mut self.batch else { return };
