@@ -192,8 +192,9 @@ impl TablesLimit {
     }
 
     /// Makes a key owe this many nanoseconds more, rounded up to the unit of time, but at most the whole burst. Returns
-    /// whether it has a slot, maybe one that it took over from another key. Returns `None`, and has charged nothing, if other threads decide the same key at this
-    /// very time. The caller sees to it that nobody else charges the key meanwhile.
+    /// whether it has a slot, maybe one that it took over from another key. Returns `None`, and has charged nothing, if
+    /// other threads decide the same key at this very time. The caller sees to it that nobody else charges the key
+    /// meanwhile.
     pub fn owe(&self, key: &[u8], more: u64, now: u64) -> Option<bool> {
         let least = self.time_of(u128::from(FASTEST));
         let full = self.full().max(least);
