@@ -2213,8 +2213,8 @@ typedef struct tatcell_chain_t {
  * Thread: any number on the same cells and tables, unless a table is exclusive. Cost: if out and the chain's results
  * are NULL, and every link is plain (GCRA, a cost of 1 to the burst, no option, extra or room, a 64-bit cell or a key,
  * none of them twice), one scan and one compare-and-swap for each link, only loads if a link refuses, and 0.5 KiB of
- * stack; a key that is inserted takes 1.2 KiB. Else a peek and a compare-and-swap for each link, and about 4 KiB of
- * stack. Since 0.3.
+ * stack; a key that is inserted takes 1.2 KiB. Else, and for programs built with an older header, a peek and a
+ * compare-and-swap for each link, and about 4 KiB of stack. Since 0.3.
  */
 TATCELL_NODISCARD TATCELL_API
 int32_t tatcell_chain_check(const tatcell_chain_t *chain,
