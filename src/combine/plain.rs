@@ -1,12 +1,11 @@
 //! What the short way of a chain asks of a link: its word, without storing; a charge; and the parts of an answer.
 
 use super::link::{either, Target};
-use crate::algorithms::peek;
 use crate::answer::{Answer, Decision, Permit, Tracking, Verdict};
 use crate::cell::Cell;
 use crate::limit::params::Params;
 use crate::sync::{AtomicU64, Look, Swap};
-use crate::table::{left, refused, Done};
+use crate::table::{left, refused, wait, Done};
 
 /// What was charged to a key that was absent when its word was looked for.
 #[derive(Clone, Copy)]
@@ -178,7 +177,7 @@ impl<'a> Target<'a> {
 
     /// Returns how a request is refused whose word lies `lead` q-units ahead.
     pub(super) fn refusal(&self, now: u64, cost: u64, lead: u64) -> Refusal {
-        let wait = self.params().map_or(0, |p| peek(p, lead, now, cost, 0).wait);
+        let wait = self.params().map_or(0, |p| wait(p, lead, now, cost));
         Refusal { lead, wait, tracking: Tracking::Tracked }
     }
 

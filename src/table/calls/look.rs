@@ -117,6 +117,11 @@ pub(crate) fn left(p: &Params, lead: u64) -> u64 {
     gcra::left(p, lead)
 }
 
+/// Returns the q-units until a plain request conforms whose word lies `lead` q-units ahead.
+pub(crate) fn wait(p: &Params, lead: u64, now: u64, cost: u64) -> u64 {
+    algorithms::peek(p, lead, now, cost, 0).wait
+}
+
 /// Returns the decision of a plain request that was refused so.
 pub(crate) fn refused(p: &Params, now: u64, cost: u64, answer: &Answer, tracking: Tracking) -> Decision {
     algorithms::decision(answer, p, now, cost, tracking, Permit::NONE)
