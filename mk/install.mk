@@ -18,7 +18,7 @@ INSTALLED := $(HEADERS:%=$(INCLUDEDIR)/%) $(LIBDIR)/libtatcell.a $(LIBDIR)/libta
 relative = $(shell realpath -m --relative-to='$(1)' '$(2)')
 
 .PHONY: install uninstall
-install: lib ## Install headers, libraries, pkg-config and CMake files (DESTDIR=, PREFIX=, LIBDIR=, INCLUDEDIR=)
+install: lib ## Install headers, libraries, pkg-config, CMake (DESTDIR=, PREFIX=, LIBDIR=, INCLUDEDIR=), or uninstall
 	@mkdir -p $(PACKAGE)
 	@# Who links the archive into a shared object keeps its symbols local, if the linker can do that.
 	pointer=$$(echo __SIZEOF_POINTER__ | $(CC) -E -P -x c - | tr -d '\n'); \
@@ -41,6 +41,7 @@ install: lib ## Install headers, libraries, pkg-config and CMake files (DESTDIR=
 	$(INSTALL) -m 644 $(PACKAGE)/tatcell.pc '$(DESTDIR)$(LIBDIR)/pkgconfig'
 	$(INSTALL) -m 644 $(PACKAGE)/tatcell-config.cmake $(PACKAGE)/tatcell-config-version.cmake '$(DESTDIR)$(CMAKE_DIR)'
 
-uninstall: ## Remove what install installed, with the same DESTDIR, PREFIX, LIBDIR and INCLUDEDIR
+# Removes what install installed, with the same DESTDIR, PREFIX, LIBDIR and INCLUDEDIR
+uninstall:
 	rm -f $(patsubst %,'$(DESTDIR)%',$(INSTALLED))
 	[ ! -d '$(DESTDIR)$(CMAKE_DIR)' ] || rmdir '$(DESTDIR)$(CMAKE_DIR)'
