@@ -1,8 +1,7 @@
 //! Bursts of keys with elastic room, and bursts that are charged after the fact.
 
 use crate::answer::Decision;
-use crate::capi::codes::TATCELL_PASS;
-use crate::capi::combine::pair::hash_both;
+use crate::capi::combine::pair::{finish, hash_both};
 use crate::capi::decision::tatcell_decision_t;
 use crate::capi::pointers::contract::{args, placed, Contract};
 use crate::capi::pointers::lists::Rows;
@@ -32,18 +31,8 @@ pub unsafe extern "C" fn tatcell_table_check_burst_room(
     rooms: *const u32,
     next: *mut tatcell_burst_t,
 ) -> i32 {
-    args!(
-        c,
-        spans = Ok::<_, i32>([Span::of(burst, 1), Span::of(next, 1)]),
-        table = c.handle(table),
-        () = placed(burst),
-        () = two(burst, next),
-        burst = c.owned_options(burst),
-        mut next = c.owned_options_if(next),
-        work = Work::new(c, table, burst, next.as_deref(), Asked::Room(rooms), spans),
-        pass = work.run(table, burst, next.as_deref_mut())
-    );
-    finish(table, burst, next, pass)
+    args!(c, code = burst_with(c, table, (burst, next), Asked::Room(rooms)));
+    code
 }
 
 /// Charges up to 64 keys after the fact, in order, as tatcell_table_charge: for requests that were let through, whose
@@ -62,27 +51,25 @@ pub unsafe extern "C" fn tatcell_table_charge_burst(
     burst: *mut tatcell_burst_t,
     next: *mut tatcell_burst_t,
 ) -> i32 {
-    args!(
-        c,
-        spans = Ok::<_, i32>([Span::of(burst, 1), Span::of(next, 1)]),
-        table = c.handle(table),
-        () = placed(burst),
-        () = two(burst, next),
-        burst = c.owned_options(burst),
-        mut next = c.owned_options_if(next),
-        work = Work::new(c, table, burst, next.as_deref(), Asked::Charge, spans),
-        pass = work.run(table, burst, next.as_deref_mut())
-    );
-    finish(table, burst, next, pass)
+    args!(c, code = burst_with(c, table, (burst, next), Asked::Charge));
+    code
 }
 
-fn finish(table: &Handle, burst: &mut tatcell_burst_t, next: Option<&mut tatcell_burst_t>, pass: u64) -> i32 {
-    burst.pass = pass;
-    burst.prepared = 0;
-    if let Some(next) = next {
-        next.prepared = table.ticket.wrapping_add(next.count.into());
-    }
-    TATCELL_PASS
+/// Decides or charges a burst.
+fn burst_with(
+    c: Contract<'_>,
+    table: *const tatcell_table_t,
+    (burst, next): (*mut tatcell_burst_t, *mut tatcell_burst_t),
+    asked: Asked,
+) -> Result<i32, i32> {
+    let spans = [Span::of(burst, 1), Span::of(next, 1)];
+    let table = c.handle(table)?;
+    placed(burst)?;
+    two(burst, next)?;
+    let (burst, mut next) = (c.owned_options(burst)?, c.owned_options_if(next)?);
+    let work = Work::new(c, table, burst, next.as_deref(), asked, spans)?;
+    let pass = work.run(table, burst, next.as_deref_mut())?;
+    Ok(finish(table, burst, next, pass))
 }
 
 /// What is done for each request.

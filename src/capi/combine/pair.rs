@@ -52,6 +52,16 @@ pub unsafe extern "C" fn tatcell_table_check_pairs(
         work = Work::new(c, table, burst, next.as_deref(), (second, second_costs), spans),
         pass = work.run(table, burst, next.as_deref_mut())
     );
+    finish(table, burst, next, pass)
+}
+
+/// Writes what a decided burst and the next one say of themselves.
+pub(super) fn finish(
+    table: &Handle,
+    burst: &mut tatcell_burst_t,
+    next: Option<&mut tatcell_burst_t>,
+    pass: u64,
+) -> i32 {
     burst.pass = pass;
     burst.prepared = 0;
     if let Some(next) = next {
