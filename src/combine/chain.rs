@@ -175,7 +175,8 @@ impl<'a> Chain<'a> {
     /// decision to `each`, in order, when all is decided.
     ///
     /// If several links are one charge, the first has the permit. After a refusal no decision has a permit, unless
-    /// undoing was contended to its bound (64 lost swaps): [`refund`](Chain::refund) takes that one.
+    /// undoing was contended to its bound (64 lost swaps): [`refund`](Chain::refund) takes that one. If all links are
+    /// plain, there is none then either, and the charge drains.
     pub fn check_ex<'c>(
         &self,
         now: u64,

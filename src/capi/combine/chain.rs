@@ -23,7 +23,7 @@ use crate::capi::pointers::contract::{args, Contract};
 /// - departure is the latest of all links, and tracking the first one that is not TATCELL_TRACKED.
 /// - TATCELL_FLAG_EXEMPT is set if any link exempts the request.
 /// - The permit is zero, because each link has its own in chain->permits. The permits of a refused chain are zero,
-///   unless a refund was contended until its last attempt.
+///   unless a refund was contended until its last attempt and some link is not plain (see Cost).
 ///
 /// A refused chain leaves nothing charged, with three exceptions: the penalty of a link that refused after the
 /// peek; the charge that TATCELL_FULL_SAMPLED stored; and, for a key that was inserted and refunded, a claim
