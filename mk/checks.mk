@@ -1,7 +1,8 @@
 # Tests and what else judges the tree. A target below counts what its parts report, by mk/count.sh, and goes on after a
 # failure: `make test` runs the targets that TESTS names.
 COUNT := @mk/count.sh $(MAKE) --keep-going
-TESTS := rust-tests races c-tests doc-tests package-tests demo-verdict
+TESTS := rust-tests races c-tests doc-tests demo-verdict
+PACKAGES := package-tests release-tests
 MODELS := step-worlds loom-models proofs
 LONG := long-tests long-models sanitizers
 
@@ -23,8 +24,8 @@ test-c: install-packages ## The library through its C ABI: programs, headers, sy
 test-models: install-packages ## Every interleaving of small models (step, loom); protocol by Spin, arithmetic by z3
 	$(COUNT) $(MODELS)
 
-test-packages: install-packages ## Install, build with pkg-config and CMake, move, uninstall; the packed crate
-	$(COUNT) package-tests
+test-packages: install-packages ## Packages: installed, moved, packed, built offline and for other machines (5 minutes)
+	$(COUNT) $(PACKAGES)
 
 test-long: install-packages ## The long forms of the Rust tests, sanitizers, Miri (hours); TATCELL_QUICK=1: minutes
 	$(COUNT) $(LONG)
@@ -41,19 +42,15 @@ cli: ## Build the command tatcell: cli/target/release/tatcell
 header: ## Generate the headers and export lists from src/capi and cluster/src/capi
 	@$(MAKE) -C dev header
 
-DIST := target/dist
-dist: ## What a release ships: source tarball and packed crate of the last commit, with SHA256SUMS, in target/dist
-	@rm -rf $(DIST) && mkdir -p $(DIST)
-	@git archive --prefix=tatcell-$(VERSION)/ -o $(DIST)/tatcell-$(VERSION).tar.gz HEAD
-	@$(CARGO) package --quiet --no-verify --package tatcell && cp target/package/tatcell-$(VERSION).crate $(DIST)
-	@cd $(DIST) && sha256sum * > SHA256SUMS && cat SHA256SUMS
+dist: ## What a release ships, in target/dist: sources, crate, binaries, firmware, Debian packages, checksums
+	@packaging/release/dist.sh
 
 clean: ## Remove everything that was built
 	rm -rf target cli/target cluster/target dev/target firmware/target
 
 # The parts of the targets above.
-.PHONY: install-packages rust-tests races c-tests doc-tests package-tests demo-verdict step-worlds loom-models proofs \
-    long-tests long-models sanitizers
+.PHONY: install-packages rust-tests races c-tests doc-tests package-tests release-tests demo-verdict step-worlds \
+    loom-models proofs long-tests long-models sanitizers
 install-packages:
 	@mk/packages.sh mk/packages ffi-tests/packages dev/proofs/packages
 rust-tests:
@@ -66,6 +63,9 @@ doc-tests: lib
 	@mk/docs.sh
 package-tests: lib
 	@packaging/test/run.sh
+release-tests:
+	@mk/packages.sh packaging/test/packages
+	@packaging/test/release.sh
 demo-verdict: $(BUILD)/udp_gate
 	@$(CARGO) test -p tatcell-demo
 	@$(CARGO) run --release --quiet -p tatcell-demo -- --verdict --port $(DEMO_PORT)

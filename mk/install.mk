@@ -3,9 +3,11 @@
 PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
+DOCDIR ?= $(PREFIX)/share/doc/tatcell
 DESTDIR ?=
 INSTALL ?= install
 
+LICENSES := LICENSE-MIT LICENSE-APACHE
 # All but the firmware's tatcell_small.h; packaging/test/run.sh compares this with include/.
 HEADERS := tatcell.h tatcell_host.h tatcell_inline.h tatcell_bpf.h tatcell.ffi.h tatcell.hpp
 PACKAGE := $(BUILD)/package
@@ -13,7 +15,7 @@ CMAKE_DIR := $(LIBDIR)/cmake/tatcell
 FILLED := tatcell.pc tatcell-config.cmake tatcell-config-version.cmake
 INSTALLED := $(HEADERS:%=$(INCLUDEDIR)/%) $(LIBDIR)/libtatcell.a $(LIBDIR)/libtatcell.so.$(VERSION) \
     $(LIBDIR)/libtatcell.so.$(ABI) $(LIBDIR)/libtatcell.so $(LIBDIR)/pkgconfig/tatcell.pc \
-    $(CMAKE_DIR)/tatcell-config.cmake $(CMAKE_DIR)/tatcell-config-version.cmake
+    $(CMAKE_DIR)/tatcell-config.cmake $(CMAKE_DIR)/tatcell-config-version.cmake $(LICENSES:%=$(DOCDIR)/%)
 # The path from one folder to another.
 relative = $(shell realpath -m --relative-to='$(1)' '$(2)')
 
@@ -32,7 +34,8 @@ install: lib ## Install headers, libraries, pkg-config, CMake (DESTDIR=, PREFIX=
 	        -e 's|@INCLUDE_FROM_LIB@|$(call relative,$(LIBDIR),$(INCLUDEDIR))|g' \
 	        packaging/$$file.in > $(PACKAGE)/$$file || exit 1; \
 	done
-	$(INSTALL) -d '$(DESTDIR)$(INCLUDEDIR)' '$(DESTDIR)$(LIBDIR)/pkgconfig' '$(DESTDIR)$(CMAKE_DIR)'
+	$(INSTALL) -d '$(DESTDIR)$(INCLUDEDIR)' '$(DESTDIR)$(LIBDIR)/pkgconfig' '$(DESTDIR)$(CMAKE_DIR)' '$(DESTDIR)$(DOCDIR)'
+	$(INSTALL) -m 644 $(LICENSES) '$(DESTDIR)$(DOCDIR)'
 	$(INSTALL) -m 644 $(HEADERS:%=include/%) '$(DESTDIR)$(INCLUDEDIR)'
 	$(INSTALL) -m 644 $(LIB_A) '$(DESTDIR)$(LIBDIR)'
 	$(INSTALL) -m 755 $(LIB_SO) '$(DESTDIR)$(LIBDIR)'
@@ -44,4 +47,4 @@ install: lib ## Install headers, libraries, pkg-config, CMake (DESTDIR=, PREFIX=
 # Removes what install installed, with the same DESTDIR, PREFIX, LIBDIR and INCLUDEDIR
 uninstall:
 	rm -f $(patsubst %,'$(DESTDIR)%',$(INSTALLED))
-	[ ! -d '$(DESTDIR)$(CMAKE_DIR)' ] || rmdir '$(DESTDIR)$(CMAKE_DIR)'
+	for folder in '$(DESTDIR)$(CMAKE_DIR)' '$(DESTDIR)$(DOCDIR)'; do [ ! -d "$$folder" ] || rmdir "$$folder"; done

@@ -4,9 +4,18 @@
 # exports reach into one object, and objcopy makes everything else in it local. tatcell.o needs memcpy and memset, no
 # more. tatcell_host.o (the functions tatcell_host_*) needs the C library; a linker takes it only for programs that
 # use it.
+#
+# TARGET builds for another machine, by its Rust name: make lib TARGET=aarch64-unknown-linux-gnu
+# CROSS_COMPILE=aarch64-linux-gnu-. CC, LD, AR and OBJCOPY may be named one by one instead.
 CARGO ?= cargo
-OBJCOPY ?= objcopy
-BUILD ?= target/c
+OBJCOPY ?= $(CROSS_COMPILE)objcopy
+TARGET ?=
+BUILD ?= target/c$(TARGET:%=-%)
+ifneq ($(CROSS_COMPILE),)
+# Not those that make has by itself.
+$(foreach tool,CC:gcc LD:ld AR:ar,$(if $(filter default,$(origin $(firstword $(subst :, ,$(tool))))),\
+    $(eval $(firstword $(subst :, ,$(tool))) := $(CROSS_COMPILE)$(lastword $(subst :, ,$(tool))))))
+endif
 MAP := include/tatcell.map
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
 # The one place that has the number of the ABI.
@@ -15,7 +24,7 @@ LIB_A := $(BUILD)/libtatcell.a
 LIB_SO := $(BUILD)/libtatcell.so.$(VERSION)
 
 # A folder of its own: other builds of the crate put an archive with other features at the same place.
-RAW := target/lib/release/libtatcell.a
+RAW := target/lib/$(TARGET:%=%/)release/libtatcell.a
 EXPORTS := $(shell sed -n 's/^ *\(tatcell_[a-z0-9_]*\);.*/\1/p' $(MAP))
 HOST_EXPORTS := $(filter tatcell_host_%,$(EXPORTS))
 CORE_EXPORTS := $(filter-out $(HOST_EXPORTS),$(EXPORTS))
@@ -27,7 +36,8 @@ lib: $(LIB_A) $(LIB_SO) ## Build the C library: target/c/libtatcell.a and libtat
 	@echo $(LIB_A) $(LIB_SO)
 
 $(RAW): Cargo.toml Cargo.lock build.rs $(MAP) $(shell find src -name '*.rs')
-	$(CARGO) rustc --quiet --release --lib --features capi,host --crate-type staticlib --target-dir target/lib
+	$(CARGO) rustc --quiet --release --lib --features capi,host --crate-type staticlib --target-dir target/lib \
+	    $(TARGET:%=--target %)
 	@touch $@
 
 # $(call localise,EXPORTS): one object that defines EXPORTS and nothing else.

@@ -7,7 +7,7 @@ CC=${CC:-cc} CXX=${CXX:-c++} CARGO=${CARGO:-cargo} MAKE=${MAKE:-make}
 root=$PWD out=$PWD/target/package n=0
 strict='-Wall -Wextra -Werror -pedantic'
 # Neither the caller's folders nor the job server of the make that runs this script.
-unset DESTDIR PREFIX LIBDIR INCLUDEDIR LD_LIBRARY_PATH PKG_CONFIG_PATH MAKEFLAGS MFLAGS MAKELEVEL
+unset DESTDIR PREFIX LIBDIR INCLUDEDIR DOCDIR LD_LIBRARY_PATH PKG_CONFIG_PATH MAKEFLAGS MFLAGS MAKELEVEL
 rm -rf "$out" && mkdir -p "$out" || exit 1
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 so=libtatcell.so.1
@@ -28,7 +28,8 @@ listed() {
         [ "$header" = include/tatcell_small.h ] || echo "usr/$header"
     done
     for file in cmake/tatcell/tatcell-config-version.cmake cmake/tatcell/tatcell-config.cmake libtatcell.a \
-        libtatcell.so $so "libtatcell.so.$version" pkgconfig/tatcell.pc; do echo "usr/lib/$file"; done; } |
+        libtatcell.so $so "libtatcell.so.$version" pkgconfig/tatcell.pc; do echo "usr/lib/$file"; done
+    printf 'usr/share/doc/tatcell/%s\n' LICENSE-APACHE LICENSE-MIT; } |
         LC_ALL=C sort > "$out/wanted"
     (cd "$1" && find . ! -type d | sed 's|^\./||' | LC_ALL=C sort) | diff "$out/wanted" -
 }
@@ -40,7 +41,7 @@ modes() {
 no_paths() { fails grep -rnF -e "$root" -e "${HOME:-/nowhere}/" "$1/lib/pkgconfig" "$1/lib/cmake" "$1/include"; }
 gone() {
     run_make uninstall "DESTDIR=$1" PREFIX=/usr && [ -z "$(find "$1" ! -type d)" ] &&
-        [ ! -e "$1/usr/lib/cmake/tatcell" ]
+        [ ! -e "$1/usr/lib/cmake/tatcell" ] && [ ! -e "$1/usr/share/doc/tatcell" ]
 }
 
 # needs FILE, alone FILE: whether it wants the shared library at run time.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Dual MIT/GPL
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
  * core.c - the library as a module: the functions of tatcell.h for other modules. The list is made from the object.
  */

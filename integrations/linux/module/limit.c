@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Dual MIT/GPL
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
  * limit.c - limits the packets of the first network namespace by their source: an IPv4 address, or the first 64 bits of
  * an IPv6 address. A netfilter hook decides; /proc/tatcell_limit tells; delayed work sweeps.

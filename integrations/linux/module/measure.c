@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Dual MIT/GPL
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
  * measure.c - what a decision costs, in instructions: for QEMU with -icount shift=0, whose time stamp counter moves by
  * one for each instruction. A loop of known length says whether it does. Loading it prints; it then has nothing to do.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Dual MIT/GPL
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
  * test.c - kernel threads and a timer in hard-interrupt context share a cell and the keys of a table: what is admitted
  * must be exactly the burst. Its claims are lines in the log of the kernel; loading fails where one does not hold.

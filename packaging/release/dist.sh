@@ -1,0 +1,110 @@
+#!/bin/sh
+# Makes what a release ships of the last commit, in target/dist: packaging/release/dist.sh [PART...]
+#
+#   source    tatcell-VERSION.tar.xz             the tree, and the crates that the library is built with: `make install`
+#                                                there needs no network
+#   crate     tatcell-VERSION.crate              the library for a registry of crates
+#   binary    tatcell-VERSION-TARGET.tar.xz      what `make install` installs, the command, both servers, licences
+#   firmware  tatcell-firmware-VERSION.tar.xz    archives for bare cores, headers, recipes
+#   deb       *.deb                              packages for Debian, by packaging/debian
+#   sbom      tatcell-VERSION*.cdx.json          what each binary is made of, if cargo-cyclonedx is installed
+#
+# All of them without PART; then SHA256SUMS. Two runs on one machine make the same bytes, in whatever folder: times are
+# that of the commit, owners are 0, and the compiler is told to forget the folders.
+set -eu
+cd "$(dirname "$0")/../.."
+CARGO=${CARGO:-cargo} MAKE=${MAKE:-make}
+root=$PWD dist=$PWD/target/dist work=$PWD/target/release-tree
+version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
+name=tatcell-$version
+target=$(rustc -vV | sed -n 's/^host: //p')
+SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
+cargo_home=${CARGO_HOME:-$HOME/.cargo}
+RUSTFLAGS="--remap-path-prefix=$root=/tatcell --remap-path-prefix=$cargo_home=/cargo"
+export CARGO SOURCE_DATE_EPOCH RUSTFLAGS
+unset MAKEFLAGS MFLAGS MAKELEVEL DESTDIR PREFIX LIBDIR INCLUDEDIR DOCDIR
+
+say() { echo "dist: $*"; }
+# packed FOLDER OF: an archive of FOLDER/OF, the same bytes from the same files.
+packed() {
+    tar -C "$1" --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --mode=go=rX,u+rw \
+        -cf - "$2" | xz -6 > "$dist/$2.tar.xz"
+}
+# The tree of the commit, as NAME in the work folder. A release needs no tests, so it has no crates for them either.
+tree() {
+    rm -rf "$work" && mkdir -p "$work"
+    git archive --prefix="$name/" HEAD | tar -x -C "$work"
+    cd "$work/$name"
+    awk -f packaging/release/manifest.awk "$root/Cargo.toml" > Cargo.toml
+    $CARGO update --quiet --workspace --offline 2> /dev/null || $CARGO update --quiet --workspace
+    cd "$root"
+}
+# notices MANIFEST FEATURES: the licence texts of all crates that a binary contains.
+notices() {
+    $CARGO metadata --quiet --locked --format-version 1 --manifest-path "$1" --filter-platform "$target" \
+        --features "$2" | python3 "$root/packaging/release/notices.py"
+}
+
+source() {
+    cd "$work/$name"
+    mkdir -p .cargo
+    $CARGO vendor --locked --versioned-dirs vendor > .cargo/config.toml 2> ../vendor.log
+    cd "$root"
+    packed "$work" "$name"
+    # The crate is packed from the tree without them.
+    rm -rf "$work/$name/vendor" "$work/$name/.cargo/config.toml"
+}
+crate() {
+    (cd "$work/$name" && $CARGO package --quiet --no-verify --allow-dirty --target-dir "$root/target/package-crate")
+    cp "target/package-crate/package/$name.crate" "$dist"
+}
+binary() {
+    stage=$work/$name-$target
+    rm -rf "$stage" && mkdir -p "$stage/share/doc/tatcell"
+    $MAKE -s install "PREFIX=$stage"
+    $MAKE -s cli
+    (cd cluster && $CARGO build --quiet --release --locked --features tls -p tatcell-throttled -p tatcell-ratelimit)
+    install -d "$stage/bin"
+    install -s -m 755 cli/target/release/tatcell cluster/target/release/tatcell-throttled \
+        cluster/target/release/tatcell-ratelimit "$stage/bin"
+    install -m 644 README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE docs/*.md "$stage/share/doc/tatcell"
+    notices Cargo.toml capi,host > "$stage/share/doc/tatcell/THIRD-PARTY-libtatcell"
+    notices cli/Cargo.toml '' > "$stage/share/doc/tatcell/THIRD-PARTY-tatcell"
+    notices cluster/throttled/Cargo.toml tls > "$stage/share/doc/tatcell/THIRD-PARTY-tatcell-throttled"
+    notices cluster/envoy/Cargo.toml tls > "$stage/share/doc/tatcell/THIRD-PARTY-tatcell-ratelimit"
+    packed "$work" "$name-$target"
+}
+firmware() {
+    out=$work/tatcell-firmware-$version
+    rm -rf "$out" && mkdir -p "$out/include" "$out/lib"
+    $MAKE -s -C firmware lib
+    (cd target/firmware && find . -name 'libtatcell-*.a' | LC_ALL=C sort | cpio -pdm --quiet "$out/lib")
+    cp include/tatcell_small.h "$out/include" && cp -R firmware/README.md firmware/RECIPES.md firmware/recipes "$out"
+    cp LICENSE-MIT LICENSE-APACHE "$out"
+    packed "$work" "tatcell-firmware-$version"
+}
+deb() {
+    command -v dh > /dev/null || { say 'no Debian packages: apt-get install debhelper dpkg-dev nginx-dev'; return; }
+    packaging/release/deb.sh "$dist"
+}
+sbom() {
+    if ! $CARGO cyclonedx --version > /dev/null 2>&1; then
+        say 'no SBOM: cargo install --locked cargo-cyclonedx'
+        return
+    fi
+    for of in .:'' cli:-cli cluster/throttled:-throttled cluster/envoy:-ratelimit; do
+        folder=${of%%:*} suffix=${of#*:}
+        $CARGO cyclonedx --quiet --format json --manifest-path "$work/$name/$folder/Cargo.toml" \
+            --override-filename "$name$suffix.cdx"
+        cp "$work/$name/$folder/$name$suffix.cdx.json" "$dist"
+    done
+}
+
+git diff --quiet HEAD || say 'the tree has changes that are not committed: binaries contain them, the source does not'
+rm -rf "$dist" && mkdir -p "$dist"
+tree
+for part in ${@:-source crate binary firmware deb sbom}; do
+    say "$part"
+    $part
+done
+cd "$dist" && sha256sum ./* | sed 's|\./||' > SHA256SUMS && cat SHA256SUMS

