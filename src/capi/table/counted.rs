@@ -4,6 +4,7 @@ use core::ffi::c_void;
 
 use super::check::{hash_of, refused};
 use super::handle::{tatcell_table_t, Any, Handle};
+use crate::answer::Verdict;
 use crate::capi::codes::verdict_code;
 use crate::capi::decision::finish;
 use crate::capi::limit::limit::tatcell_limit_t;
@@ -12,7 +13,6 @@ use crate::capi::pointers::places::Span;
 use crate::combine::link::either;
 use crate::limit::TableLimit;
 use crate::table::{Counters, Request};
-use crate::Verdict;
 
 /// Decides and counts. The short path finds a live slot of the key in its home line, so the request is tracked, and
 /// its limit has no option that another counter counts.
