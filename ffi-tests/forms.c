@@ -122,11 +122,16 @@ TEST(a_counted_check_is_a_check_with_counters) {
             const tatcell_limit_t *limits[3];
             for (int i = 0; i < 3; i++) limits[i] = shadow ? &shadows[i] : &twins[i].limit;
             tatcell_decision_t made = TATCELL_DECISION_INIT;
-            int32_t want = tatcell_table_check_ex(&twins[0].table, limits[0], now, key, length, cost, 0, &made, &sums[0]);
+            int32_t want =
+                tatcell_table_check_ex(&twins[0].table, limits[0], now, key, length, cost, 0, &made, &sums[0]);
             uint64_t wait = want == 0 ? 0 : made.retry_after, waits[2] = {7, 7};
-            EQ(tatcell_table_check_counted(&twins[1].table, limits[1], now, key, length, cost, &waits[0], &sums[1]), want);
+            int32_t keyed = tatcell_table_check_counted(&twins[1].table, limits[1], now, key, length, cost, &waits[0],
+                &sums[1]);
+            EQ(keyed, want);
             EQ(tatcell_table_hash(&twins[2].table, key, length, &hash), 0);
-            EQ(tatcell_table_check_counted_hash(&twins[2].table, limits[2], now, hash, cost, &waits[1], &sums[2]), want);
+            int32_t hashed = tatcell_table_check_counted_hash(&twins[2].table, limits[2], now, hash, cost, &waits[1],
+                &sums[2]);
+            EQ(hashed, want);
             EQ(waits[0], wait);
             EQ(waits[1], wait);
         }

@@ -59,8 +59,9 @@ convert(const struct arg *args, struct sample *smp, void *private)
 
     (void)args;
     (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    rc = tatcell_table_check(&c->limits->table, &c->limits->limit, (uint64_t)now.tv_sec * SECOND + (uint64_t)now.tv_nsec,
-                             smp->data.u.str.area, smp->data.u.str.data, 1, &retry_after);
+    rc = tatcell_table_check(&c->limits->table, &c->limits->limit,
+                             (uint64_t)now.tv_sec * SECOND + (uint64_t)now.tv_nsec, smp->data.u.str.area,
+                             smp->data.u.str.data, 1, &retry_after);
 
     smp->data.type = SMP_T_SINT;
     switch (rc) {
@@ -88,7 +89,7 @@ register_converter(struct limits *limits, const char *name, int refuse_undecided
 
     if (strncmp(haproxy_version, HAPROXY_BRANCH, strlen(HAPROXY_BRANCH)) != 0 ||
         (haproxy_version[strlen(HAPROXY_BRANCH)] != '.' && haproxy_version[strlen(HAPROXY_BRANCH)] != '-'))
-        return "this module was built for HAProxy " HAPROXY_BRANCH ": build it with HAPROXY_SRC of the one that loads it";
+        return "this module was built for HAProxy " HAPROXY_BRANCH ": build it with the HAPROXY_SRC of this HAProxy";
 
     /* Every thread loads the file; the first one registers. */
     for (i = 0; i < registered; i++)

@@ -1,8 +1,8 @@
 """Requests a second, p99, processor time and instructions: resty.tatcell beside no limiter and beside lua_shared_dict.
 
-What stands in its place counts in a lua_shared_dict: a fixed window by one incr, and a leaky bucket that keeps an excess
-and the time of the last request by one get and one set. lua-resty-limit-traffic works like the second; no package has
-it, so its algorithm is written here from its description.
+What stands in its place counts in a lua_shared_dict: a fixed window by one incr, and a leaky bucket that keeps an
+excess and the time of the last request by one get and one set. lua-resty-limit-traffic works like the second; no package
+has it, so its algorithm is written here from its description.
 """
 
 import os
