@@ -18,7 +18,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "testing"))
 
 import load  # noqa: E402
-from figures import cpu, cpu_seconds  # noqa: E402
+from figures import cpu, cpu_seconds, wait  # noqa: E402
 from server import Nginx  # noqa: E402
 
 HTTP = """
@@ -116,7 +116,7 @@ def collected(given, path, requests):
             n.wait(n.alive, 60)
             n.statuses(requests, path)
             process.send_signal(signal.SIGTERM)
-            process.wait()
+            wait(process)
             said.seek(0)
             return int(re.search(r"Collected : (\d+)", said.read())[1])
 
