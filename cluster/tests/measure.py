@@ -180,7 +180,7 @@ def throttled(given):
             at = {}
             for name, _ in which:
                 port = free_port()
-                line = ["redis-server", "--port", str(port), "--save", "", "--dir", folder, "--io-threads", str(count)]
+                line = ["redis-server", "--port", str(port), "--save", "", "--dir", folder]
                 if name == "redis-cell":
                     line += ["--loadmodule", cell]
                 if name == "tatcell-throttled":

@@ -110,17 +110,18 @@ function maintenance()
     TATCELL_TELL()
 end
 
-local OPTIONS = { rate = true, burst = true, slip = true, undecided = true, slots = true }
+local OPTIONS = { rate = true, burst = true, slip = true, undecided = true, slots = true, networks = true }
 
 --- Makes an action: questions of an address pass while it and its networks conform.
 -- rate, a number a second or a limit as text, and burst are those of one address; /24, /20, /18 of IPv4 and /64, /56,
 -- /48, /32 of IPv6 have more.
+-- networks = false: an address of IPv4 or a /64 of IPv6 alone has a limit.
 -- undecided = "pass" or "refuse": what a question gets that gets no verdict.
 -- slip = n: every n-th refused question of UDP is answered with TC=1, the others are dropped. 0: all are dropped.
 function M.limit(options)
     for name in pairs(options) do
         if not OPTIONS[name] then
-            error("tatcell: unknown option " .. tostring(name) .. ": use rate, burst, slip, undecided, slots", 2)
+            error("tatcell: unknown option " .. tostring(name) .. ": use rate, burst, slip, undecided, slots, networks", 2)
         end
     end
     local spec, fastest, slowest =
@@ -135,7 +136,16 @@ function M.limit(options)
               :format(text, wrong, text:sub(wrong + 1)), 2)
     end
     spec.burst = number(options, "burst", tonumber(spec.burst), 1)
-    must(lib.tatcell_ladder_table_specs(spec, nil, fastest, slowest), "rate and burst")
+    if options.networks ~= nil and type(options.networks) ~= "boolean" then
+        error("tatcell: networks must be true or false, not " .. tostring(options.networks), 2)
+    end
+    local rungs, v4, v6
+    if options.networks == false then
+        rungs = sized("tatcell_ladder_spec_t")
+        v4, v6 = ffi.new("tatcell_rung_t[1]", {{ 32, 1 }}), ffi.new("tatcell_rung_t[1]", {{ 64, 1 }})
+        rungs.v4, rungs.v4_count, rungs.v6, rungs.v6_count = v4, 1, v6, 1
+    end
+    must(lib.tatcell_ladder_table_specs(spec, rungs, fastest, slowest), "rate and burst")
 
     local undecided = options.undecided or "pass"
     if undecided ~= "pass" and undecided ~= "refuse" then
@@ -161,7 +171,7 @@ function M.limit(options)
         error("tatcell: rate = " .. tostring(options.rate) .. " and its burst do not fit one word: use smaller ones", 2)
     end
     must(rc, "table")
-    must(lib.tatcell_ladder_init(ladder, limits, spec, nil), "ladder")
+    must(lib.tatcell_ladder_init(ladder, limits, spec, rungs), "ladder")
 
     local slip, counts, made = ffi.new("tatcell_slip_t"), ffi.new("uint64_t[1]"), ffi.new("tatcell_action_t")
     made.ladder, made.limits, made.slip, made.undecided = ladder, limits, slip, counts

@@ -211,6 +211,13 @@ def main():
             equal(d.ask_once(["127.99.0.1", "127.99.1.1"], 0.3), 2, "another network")
     claims.claim("addresses_of_one_network_share_its_limit", network)
 
+    def alone():
+        with Dnsdist(given, "rate = 1, burst = 2, slip = 0, networks = false") as d:
+            equal(d.ask_once([f"127.0.5.{i}" for i in range(1, 201)], 0.3), 200)
+            full, _ = d.ask("127.0.6.1", 20, 0.3)
+            assert 2 <= full <= 4, full
+    claims.claim("without_networks_an_address_has_its_limit_alone", alone)
+
     def undecided():
         # A ladder that is gone has no verdicts.
         gone = given.build / "gone"
@@ -249,7 +256,7 @@ def main():
         daemon.refuses(lambda options: Dnsdist(given, options).check(), [
             ("burst = 5", "rate must be"), ("rate = 0", "rate must be"), ("rate = 1, burst = 1.5", "burst must be"),
             ("rate = 1, slots = 1", "slots must be"), ("rate = 1, slip = -1", "slip must be"),
-            ("rate = 1, undecided = 'maybe'", "undecided must be"),
+            ("rate = 1, undecided = 'maybe'", "undecided must be"), ("rate = 1, networks = 4", "networks must be"),
             ("rate = 1, brust = 3", "unknown option brust: use rate, burst"),
             ("rate = '10/fortnight'", 'at byte 3, "fortnight"'), ("rate = '5/s', burst = 0", "burst must be"),
             ("rate = 2000000000", "its burst do not fit"),
