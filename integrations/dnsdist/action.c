@@ -27,10 +27,11 @@ bool dnsdist_ffi_dnsquestion_get_tcp(const struct dnsdist_ffi_dnsquestion_t *dq)
 /* What an action asks and answers. tatcell.lua declares the same and fills it in. */
 struct action {
     const tatcell_ladder_t *ladder;
+    const tatcell_limit_t *alone;   /* the limit of an address without its networks; NULL: the ladder decides */
     const tatcell_table_t *limits;
     tatcell_slip_t *slip;
-    uint64_t *undecided;        /* how many questions got no verdict; threads may lose a count to one another */
-    uint32_t every;             /* every n-th refused question of UDP is truncated; 0: none */
+    uint64_t *undecided;            /* how many questions got no verdict; threads may lose a count to one another */
+    uint32_t every;                 /* every n-th refused question of UDP is truncated; 0: none */
     int32_t pass, refuse, truncate, without_verdict;
 };
 
@@ -39,13 +40,17 @@ decide(const struct action *a, const struct dnsdist_ffi_dnsquestion_t *dq)
 {
     int32_t rc;
     size_t length;
+    uint64_t now;
     const void *address;
-    struct timespec now;
+    struct timespec clock;
 
     dnsdist_ffi_dnsquestion_get_remoteaddr(dq, &address, &length);
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    rc = tatcell_ladder_check(a->ladder, a->limits, (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec, address,
-                              length, 1, NULL, NULL, NULL);
+    (void)clock_gettime(CLOCK_MONOTONIC, &clock);
+    now = (uint64_t)clock.tv_sec * 1000000000U + (uint64_t)clock.tv_nsec;
+
+    /* Of IPv6 alone, the first 64 bits are one client. */
+    rc = a->alone ? tatcell_table_check(a->limits, a->alone, now, address, length == 16 ? 8 : length, 1, NULL)
+                  : tatcell_ladder_check(a->ladder, a->limits, now, address, length, 1, NULL, NULL, NULL);
 
     if (rc == TATCELL_PASS) return a->pass;
     if (rc < 0 || rc == TATCELL_CONTENDED) {

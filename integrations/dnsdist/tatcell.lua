@@ -40,6 +40,7 @@ local lib = ffi.load(library)
 ffi.cdef [[
     typedef struct {
         const tatcell_ladder_t *ladder;
+        const tatcell_limit_t *alone;
         const tatcell_table_t *limits;
         tatcell_slip_t *slip;
         uint64_t *undecided;
@@ -139,13 +140,7 @@ function M.limit(options)
     if options.networks ~= nil and type(options.networks) ~= "boolean" then
         error("tatcell: networks must be true or false, not " .. tostring(options.networks), 2)
     end
-    local rungs, v4, v6
-    if options.networks == false then
-        rungs = sized("tatcell_ladder_spec_t")
-        v4, v6 = ffi.new("tatcell_rung_t[1]", {{ 32, 1 }}), ffi.new("tatcell_rung_t[1]", {{ 64, 1 }})
-        rungs.v4, rungs.v4_count, rungs.v6, rungs.v6_count = v4, 1, v6, 1
-    end
-    must(lib.tatcell_ladder_table_specs(spec, rungs, fastest, slowest), "rate and burst")
+    must(lib.tatcell_ladder_table_specs(spec, nil, fastest, slowest), "rate and burst")
 
     local undecided = options.undecided or "pass"
     if undecided ~= "pass" and undecided ~= "refuse" then
@@ -171,14 +166,20 @@ function M.limit(options)
         error("tatcell: rate = " .. tostring(options.rate) .. " and its burst do not fit one word: use smaller ones", 2)
     end
     must(rc, "table")
-    must(lib.tatcell_ladder_init(ladder, limits, spec, rungs), "ladder")
+    must(lib.tatcell_ladder_init(ladder, limits, spec, nil), "ladder")
+    local alone
+    if options.networks == false then
+        alone = ffi.new("tatcell_limit_t")
+        must(lib.tatcell_limit_init_table(alone, limits, spec), "rate and burst")
+    end
 
     local slip, counts, made = ffi.new("tatcell_slip_t"), ffi.new("uint64_t[1]"), ffi.new("tatcell_action_t")
-    made.ladder, made.limits, made.slip, made.undecided = ladder, limits, slip, counts
+    made.ladder, made.alone, made.limits, made.slip, made.undecided = ladder, alone, limits, slip, counts
     made.every = number(options, "slip", 2, 0)
     made.pass, made.refuse, made.truncate = DNSAction.None, DNSAction.Drop, DNSAction.Truncate
     made.without_verdict = undecided == "refuse" and made.refuse or made.pass
-    TATCELL_KEPT[#TATCELL_KEPT + 1] = { limits, ladder, made, slip, counts, seed, memory, counts = counts, told = 0 }
+    TATCELL_KEPT[#TATCELL_KEPT + 1] = { limits, ladder, made, slip, counts, seed, memory, alone or false,
+                                        counts = counts, told = 0 }
 
     -- Here, so that a module that does not load is an error of the configuration.
     local loads, why = package.loadlib(action, "tatcell_action")
