@@ -247,9 +247,9 @@ def ratelimit(given):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("server", choices=["throttled", "ratelimit"])
-    parser.add_argument("--seconds", type=int, default=3)
+    parser.add_argument("--seconds", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--commands", type=int, default=60000)
+    parser.add_argument("--commands", type=int, default=20000)
     given = parser.parse_args()
     {"throttled": throttled, "ratelimit": ratelimit}[given.server](given)
 
