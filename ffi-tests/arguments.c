@@ -553,6 +553,7 @@ TEST(table_hash_refuses_bad_arguments) {
 TEST(table_calls_for_one_key_refuse_bad_arguments) {
     DO(setup());
     BOTH_FORMS(tatcell_table_check, 1, &w.ticks);
+    BOTH_FORMS(tatcell_table_check_counted, 1, &w.ticks, &w.counters);
     BOTH_FORMS(tatcell_table_check_ex, 1, 0, &w.d, &w.counters);
     BOTH_FORMS(tatcell_table_peek, 1, &w.d);
     BOTH_FORMS(tatcell_table_charge, 1, &w.d);
@@ -561,6 +562,10 @@ TEST(table_calls_for_one_key_refuse_bad_arguments) {
     BOTH_FORMS(tatcell_table_reserve_ex, 1, &w.d, &w.counters);
     BOTH_FORMS(tatcell_table_refund, &w.permit, &w.ticks);
     BOTH(TATCELL_ERR_ALIGN, tatcell_table_check, 1, OFF(&w.ticks));
+    BOTH(TATCELL_ERR_NULL, tatcell_table_check_counted, 1, &w.ticks, NULL);
+    BOTH(TATCELL_ERR_ALIGN, tatcell_table_check_counted, 1, OFF(&w.ticks), &w.counters);
+    BOTH(TATCELL_ERR_ALIGN, tatcell_table_check_counted, 1, &w.ticks, OFF(&w.counters));
+    BOTH(TATCELL_ERR_OVERLAP, tatcell_table_check_counted, 1, &w.counters.never, &w.counters);
     BOTH(TATCELL_ERR_NULL, tatcell_table_check_ex, 1, 0, NULL, &w.counters);
     BOTH(TATCELL_ERR_ALIGN, tatcell_table_check_ex, 1, 0, OFF(&w.d), &w.counters);
     BOTH(TATCELL_ERR_ALIGN, tatcell_table_check_ex, 1, 0, &w.d, OFF(&w.counters));

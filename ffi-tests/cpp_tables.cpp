@@ -148,6 +148,12 @@ TEST(a_key_and_its_hash_answer_alike) {
     const key_hash hash = *table.hash("text");
     tatcell::counters counters;
     EXPECT(table.check(limit, start, "text") && table.check(limit, start, hash));
+    tatcell::counters counted;
+    EXPECT(table.check_counted(limit, start, "text", counted) && table.check_counted(limit, start, hash, counted));
+    EXPECT(!table.check_counted(limit, start, "text", counted) && !table.check_counted(limit, start, hash, counted, 2));
+    EXPECT(counted.conforming == 2 && counted.non_conforming == 2);
+    EXPECT(table.check_counted(limit, start, hash, counted).retry_after == 1s && table.reset(start, "text"));
+    EXPECT(table.check(limit, start, "text") && table.check(limit, start, hash));
     auto d = table.check_ex(limit, start, "text", 1, 0, &counters);
     EXPECT(d && d.remaining == 1 && d.tracked_as() == tatcell::tracking::tracked);
     EXPECT(*table.refund(limit, start, "text", d.permit) == 1s);

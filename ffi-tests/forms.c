@@ -95,6 +95,53 @@ TEST(forms_of_an_operation_on_a_key_answer_alike) {
     kit_free(&k);
 }
 
+/* Both forms answer and count as the call with the full answer: new keys, live ones, peeks, costs above the burst, a
+ * limit in shadow, and sets that are full under every policy. */
+TEST(a_counted_check_is_a_check_with_counters) {
+    for (uint32_t policy = TATCELL_FULL_ADMIT; policy <= TATCELL_FULL_SAMPLED; policy++) {
+        kit_table twins[3];
+        tatcell_counters_t sums[3] = {TATCELL_COUNTERS_INIT, TATCELL_COUNTERS_INIT, TATCELL_COUNTERS_INIT};
+        tatcell_limit_t shadows[3];
+        tatcell_limit_spec_t s = kit_spec(1, T, 9);
+        tatcell_table_options_t o = kit_options(&s);
+        o.policy = policy;
+        for (int i = 0; i < 3; i++) {
+            tatcell_limit_spec_t shadow = s;
+            shadow.flags = TATCELL_LIMIT_SHADOW;
+            EQ(kit_make(&twins[i], s, 64, &o), 0);
+            EQ(tatcell_limit_init_table(&shadows[i], &twins[i].table, &shadow), 0);
+        }
+        unsigned long long random = policy + 1;
+        for (int turn = 0; turn < 4000; turn++) {
+            char key[24];
+            NOTE("policy %u, turn %d", policy, turn);
+            size_t length = (size_t)snprintf(key, sizeof key, turn & 1 ? "key%u" : "a key of a user %u",
+                (unsigned)(check_random(&random) % 200));
+            uint64_t cost = check_random(&random) % 12, now = NOW + (uint64_t)turn * T / 64, hash;
+            int shadow = check_random(&random) % 8 == 0;
+            const tatcell_limit_t *limits[3];
+            for (int i = 0; i < 3; i++) limits[i] = shadow ? &shadows[i] : &twins[i].limit;
+            tatcell_decision_t made = TATCELL_DECISION_INIT;
+            int32_t want =
+                tatcell_table_check_ex(&twins[0].table, limits[0], now, key, length, cost, 0, &made, &sums[0]);
+            uint64_t wait = want == 0 ? 0 : made.retry_after, waits[2] = {7, 7};
+            int32_t keyed = tatcell_table_check_counted(&twins[1].table, limits[1], now, key, length, cost, &waits[0],
+                &sums[1]);
+            EQ(keyed, want);
+            EQ(tatcell_table_hash(&twins[2].table, key, length, &hash), 0);
+            int32_t hashed = tatcell_table_check_counted_hash(&twins[2].table, limits[2], now, hash, cost, &waits[1],
+                &sums[2]);
+            EQ(hashed, want);
+            EQ(waits[0], wait);
+            EQ(waits[1], wait);
+        }
+        for (int i = 1; i < 3; i++) EQ(memcmp(&sums[i], &sums[0], sizeof sums[0]), 0);
+        EXPECT(sums[0].conforming && sums[0].shadow && sums[0].non_conforming && sums[0].never && sums[0].inserted);
+        EXPECT(sums[0].untracked + sums[0].inherited + sums[0].forgiven > 0);
+        for (int i = 0; i < 3; i++) kit_free(&twins[i]);
+    }
+}
+
 TEST(cells_and_logs_count_and_say_what_they_decide) {
     DO(setup());
     tatcell_cell_t cell = TATCELL_CELL_INIT, stamps[3] = {{0}, {0}, {0}};
@@ -416,6 +463,7 @@ TEST(named_memory_is_what_was_asked_for) {
 
 int main(void) {
     RUN(forms_of_an_operation_on_a_key_answer_alike);
+    RUN(a_counted_check_is_a_check_with_counters);
     RUN(cells_and_logs_count_and_say_what_they_decide);
     RUN(a_burst_under_two_limits_prepares_the_next_one_and_uses_it_up);
     RUN(what_a_chain_writes_lies_over_nothing_that_it_reads);

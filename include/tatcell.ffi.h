@@ -735,6 +735,10 @@ int32_t tatcell_table_check_ex(const tatcell_table_t *table, const tatcell_limit
     tatcell_counters_t *counters);
 int32_t tatcell_table_check_ex_hash(const tatcell_table_t *table, const tatcell_limit_t *limit, uint64_t now,
     uint64_t hash, uint64_t cost, uint64_t room, tatcell_decision_t *out, tatcell_counters_t *counters);
+int32_t tatcell_table_check_counted(const tatcell_table_t *table, const tatcell_limit_t *limit, uint64_t now,
+    const void *key, size_t key_len, uint64_t cost, uint64_t *retry_after, tatcell_counters_t *counters);
+int32_t tatcell_table_check_counted_hash(const tatcell_table_t *table, const tatcell_limit_t *limit, uint64_t now,
+    uint64_t hash, uint64_t cost, uint64_t *retry_after, tatcell_counters_t *counters);
 int32_t tatcell_table_peek(const tatcell_table_t *table, const tatcell_limit_t *limit, uint64_t now, const void *key,
     size_t key_len, uint64_t cost, tatcell_decision_t *out);
 int32_t tatcell_table_peek_hash(const tatcell_table_t *table, const tatcell_limit_t *limit, uint64_t now,

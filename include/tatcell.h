@@ -1507,6 +1507,43 @@ int32_t tatcell_table_check_ex_hash(const tatcell_table_t *table,
                                     tatcell_counters_t *counters);
 
 /**
+ * Decides one request of a key like tatcell_table_check, and counts it in this thread's counters. The counters tell
+ * what the verdict does not: whether the policy for full sets decided.
+ *
+ * @param table       handle; not NULL.
+ * @param limit       from tatcell_limit_init_table of this table; not NULL.
+ * @param now         the caller's clock, ticks.
+ * @param key         bytes of the key; not NULL, even when empty.
+ * @param key_len     bytes.
+ * @param cost        units; 0 only peeks and never writes.
+ * @param retry_after as for tatcell_table_check. NULL = not wanted.
+ * @param counters    this thread's counters; not NULL.
+ * @retval TATCELL_ERR_OVERLAP retry_after points into counters.
+ * @retval others as tatcell_table_check.
+ * Thread: any number, unless the table is exclusive. Cost: as tatcell_table_check and a count; as
+ * tatcell_table_check_ex if the key is not in its home line. Since 0.4.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_table_check_counted(const tatcell_table_t *table,
+                                    const tatcell_limit_t *limit,
+                                    uint64_t now,
+                                    const void *key,
+                                    size_t key_len,
+                                    uint64_t cost,
+                                    uint64_t *retry_after,
+                                    tatcell_counters_t *counters);
+
+/** As tatcell_table_check_counted, for a hash made by tatcell_table_hash. Since 0.4. */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_table_check_counted_hash(const tatcell_table_t *table,
+                                         const tatcell_limit_t *limit,
+                                         uint64_t now,
+                                         uint64_t hash,
+                                         uint64_t cost,
+                                         uint64_t *retry_after,
+                                         tatcell_counters_t *counters);
+
+/**
  * Reports how a request of this cost would be decided, without charging it. A key that another thread is inserting
  * reads as absent.
  *

@@ -1590,6 +1590,21 @@ public:
     answer check(const table_limit &l, instant now, key_hash h, std::uint64_t cost = 1) const noexcept {
         return detail::ask(tatcell_table_check_hash, &raw_, l.get(), now.count(), h.value(), cost);
     }
+    /// As check, and counts in this thread's counters (tatcell_table_check_counted).
+    answer check_counted(const table_limit &l, instant now, key k, tatcell_counters_t &counters,
+                         std::uint64_t cost = 1) const noexcept {
+        std::uint64_t retry = 0;
+        const auto f = tatcell_table_check_counted;
+        const std::int32_t code = f(&raw_, l.get(), now.count(), k.data(), k.size(), cost, &retry, &counters);
+        return {code, retry};
+    }
+    answer check_counted(const table_limit &l, instant now, key_hash h, tatcell_counters_t &counters,
+                         std::uint64_t cost = 1) const noexcept {
+        std::uint64_t retry = 0;
+        const auto f = tatcell_table_check_counted_hash;
+        const std::int32_t code = f(&raw_, l.get(), now.count(), h.value(), cost, &retry, &counters);
+        return {code, retry};
+    }
     /// As check, with the full answer (tatcell_table_check_ex). `room`: elastic units above the burst, at most
     /// max_room.
     decision check_ex(const table_limit &l, instant now, key k, std::uint64_t cost = 1, std::uint64_t room = 0,

@@ -1,11 +1,11 @@
 -- Limits per client address for dnsdist, by tatcell.
 -- SPDX-License-Identifier: MIT OR Apache-2.0
 --
---   local tatcell = dofile("/etc/dnsdist/tatcell.lua")
+--   local tatcell = dofile("/usr/local/lib/dnsdist/tatcell.lua")
 --   addAction(AllRule(), tatcell.limit { rate = 20, burst = 50, slip = 2 })
 --
 -- One table for all threads of dnsdist. It is made here, once; each thread has a Lua of its own without a lock
--- (LuaFFIPerThreadAction) and is given the addresses of the table, the ladder and the counter of refusals.
+-- (LuaFFIPerThreadAction), in which dnsdist calls one function of tatcell_action.so for every question.
 
 local ffi = require "ffi"
 
@@ -30,47 +30,28 @@ end
 
 local header = find("/include/tatcell.ffi.h")
 local library = find("/lib/libtatcell.so.1")
+-- It stands next to this file.
+local action = debug.getinfo(1, "S").source:match("^@(.*/)") .. "tatcell_action.so"
 
 ffi.cdef(io.open(header):read("*a"))
 local lib = ffi.load(library)
 
--- What every thread runs for every question. The ladder asks for the address and its networks at once.
+-- What an action asks and answers: as in action.c, which decides every question.
+ffi.cdef [[
+    typedef struct {
+        const tatcell_ladder_t *ladder;
+        const tatcell_limit_t *alone;
+        const tatcell_table_t *limits;
+        tatcell_slip_t *slip;
+        uint64_t *undecided;
+        uint32_t every;
+        int32_t pass, refuse, truncate, without_verdict;
+    } tatcell_action_t;
+]]
+
+-- What every thread runs once: it gets the function that dnsdist calls.
 local CODE = [[
-    local ffi = require "ffi"
-    ffi.cdef(io.open(%q):read("*a"))
-    local lib = ffi.load(%q)
-    local ladder = ffi.cast("const tatcell_ladder_t *", %s)
-    local limits = ffi.cast("const tatcell_table_t *", %s)
-    local slip = ffi.cast("tatcell_slip_t *", %s)
-    local counts = ffi.cast("uint64_t *", %s)
-    local every, refuse_undecided = %d, %s
-    local address, length = ffi.new("const void *[1]"), ffi.new("size_t[1]")
-    local now = ffi.new("uint64_t[1]")
-    local answer, refuse, truncate = %d, %d, %d
-
-    -- LuaJIT compiles no pointer that C hands a callback: it need not try, and nothing is looked up again.
-    jit.off()
-    local source, clock = ffi.C.dnsdist_ffi_dnsquestion_get_remoteaddr, lib.tatcell_host_clock
-    local check = lib.tatcell_ladder_check
-
-    return function (dq)
-        source(dq, address, length)
-        clock(0, now, nil)
-        local verdict = check(ladder, limits, now[0], address[0], length[0], 1, nil, nil, nil)
-        if verdict == 0 then
-            return answer
-        end
-        if verdict < 0 or verdict == 3 then
-            -- Threads may lose a count to one another.
-            counts[0] = counts[0] + 1
-            return refuse_undecided and refuse or answer
-        end
-        if every > 0 and not ffi.C.dnsdist_ffi_dnsquestion_get_tcp(dq)
-           and lib.tatcell_slip_check(slip, every) == 0 then
-            return truncate
-        end
-        return refuse
-    end
+    return assert(package.loadlib(%q, "tatcell_action"))(%q)
 ]]
 
 local function must(rc, what)
@@ -97,9 +78,9 @@ local function number(options, name, default, least)
     return n
 end
 
--- An address as text that Lua of another thread makes a pointer of.
+-- An address as text that another thread makes a pointer of.
 local function pointer(object)
-    return "0x" .. bit.tohex(ffi.cast("uint64_t", ffi.cast("uintptr_t", ffi.cast("void *", object))), 16) .. "ULL"
+    return bit.tohex(ffi.cast("uint64_t", ffi.cast("uintptr_t", ffi.cast("void *", object))), 16)
 end
 
 --- Questions without a verdict since dnsdist started, of all actions together.
@@ -130,17 +111,18 @@ function maintenance()
     TATCELL_TELL()
 end
 
-local OPTIONS = { rate = true, burst = true, slip = true, undecided = true, slots = true }
+local OPTIONS = { rate = true, burst = true, slip = true, undecided = true, slots = true, networks = true }
 
 --- Makes an action: questions of an address pass while it and its networks conform.
 -- rate, a number a second or a limit as text, and burst are those of one address; /24, /20, /18 of IPv4 and /64, /56,
 -- /48, /32 of IPv6 have more.
+-- networks = false: an address of IPv4 or a /64 of IPv6 alone has a limit.
 -- undecided = "pass" or "refuse": what a question gets that gets no verdict.
 -- slip = n: every n-th refused question of UDP is answered with TC=1, the others are dropped. 0: all are dropped.
 function M.limit(options)
     for name in pairs(options) do
         if not OPTIONS[name] then
-            error("tatcell: unknown option " .. tostring(name) .. ": use rate, burst, slip, undecided, slots", 2)
+            error("tatcell: unknown option " .. tostring(name) .. ": use rate, burst, slip, undecided, slots, networks", 2)
         end
     end
     local spec, fastest, slowest =
@@ -155,6 +137,9 @@ function M.limit(options)
               :format(text, wrong, text:sub(wrong + 1)), 2)
     end
     spec.burst = number(options, "burst", tonumber(spec.burst), 1)
+    if options.networks ~= nil and type(options.networks) ~= "boolean" then
+        error("tatcell: networks must be true or false, not " .. tostring(options.networks), 2)
+    end
     must(lib.tatcell_ladder_table_specs(spec, nil, fastest, slowest), "rate and burst")
 
     local undecided = options.undecided or "pass"
@@ -182,14 +167,26 @@ function M.limit(options)
     end
     must(rc, "table")
     must(lib.tatcell_ladder_init(ladder, limits, spec, nil), "ladder")
+    local alone
+    if options.networks == false then
+        alone = ffi.new("tatcell_limit_t")
+        must(lib.tatcell_limit_init_table(alone, limits, spec), "rate and burst")
+    end
 
-    local slip, counts = ffi.new("tatcell_slip_t"), ffi.new("uint64_t[1]")
-    TATCELL_KEPT[#TATCELL_KEPT + 1] = { limits, ladder, slip, counts, seed, memory, counts = counts, told = 0 }
+    local slip, counts, made = ffi.new("tatcell_slip_t"), ffi.new("uint64_t[1]"), ffi.new("tatcell_action_t")
+    made.ladder, made.alone, made.limits, made.slip, made.undecided = ladder, alone, limits, slip, counts
+    made.every = number(options, "slip", 2, 0)
+    made.pass, made.refuse, made.truncate = DNSAction.None, DNSAction.Drop, DNSAction.Truncate
+    made.without_verdict = undecided == "refuse" and made.refuse or made.pass
+    TATCELL_KEPT[#TATCELL_KEPT + 1] = { limits, ladder, made, slip, counts, seed, memory, alone or false,
+                                        counts = counts, told = 0 }
 
-    return LuaFFIPerThreadAction(CODE:format(header, library, pointer(ladder), pointer(limits), pointer(slip),
-                                             pointer(counts), number(options, "slip", 2, 0),
-                                             tostring(undecided == "refuse"),
-                                             DNSAction.None, DNSAction.Drop, DNSAction.Truncate))
+    -- Here, so that a module that does not load is an error of the configuration.
+    local loads, why = package.loadlib(action, "tatcell_action")
+    if not loads then
+        error("tatcell: " .. why .. ": make tatcell_action.so, and copy it next to tatcell.lua", 2)
+    end
+    return LuaFFIPerThreadAction(CODE:format(action, pointer(made)))
 end
 
 return M

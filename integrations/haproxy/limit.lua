@@ -21,16 +21,21 @@ local function without_verdict(why)
     return refuse_undecided and 1 or -1
 end
 
-core.register_converters("tatcell", function (key)
-    local ok, retry_after = limits:check(key)
-    if ok then
-        return 0
-    end
-    if ok == nil then
-        return without_verdict(retry_after)
-    end
-    return math.ceil(retry_after or 86400) -- nil: never, the cost is above the burst
-end)
+-- A module that was built with the headers of HAProxy has a converter of C, which is as fast as a stick table.
+if limits.converter then
+    limits:converter("tatcell", refuse_undecided)
+else
+    core.register_converters("tatcell", function (key)
+        local ok, retry_after = limits:check(key)
+        if ok then
+            return 0
+        end
+        if ok == nil then
+            return without_verdict(retry_after)
+        end
+        return math.ceil(retry_after or 86400) -- nil: never, the cost is above the burst
+    end)
+end
 
 -- http-request lua.tatcell_no_source unless { src -m found }: without a source HAProxy calls no converter.
 core.register_action("tatcell_no_source", { "http-req" }, function (txn)

@@ -19,19 +19,9 @@
 #include <tatcell.h>
 #include <tatcell_host.h>
 
-#define HZ 1000000000ULL
-#define METATABLE "tatcell.limits"
-#define MOST 32
-#define NAME 64
+#include "limits.h"
 
-/* A table, its limit, and the numbers that it was asked for with. */
-struct limits {
-    char name[NAME];
-    lua_Integer slots, policy;
-    tatcell_limit_spec_t spec;
-    tatcell_table_t table;
-    tatcell_limit_t limit;
-};
+#define METATABLE "tatcell.limits"
 
 static struct limits all[MOST];
 static int made;
@@ -68,7 +58,7 @@ read_limit(lua_State *L, tatcell_limit_spec_t *spec)
         lua_pop(L, 1);
     text = lua_tolstring(L, -1, &length);
     *spec = (tatcell_limit_spec_t)TATCELL_LIMIT_SPEC_INIT;
-    if (tatcell_limit_spec_parse(spec, text, length, HZ, &at) != 0)
+    if (tatcell_limit_spec_parse(spec, text, length, SECOND, &at) != 0)
         luaL_error(L, "tatcell: rate \"%s\" at byte %I, \"%s\": write a number, or text such as \"10/s burst 20\"",
                    text, (LUAI_UACINT)at, text + at);
     spec->burst = (uint64_t)field(L, "burst", (lua_Integer)spec->burst);
@@ -210,7 +200,7 @@ check(lua_State *L)
         return 1;
     case TATCELL_NON_CONFORMING:
         lua_pushboolean(L, 0);
-        lua_pushnumber(L, (lua_Number)retry_after / (lua_Number)HZ);
+        lua_pushnumber(L, (lua_Number)retry_after / (lua_Number)SECOND);
         return 2;
     case TATCELL_NEVER:
         lua_pushboolean(L, 0);
@@ -240,12 +230,36 @@ stats(lua_State *L)
     return 2;
 }
 
+#ifdef HAPROXY_BRANCH
+/* limits:converter(name, refuse_undecided): makes lua.NAME a converter of C. Threads load the file side by side. */
+static int
+converter(lua_State *L)
+{
+    const char *why;
+    struct limits *l = *(struct limits **)luaL_checkudata(L, 1, METATABLE);
+    const char *name = luaL_checkstring(L, 2);
+    int refuse_undecided = lua_toboolean(L, 3);
+
+    pthread_mutex_lock(&making);
+    why = register_converter(l, name, refuse_undecided);
+    pthread_mutex_unlock(&making);
+    return why == NULL ? 0 : luaL_error(L, "tatcell: %s", why);
+}
+#endif
+
 int luaopen_tatcell(lua_State *L);
 
 int
 luaopen_tatcell(lua_State *L)
 {
-    static const luaL_Reg methods[] = {{"check", check}, {"stats", stats}, {NULL, NULL}};
+    static const luaL_Reg methods[] = {
+        {"check", check},
+        {"stats", stats},
+#ifdef HAPROXY_BRANCH
+        {"converter", converter},
+#endif
+        {NULL, NULL},
+    };
     static const luaL_Reg functions[] = {{"new", new_limits}, {NULL, NULL}};
 
     luaL_newmetatable(L, METATABLE);

@@ -6,6 +6,7 @@ import pathlib
 import platform
 import re
 import shutil
+import signal
 import statistics
 import subprocess
 
@@ -56,6 +57,16 @@ def valgrind():
     return False
 
 
+def wait(process):
+    """Until it ends. A signal that comes right before a program waits for events is seen when the next one comes."""
+    for _ in range(60):
+        try:
+            return process.wait(1)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGTERM)
+    raise AssertionError("the program does not end")
+
+
 def collected(line, folder, during, **options):
     """Instructions of a program, user space alone, all its threads; `during` uses it and lets it end."""
     folder = pathlib.Path(folder)
@@ -66,7 +77,7 @@ def collected(line, folder, during, **options):
         process = subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said, **options)
         try:
             during(process)
-            process.wait(60)
+            wait(process)
         finally:
             if process.poll() is None:
                 process.kill()

@@ -1,6 +1,7 @@
 """Questions a second, processor time and instructions: the recipe beside no limiter and beside MaxQPSIPRule.
 
 The recipe asks for an address and three networks of it at once; four rules of dnsdist do the like one after another.
+Without networks it asks for the address alone, as one rule does.
 """
 
 import pathlib
@@ -17,7 +18,7 @@ sys.path[:0] = [str(HERE.parents[1] / "testing")]
 
 import figures  # noqa: E402
 
-LIMITERS = ["none", "MaxQPSIPRule", "four of them", "tatcell"]
+LIMITERS = ["none", "MaxQPSIPRule", "tatcell, one prefix", "four MaxQPSIPRules", "tatcell"]
 
 FAST, SLOW = (500000, 20000), (100, 10)
 
@@ -25,7 +26,9 @@ FAST, SLOW = (500000, 20000), (100, 10)
 RULES = {
     "none": lambda rate, burst: "",
     "MaxQPSIPRule": lambda rate, burst: f"addAction(MaxQPSIPRule({rate}, 32, 64, {burst}), TCAction())",
-    "four of them": lambda rate, burst: "\n".join(
+    "tatcell, one prefix": lambda rate, burst:
+        f"addAction(AllRule(), tatcell.limit {{ rate = {rate}, burst = {burst}, slip = 1, networks = false }})",
+    "four MaxQPSIPRules": lambda rate, burst: "\n".join(
         f"addAction(MaxQPSIPRule({rate * n}, {v4}, {v6}, {burst * n}), TCAction())"
         for n, v4, v6 in ((1, 32, 64), (32, 24, 56), (256, 20, 48), (768, 18, 32))),
     "tatcell": lambda rate, burst:

@@ -64,7 +64,7 @@ class Dnsdist:
         self.folder = given.build / "run"
         self.folder.mkdir(parents=True, exist_ok=True)
         self.conf = self.folder / "dnsdist.conf"
-        self.conf.write_text(CONF.format(port=self.port, recipe=HERE.parent / "tatcell.lua", options=options,
+        self.conf.write_text(CONF.format(port=self.port, recipe=given.build / "tatcell.lua", options=options,
                                          more=more))
         self.environment = {**os.environ, "TATCELL_PREFIX": str(given.stage)}
 
@@ -158,6 +158,15 @@ def main():
         return
     claims = said.Claims()
 
+    def built():
+        done = subprocess.run(["make", "-s", "-C", str(HERE.parent), f"STAGE={given.stage}", f"BUILD={given.build}"],
+                              capture_output=True, text=True, env={
+                                  k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MAKELEVEL")})
+        assert done.returncode == 0, done.stderr
+    claims.claim("the_action_builds_without_a_warning", built)
+    if not claims.passed:
+        claims.end()
+
     def burst():
         with Dnsdist(given, "rate = 1, burst = 5, slip = 0") as d:
             equal(d.ask("127.0.0.2", 5, 0.3), (5, 0))
@@ -202,6 +211,13 @@ def main():
             equal(d.ask_once(["127.99.0.1", "127.99.1.1"], 0.3), 2, "another network")
     claims.claim("addresses_of_one_network_share_its_limit", network)
 
+    def alone():
+        with Dnsdist(given, "rate = 1, burst = 2, slip = 0, networks = false") as d:
+            equal(d.ask_once([f"127.0.5.{i}" for i in range(1, 201)], 0.3), 200)
+            full, _ = d.ask("127.0.6.1", 20, 0.3)
+            assert 2 <= full <= 4, full
+    claims.claim("without_networks_an_address_has_its_limit_alone", alone)
+
     def undecided():
         # A ladder that is gone has no verdicts.
         gone = given.build / "gone"
@@ -224,11 +240,11 @@ def main():
     def documented():
         # The lines of the README, from this folder, before the rule that answers.
         block = (HERE.parent / "README.md").read_text().split("```lua\n")[1].split("```")[0]
-        assert '"/etc/dnsdist/tatcell.lua"' in block
+        assert '"/usr/local/lib/dnsdist/tatcell.lua"' in block
         d = Dnsdist(given, "rate = 1")
         lines = d.conf.read_text().splitlines()
         at = [i for i, line in enumerate(lines) if line.startswith("local tatcell")][0]
-        lines[at:at + 2] = [block.replace("/etc/dnsdist", str(HERE.parent))]
+        lines[at:at + 2] = [block.replace("/usr/local/lib/dnsdist", str(given.build))]
         d.conf.write_text("\n".join(lines))
         with d:
             equal(d.ask("127.0.0.2", 50, 0.5), (50, 0))
@@ -240,7 +256,7 @@ def main():
         daemon.refuses(lambda options: Dnsdist(given, options).check(), [
             ("burst = 5", "rate must be"), ("rate = 0", "rate must be"), ("rate = 1, burst = 1.5", "burst must be"),
             ("rate = 1, slots = 1", "slots must be"), ("rate = 1, slip = -1", "slip must be"),
-            ("rate = 1, undecided = 'maybe'", "undecided must be"),
+            ("rate = 1, undecided = 'maybe'", "undecided must be"), ("rate = 1, networks = 4", "networks must be"),
             ("rate = 1, brust = 3", "unknown option brust: use rate, burst"),
             ("rate = '10/fortnight'", 'at byte 3, "fortnight"'), ("rate = '5/s', burst = 0", "burst must be"),
             ("rate = 2000000000", "its burst do not fit"),

@@ -1,5 +1,6 @@
 """Requests a second, p99, processor time and instructions: the converter beside no limiter and beside a stick table."""
 
+import os
 import pathlib
 import re
 import signal
@@ -15,7 +16,10 @@ import daemon  # noqa: E402
 import figures  # noqa: E402
 import load  # noqa: E402
 
-LIMITERS = ["none", "stick table", "tatcell"]
+# The last one is the converter of C, where the module has it (HAPROXY_SRC).
+LIMITERS = ["none", "stick table", "tatcell", "converter of C"]
+if not os.environ.get("HAPROXY_SRC"):
+    LIMITERS.pop()
 
 CONF = """
 global
@@ -33,12 +37,11 @@ backend fast
     stick-table type string len 16 size 1m expire 10s store http_req_rate(1s)
 frontend web
     bind 127.0.0.1:{port}
-    use_backend none if {{ path_end /none }}
-    use_backend slow_stick if {{ path /slow/stick }}
-    use_backend fast_stick if {{ path /fast/stick }}
-    use_backend slow_tatcell if {{ path /slow/tatcell }}
-    use_backend fast_tatcell if {{ path /fast/tatcell }}
-backend none
+    # The same work for all: the backend has the name of the path.
+    use_backend %[path,word(1,/)]_%[path,word(2,/)]
+backend slow_none
+    http-request return status 200 content-type text/plain string "here"
+backend fast_none
     http-request return status 200 content-type text/plain string "here"
 backend slow_stick
     http-request track-sc0 url_param(k) table slow
@@ -55,6 +58,12 @@ backend slow_tatcell
 backend fast_tatcell
     http-request set-var(txn.wait) url_param(k),lua.fast
     http-request return status 429 hdr Retry-After %[var(txn.wait)] if {{ var(txn.wait) -m int gt 0 }}
+    http-request return status 200 content-type text/plain string "here"
+backend slow_converter
+    http-request return status 429 if {{ url_param(k),lua.slow_c gt 0 }}
+    http-request return status 200 content-type text/plain string "here"
+backend fast_converter
+    http-request return status 429 if {{ url_param(k),lua.fast_c gt 0 }}
     http-request return status 200 content-type text/plain string "here"
 """
 
@@ -74,14 +83,17 @@ class Haproxy:
         with socket.socket() as s:
             s.bind(("127.0.0.1", 0))
             self.port = s.getsockname()[1]
-        # The recipe twice, each with its name and its numbers.
+        # The recipe for each converter, with its name and its numbers. Without its line for C, it is all Lua.
         recipe = (HERE.parent / "limit.lua").read_text()
         text = ""
-        for name, numbers in ("slow", "rate = 100, burst = 10"), ("fast", "rate = 1000000, burst = 10000"):
-            own = recipe.replace('name = "clients", rate = 10, burst = 20, slots = 65536',
+        for name, numbers in ("slow", "rate = 100, burst = 10"), ("fast", "rate = 1000000, burst = 10000"), \
+                ("slow_c", "rate = 100, burst = 10"), ("fast_c", "rate = 1000000, burst = 10000"):
+            assert "if limits.converter then" in recipe and 'limits:converter("tatcell"' in recipe
+            way = recipe if name.endswith("_c") else recipe.replace("if limits.converter then", "if false then")
+            own = way.replace('name = "clients", rate = 10, burst = 20, slots = 65536',
                                  f'name = "{name}", {numbers}, slots = 262144')
-            text += "do\n" + re.sub(r'(register_\w+\()"tatcell', rf'\1"{name}', own) + "end\n"
-        assert text.count("slots = 262144") == 2 and 'converters("slow"' in text
+            text += "do\n" + re.sub(r'((?:register_\w+|converter)\()"tatcell', rf'\1"{name}', own) + "end\n"
+        assert text.count("slots = 262144") == 4 and 'converters("slow"' in text
         (self.folder / "limit.lua").write_text(text)
         self.conf = self.folder / "haproxy.cfg"
         self.conf.write_text(CONF.format(threads=threads, folder=self.folder, build=given.build, port=self.port))

@@ -122,6 +122,16 @@ def main():
     if not claims.passed:
         claims.end()
 
+    # All that follows asks the converter of C, if it was built, and otherwise that of Lua.
+    def converter():
+        if not os.environ.get("HAPROXY_SRC"):
+            raise Skip("the module was built without it: make HAPROXY_SRC=folder of the unpacked source of HAProxy")
+        with Haproxy(given, "rate = 1, burst = 1") as h:
+            recipe = h.folder / "limit.lua"
+            recipe.write_text(recipe.read_text().replace("if limits.converter then", "if true then"))
+            equal(h.get()[0], 200)
+    claims.claim("the_module_has_the_converter_of_c", converter)
+
     def burst():
         with Haproxy(given, "rate = 1, per = 60, burst = 3") as h:
             equal([h.get()[0] for _ in range(5)], [200] * 3 + [429] * 2)

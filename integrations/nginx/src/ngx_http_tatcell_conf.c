@@ -8,6 +8,7 @@
 
 static char *ngx_http_tatcell_zone_name(ngx_conf_t *cf, ngx_http_tatcell_zone_t *zone, ngx_str_t *text,
     ssize_t *size);
+static ngx_int_t ngx_http_tatcell_key_index(ngx_conf_t *cf, ngx_str_t *text);
 static ngx_int_t ngx_http_tatcell_number(ngx_conf_t *cf, ngx_str_t *whole, size_t skip, uint64_t *n);
 static ngx_int_t ngx_http_tatcell_check_use(ngx_conf_t *cf, ngx_http_tatcell_use_t *use);
 static ngx_int_t ngx_http_tatcell_check_zone(ngx_conf_t *cf, ngx_http_tatcell_zone_t *zone);
@@ -67,6 +68,8 @@ ngx_http_tatcell_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     if (ngx_http_compile_complex_value(&ccv) != NGX_OK) {
         return NGX_CONF_ERROR;
     }
+
+    zone->key_index = ngx_http_tatcell_key_index(cf, &value[1]);
 
     for (i = 2; i < cf->args->nelts; i++) {
 
@@ -220,6 +223,36 @@ ngx_http_tatcell_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     *slot = zone;
 
     return NGX_CONF_OK;
+}
+
+
+/*
+ * The index of the variable that is all of a key, as "$binary_remote_addr" is; NGX_ERROR for other keys. Its value is
+ * read where it is, and a key of several parts is copied together first.
+ */
+static ngx_int_t
+ngx_http_tatcell_key_index(ngx_conf_t *cf, ngx_str_t *text)
+{
+    u_char      c;
+    ngx_str_t   name;
+    ngx_uint_t  i;
+
+    /* "$1" is a capture, not a variable. */
+    if (text->len < 2 || text->data[0] != '$' || (text->data[1] >= '0' && text->data[1] <= '9')) {
+        return NGX_ERROR;
+    }
+
+    name.data = text->data + 1;
+    name.len = text->len - 1;
+
+    for (i = 0; i < name.len; i++) {
+        c = name.data[i];
+        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_')) {
+            return NGX_ERROR;
+        }
+    }
+
+    return ngx_http_get_variable_index(cf, &name);
 }
 
 
@@ -516,6 +549,8 @@ ngx_http_tatcell_check_use(ngx_conf_t *cf, ngx_http_tatcell_use_t *use)
                       "in %s:%ui", &use->zone_name, use->file, use->line);
         return NGX_ERROR;
     }
+
+    use->reserve = !use->nodelay && (use->delay < use->burst || use->zone->rate_by.len);
 
     if (use->zone->rate_by.len) {
         use->cache = ngx_pcalloc(cf->pool, NGX_HTTP_TATCELL_CACHE * sizeof(ngx_http_tatcell_cached_t));

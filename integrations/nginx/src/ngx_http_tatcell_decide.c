@@ -9,11 +9,14 @@
 static ngx_http_tatcell_ctx_t *ngx_http_tatcell_create_ctx(ngx_http_request_t *r, ngx_uint_t count);
 static void ngx_http_tatcell_forget(void *data);
 static ngx_int_t ngx_http_tatcell_link(ngx_http_request_t *r, ngx_http_tatcell_ctx_t *ctx,
-    ngx_http_tatcell_use_t *use, uint64_t now, const char **why);
+    ngx_http_tatcell_use_t *use, const char **why);
+static ngx_inline ngx_int_t ngx_http_tatcell_key(ngx_http_request_t *r, ngx_http_tatcell_zone_t *zone,
+    ngx_str_t *key);
 static int32_t ngx_http_tatcell_decide(ngx_http_tatcell_ctx_t *ctx);
-static int32_t ngx_http_tatcell_ask(ngx_http_tatcell_ctx_t *ctx, ngx_uint_t reserve);
+static int32_t ngx_http_tatcell_ask(ngx_http_tatcell_ctx_t *ctx);
+static int32_t ngx_http_tatcell_ask_brief(ngx_http_tatcell_ctx_t *ctx);
 static ngx_int_t ngx_http_tatcell_undecided(ngx_http_request_t *r, ngx_http_tatcell_ctx_t *ctx,
-    ngx_http_tatcell_zone_t *zone, const char *why, uint64_t now);
+    ngx_http_tatcell_zone_t *zone, const char *why);
 static ngx_int_t ngx_http_tatcell_passed(ngx_http_request_t *r, ngx_http_tatcell_ctx_t *ctx);
 static ngx_int_t ngx_http_tatcell_refused(ngx_http_request_t *r, ngx_http_tatcell_ctx_t *ctx);
 static ngx_int_t ngx_http_tatcell_wait(ngx_http_request_t *r, ngx_msec_t delay);
@@ -27,21 +30,18 @@ static void ngx_http_tatcell_resume(ngx_http_request_t *r);
 uint64_t
 ngx_http_tatcell_now(void)
 {
-    uint64_t  now;
-
-    now = 0;
+    struct timespec  now;
 
     /* CLOCK_MONOTONIC is on every Unix, and the address is good: no error can come. */
-    (void) tatcell_host_clock(TATCELL_HOST_CLOCK_MONOTONIC, &now, NULL);
+    (void) clock_gettime(CLOCK_MONOTONIC, &now);
 
-    return now;
+    return (uint64_t) now.tv_sec * NGX_HTTP_TATCELL_HZ + (uint64_t) now.tv_nsec;
 }
 
 
 ngx_int_t
 ngx_http_tatcell_handler(ngx_http_request_t *r)
 {
-    uint64_t                       now;
     ngx_int_t                      rc;
     ngx_uint_t                     i;
     const char                    *why;
@@ -62,25 +62,28 @@ ngx_http_tatcell_handler(ngx_http_request_t *r)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    now = ngx_http_tatcell_now();
     uses = lcf->uses->elts;
 
     for (i = 0; i < lcf->uses->nelts; i++) {
         why = NULL;
 
-        rc = ngx_http_tatcell_link(r, ctx, uses[i], now, &why);
+        rc = ngx_http_tatcell_link(r, ctx, uses[i], &why);
         if (rc != NGX_OK) {
             return rc;
         }
 
         if (why) {
-            return ngx_http_tatcell_undecided(r, ctx, uses[i]->zone, why, now);
+            return ngx_http_tatcell_undecided(r, ctx, uses[i]->zone, why);
         }
     }
 
     if (ctx->count == 0) {
         return NGX_DECLINED;
     }
+
+    /* Fields that show more than the wait take the full answer; a variable takes it later. */
+    ctx->brief = ctx->count == 1 && !ctx->reserve
+                 && !(lcf->headers & (NGX_HTTP_TATCELL_H_RATELIMIT|NGX_HTTP_TATCELL_H_POLICY|NGX_HTTP_TATCELL_H_X));
 
     switch (ngx_http_tatcell_decide(ctx)) {
 
@@ -92,18 +95,17 @@ ngx_http_tatcell_handler(ngx_http_request_t *r)
         return ngx_http_tatcell_refused(r, ctx);
 
     case TATCELL_CONTENDED:
-        return ngx_http_tatcell_undecided(r, ctx, ctx->uses[0]->zone, "other workers won every attempt", now);
+        return ngx_http_tatcell_undecided(r, ctx, ctx->uses[0]->zone, "other workers won every attempt");
 
     default:
-        return ngx_http_tatcell_undecided(r, ctx, ctx->uses[0]->zone,
-                                          tatcell_strerror(ctx->decision.verdict), now);
+        return ngx_http_tatcell_undecided(r, ctx, ctx->uses[0]->zone, tatcell_strerror(ctx->decision.verdict));
     }
 }
 
 
 /* Adds the link of one directive, unless its key is empty or unlimited; why is set where there can be none. */
 static ngx_int_t
-ngx_http_tatcell_link(ngx_http_request_t *r, ngx_http_tatcell_ctx_t *ctx, ngx_http_tatcell_use_t *use, uint64_t now,
+ngx_http_tatcell_link(ngx_http_request_t *r, ngx_http_tatcell_ctx_t *ctx, ngx_http_tatcell_use_t *use,
     const char **why)
 {
     int32_t                     rc;
@@ -117,7 +119,7 @@ ngx_http_tatcell_link(ngx_http_request_t *r, ngx_http_tatcell_ctx_t *ctx, ngx_ht
 
     zone = use->zone;
 
-    if (ngx_http_complex_value(r, &zone->key, &key) != NGX_OK) {
+    if (ngx_http_tatcell_key(r, zone, &key) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
@@ -151,7 +153,7 @@ ngx_http_tatcell_link(ngx_http_request_t *r, ngx_http_tatcell_ctx_t *ctx, ngx_ht
 
     case NGX_HTTP_TATCELL_BAD:
         ngx_http_tatcell_counts(zone)->bad_rate++;
-        ngx_http_tatcell_log_bad_rate(r, zone, &text, now);
+        ngx_http_tatcell_log_bad_rate(r, zone, &text);
         break;
 
     default:
@@ -169,7 +171,7 @@ ngx_http_tatcell_link(ngx_http_request_t *r, ngx_http_tatcell_ctx_t *ctx, ngx_ht
     }
 
     link = &ctx->links[ctx->count];
-    *link = (tatcell_link_t) TATCELL_LINK_INIT;
+    link->size = sizeof(tatcell_link_t);
     link->flags = TATCELL_LINK_HASH;
     link->cost = units;
     link->limit = limit;
@@ -183,8 +185,27 @@ ngx_http_tatcell_link(ngx_http_request_t *r, ngx_http_tatcell_ctx_t *ctx, ngx_ht
 
     ctx->uses[ctx->count] = use;
     ctx->keys[ctx->count] = key;
-    ctx->decisions[ctx->count] = (tatcell_decision_t) TATCELL_DECISION_INIT;
+    ctx->decisions[ctx->count].size = sizeof(tatcell_decision_t);
+    ctx->reserve |= use->reserve;
     ctx->count++;
+
+    return NGX_OK;
+}
+
+
+static ngx_inline ngx_int_t
+ngx_http_tatcell_key(ngx_http_request_t *r, ngx_http_tatcell_zone_t *zone, ngx_str_t *key)
+{
+    ngx_http_variable_value_t  *vv;
+
+    if (zone->key_index == NGX_ERROR) {
+        return ngx_http_complex_value(r, &zone->key, key);
+    }
+
+    vv = ngx_http_get_flushed_variable(r, zone->key_index);
+
+    key->len = vv == NULL || vv->not_found ? 0 : vv->len;
+    key->data = key->len ? vv->data : NULL;
 
     return NGX_OK;
 }
@@ -199,20 +220,14 @@ ngx_http_tatcell_decide(ngx_http_tatcell_ctx_t *ctx)
 {
     int32_t     rc;
     uint64_t    heard;
-    ngx_uint_t  i, reserve;
-
-    reserve = 0;
-    for (i = 0; i < ctx->count; i++) {
-        reserve |= !ctx->uses[i]->nodelay && ctx->uses[i]->delay < ctx->uses[i]->burst;
-        reserve |= ctx->uses[i]->cache && !ctx->uses[i]->nodelay;
-    }
+    ngx_uint_t  i;
 
     rc = TATCELL_CONTENDED;
     heard = ngx_http_tatcell_now();
 
     for (i = 0; i < NGX_HTTP_TATCELL_ATTEMPTS; i++) {
         ctx->now = heard;
-        rc = ngx_http_tatcell_ask(ctx, reserve);
+        rc = ctx->brief ? ngx_http_tatcell_ask_brief(ctx) : ngx_http_tatcell_ask(ctx);
 
         if (rc != TATCELL_CONTENDED && rc != TATCELL_NON_CONFORMING) {
             break;
@@ -233,22 +248,24 @@ ngx_http_tatcell_decide(ngx_http_tatcell_ctx_t *ctx)
 
 /* One zone is asked by itself, which takes a sixth of the instructions of a chain of one. */
 static int32_t
-ngx_http_tatcell_ask(ngx_http_tatcell_ctx_t *ctx, ngx_uint_t reserve)
+ngx_http_tatcell_ask(ngx_http_tatcell_ctx_t *ctx)
 {
     int32_t          rc;
     tatcell_link_t  *link;
     tatcell_chain_t  chain = TATCELL_CHAIN_INIT;
 
-    ctx->decision = (tatcell_decision_t) TATCELL_DECISION_INIT;
-
     if (ctx->count == 1) {
         link = ctx->links;
 
-        rc = reserve ? tatcell_table_reserve_hash(link->table, link->limit, ctx->now, link->hash, link->cost,
-                                                  &ctx->decision)
-                     : tatcell_table_check_ex_hash(link->table, link->limit, ctx->now, link->hash, link->cost, 0,
-                                                   &ctx->decision, NULL);
-        ctx->decisions[0] = ctx->decision;
+        rc = ctx->reserve ? tatcell_table_reserve_hash(link->table, link->limit, ctx->now, link->hash, link->cost,
+                                                       &ctx->decision)
+                          : tatcell_table_check_ex_hash(link->table, link->limit, ctx->now, link->hash, link->cost,
+                                                        0, &ctx->decision, NULL);
+
+        if (ctx->decisions != &ctx->decision) {
+            ctx->decisions[0] = ctx->decision;
+        }
+
         return rc;
     }
 
@@ -258,15 +275,65 @@ ngx_http_tatcell_ask(ngx_http_tatcell_ctx_t *ctx, ngx_uint_t reserve)
     chain.decisions = ctx->decisions;
     chain.decision_size = sizeof(tatcell_decision_t);
 
-    return reserve ? tatcell_chain_reserve(&chain, ctx->now, &ctx->decision)
-                   : tatcell_chain_check(&chain, ctx->now, &ctx->decision);
+    return ctx->reserve ? tatcell_chain_reserve(&chain, ctx->now, &ctx->decision)
+                        : tatcell_chain_check(&chain, ctx->now, &ctx->decision);
+}
+
+
+/* The verdict and the wait of one zone, in a third of the instructions of the full answer. */
+static int32_t
+ngx_http_tatcell_ask_brief(ngx_http_tatcell_ctx_t *ctx)
+{
+    static tatcell_counters_t  counters;
+
+    int32_t          rc;
+    tatcell_link_t  *link;
+
+    link = ctx->links;
+
+    rc = tatcell_table_check_counted_hash(link->table, link->limit, ctx->now, link->hash, link->cost,
+                                          &ctx->decision.retry_after, &counters);
+
+    ctx->decision.departure = ctx->now;
+    ctx->decisions[0].departure = ctx->now;
+
+    if (counters.untracked | counters.inherited | counters.forgiven) {
+        ctx->decisions[0].tracking = counters.untracked ? TATCELL_UNTRACKED
+                                     : counters.inherited ? TATCELL_INHERITED : TATCELL_FORGIVEN;
+        ngx_memzero(&counters, sizeof(counters));
+    }
+
+    return rc;
+}
+
+
+/* Adds the numbers that a brief answer lacks, as they are by now: other workers may have charged the key since. */
+void
+ngx_http_tatcell_fill(ngx_http_tatcell_ctx_t *ctx)
+{
+    tatcell_link_t      *link;
+    tatcell_decision_t   now = TATCELL_DECISION_INIT;
+
+    if (!ctx->brief) {
+        return;
+    }
+
+    ctx->brief = 0;
+    link = ctx->links;
+
+    /* A cost of 0 asks what is left. */
+    if (tatcell_table_peek_hash(link->table, link->limit, ctx->now, link->hash, 0, &now) >= 0) {
+        ctx->decision.cost = link->cost;
+        ctx->decision.burst = now.burst;
+        ctx->decision.remaining = now.remaining;
+    }
 }
 
 
 /* A limiter without a verdict does what the administrator said. */
 static ngx_int_t
 ngx_http_tatcell_undecided(ngx_http_request_t *r, ngx_http_tatcell_ctx_t *ctx, ngx_http_tatcell_zone_t *zone,
-    const char *why, uint64_t now)
+    const char *why)
 {
     ngx_http_tatcell_loc_conf_t  *lcf;
 
@@ -275,7 +342,7 @@ ngx_http_tatcell_undecided(ngx_http_request_t *r, ngx_http_tatcell_ctx_t *ctx, n
     ctx->count = 0;
     ctx->status = "UNDECIDED";
     ngx_http_tatcell_counts(zone)->undecided++;
-    ngx_http_tatcell_log_undecided(r, zone, why, now);
+    ngx_http_tatcell_log_undecided(r, zone, why);
 
     if (lcf->undecided == NGX_HTTP_TATCELL_UNDECIDED_PASS || lcf->dry_run) {
         return NGX_DECLINED;
@@ -346,7 +413,10 @@ ngx_http_tatcell_refused(ngx_http_request_t *r, ngx_http_tatcell_ctx_t *ctx)
     counts->forgiven += ctx->decisions[i].tracking == TATCELL_FORGIVEN;
 
     ngx_http_tatcell_remember(ctx->uses[i]->zone, ctx->links[i].hash, &ctx->keys[i]);
-    ngx_http_tatcell_log_refused(r, ctx, ctx->now);
+
+    if (r->connection->log->log_level >= lcf->log_level) {
+        ngx_http_tatcell_log_refused(r, ctx, ctx->now);
+    }
 
     if (lcf->dry_run) {
         counts->dry_run++;
@@ -435,22 +505,41 @@ ngx_http_tatcell_create_ctx(ngx_http_request_t *r, ngx_uint_t count)
     ngx_pool_cleanup_t      *cln;
     ngx_http_tatcell_ctx_t  *ctx;
 
-    cln = ngx_pool_cleanup_add(r->pool,
-                               sizeof(ngx_http_tatcell_ctx_t)
-                               + count * (sizeof(tatcell_decision_t) + sizeof(tatcell_link_t) + sizeof(ngx_str_t)
-                                          + sizeof(ngx_http_tatcell_use_t *)));
+    /* As ngx_pool_cleanup_add, with one allocation for the cleanup and its data. */
+    cln = ngx_palloc(r->pool, sizeof(ngx_pool_cleanup_t) + sizeof(ngx_http_tatcell_ctx_t)
+                              + count * (sizeof(tatcell_link_t) + sizeof(ngx_str_t)
+                                         + sizeof(ngx_http_tatcell_use_t *))
+                              + (count > 1 ? count * sizeof(tatcell_decision_t) : 0));
     if (cln == NULL) {
         return NULL;
     }
 
-    ctx = cln->data;
-    ngx_memzero(ctx, sizeof(ngx_http_tatcell_ctx_t));
+    ctx = (ngx_http_tatcell_ctx_t *) (cln + 1);
+    cln->data = ctx;
+    cln->next = r->pool->cleanup;
+    r->pool->cleanup = cln;
+
+    /* A decision is written whole, or brief: then these fields of it are set, and none but these is read. */
+    ctx->status = NULL;
+    ctx->count = 0;
+    ctx->reserve = 0;
+    ctx->decision.size = sizeof(tatcell_decision_t);
+    ctx->decision.policy = 0;
+    ctx->decision.tracking = TATCELL_TRACKED;
 
     p = (u_char *) (ctx + 1);
-    ctx->decisions = (tatcell_decision_t *) p;
-    p += count * sizeof(tatcell_decision_t);
+    ctx->decisions = &ctx->decision;
     ctx->links = (tatcell_link_t *) p;
     p += count * sizeof(tatcell_link_t);
+
+    /* A chain reads all of its links; one link is read by the names of its fields. */
+    if (count > 1) {
+        ngx_memzero(ctx->links, count * sizeof(tatcell_link_t));
+        ctx->decisions = (tatcell_decision_t *) p;
+        ngx_memzero(p, count * sizeof(tatcell_decision_t));
+        p += count * sizeof(tatcell_decision_t);
+    }
+
     ctx->keys = (ngx_str_t *) p;
     p += count * sizeof(ngx_str_t);
     ctx->uses = (ngx_http_tatcell_use_t **) p;

@@ -7,6 +7,7 @@
 #include "ngx_http_tatcell_module.h"
 
 
+static ngx_int_t ngx_http_tatcell_send_retry_after(ngx_http_request_t *r, ngx_http_tatcell_ctx_t *ctx);
 static ngx_int_t ngx_http_tatcell_push(ngx_http_request_t *r, const ngx_str_t *name, u_char *text, size_t length);
 
 
@@ -26,13 +27,14 @@ static const ngx_http_tatcell_field_t  ngx_http_tatcell_fields[] = {
     { 0, 0, ngx_null_string }
 };
 
-static const ngx_str_t  ngx_http_tatcell_retry = ngx_string("Retry-After");
+static const ngx_str_t  ngx_http_tatcell_retry_after = ngx_string("Retry-After");
 
 
 /* Adds the fields that the location asks for; one that has nothing to say is left out. */
 ngx_int_t
 ngx_http_tatcell_send_fields(ngx_http_request_t *r, ngx_http_tatcell_ctx_t *ctx, ngx_uint_t headers)
 {
+    u_char                          *copy;
     int32_t                          length;
     ngx_uint_t                       i;
     ngx_http_tatcell_zone_t         *zone;
@@ -49,15 +51,7 @@ ngx_http_tatcell_send_fields(ngx_http_request_t *r, ngx_http_tatcell_ctx_t *ctx,
 
     /* The shipped case, by itself: the decision has the longest wait of all zones. */
     if (headers == NGX_HTTP_TATCELL_H_RETRY) {
-        if (ctx->decision.verdict != TATCELL_NON_CONFORMING) {
-            return NGX_OK;
-        }
-
-        length = ngx_sprintf(text, "%uL", ctx->decision.retry_after / NGX_HTTP_TATCELL_HZ
-                                          + (ctx->decision.retry_after % NGX_HTTP_TATCELL_HZ != 0))
-                 - text;
-
-        return ngx_http_tatcell_push(r, &ngx_http_tatcell_retry, text, length);
+        return ctx->decision.verdict == TATCELL_NON_CONFORMING ? ngx_http_tatcell_send_retry_after(r, ctx) : NGX_OK;
     }
 
     for (i = 0; i < ctx->count; i++) {
@@ -82,7 +76,14 @@ ngx_http_tatcell_send_fields(ngx_http_request_t *r, ngx_http_tatcell_ctx_t *ctx,
             continue;
         }
 
-        if (ngx_http_tatcell_push(r, &field->name, text, length) != NGX_OK) {
+        copy = ngx_pnalloc(r->pool, length);
+        if (copy == NULL) {
+            return NGX_ERROR;
+        }
+
+        ngx_memcpy(copy, text, length);
+
+        if (ngx_http_tatcell_push(r, &field->name, copy, length) != NGX_OK) {
             return NGX_ERROR;
         }
     }
@@ -91,6 +92,29 @@ ngx_http_tatcell_send_fields(ngx_http_request_t *r, ngx_http_tatcell_ctx_t *ctx,
 }
 
 
+/* An attacker gets this with every refusal: no format is read, and the text is a part of the context. */
+static ngx_int_t
+ngx_http_tatcell_send_retry_after(ngx_http_request_t *r, ngx_http_tatcell_ctx_t *ctx)
+{
+    u_char    *p, *last;
+    uint64_t   seconds;
+
+    seconds = ctx->decision.retry_after / NGX_HTTP_TATCELL_HZ
+              + (ctx->decision.retry_after % NGX_HTTP_TATCELL_HZ != 0);
+
+    last = ctx->retry + sizeof(ctx->retry);
+    p = last;
+
+    do {
+        *--p = (u_char) ('0' + seconds % 10);
+        seconds /= 10;
+    } while (seconds);
+
+    return ngx_http_tatcell_push(r, &ngx_http_tatcell_retry_after, p, last - p);
+}
+
+
+/* The text must live as long as the request. */
 static ngx_int_t
 ngx_http_tatcell_push(ngx_http_request_t *r, const ngx_str_t *name, u_char *text, size_t length)
 {
@@ -107,14 +131,7 @@ ngx_http_tatcell_push(ngx_http_request_t *r, const ngx_str_t *name, u_char *text
 #endif
     h->key = *name;
     h->value.len = length;
-    h->value.data = ngx_pnalloc(r->pool, length);
-
-    if (h->value.data == NULL) {
-        h->hash = 0;
-        return NGX_ERROR;
-    }
-
-    ngx_memcpy(h->value.data, text, length);
+    h->value.data = text;
 
     return NGX_OK;
 }

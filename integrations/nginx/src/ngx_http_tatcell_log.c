@@ -37,9 +37,8 @@ ngx_http_tatcell_log_refused(ngx_http_request_t *r, ngx_http_tatcell_ctx_t *ctx,
     zone = ctx->uses[i]->zone;
     level = lcf->log_level;
 
-    if (r->connection->log->log_level < level
-        || !ngx_http_tatcell_may_log_key(zone->shared->refused, ctx->links[i].hash, lcf->log_interval * 1000000ULL, now,
-                                         more, sizeof(more)))
+    if (!ngx_http_tatcell_may_log_key(zone->shared->refused, ctx->links[i].hash, lcf->log_interval * 1000000ULL, now,
+                                      more, sizeof(more)))
     {
         return;
     }
@@ -47,6 +46,7 @@ ngx_http_tatcell_log_refused(ngx_http_request_t *r, ngx_http_tatcell_ctx_t *ctx,
     len = ngx_http_tatcell_key_text(key, sizeof(key), ctx->keys[i].data, ctx->keys[i].len);
 
     if (ctx->decision.verdict == TATCELL_NEVER) {
+        ngx_http_tatcell_fill(ctx);
         ngx_log_error(level, r->connection->log, 0,
                       "tatcell: refused%s by zone \"%V\", key \"%*s\": cost %uL is above the burst of %uL%s",
                       lcf->dry_run ? ", dry run," : "", &zone->name, len, key, ctx->decision.cost,
@@ -104,14 +104,16 @@ ngx_http_tatcell_log_delayed(ngx_http_request_t *r, ngx_http_tatcell_ctx_t *ctx,
 
 /* Once a second, whatever the level of refusals is: somebody has to look at it. */
 void
-ngx_http_tatcell_log_undecided(ngx_http_request_t *r, ngx_http_tatcell_zone_t *zone, const char *why, uint64_t now)
+ngx_http_tatcell_log_undecided(ngx_http_request_t *r, ngx_http_tatcell_zone_t *zone, const char *why)
 {
     u_char                        more[NGX_HTTP_TATCELL_MORE];
     ngx_http_tatcell_loc_conf_t  *lcf;
 
     lcf = ngx_http_get_module_loc_conf(r, ngx_http_tatcell_module);
 
-    if (ngx_http_tatcell_may_log(&zone->shared->undecided, NGX_HTTP_TATCELL_HZ, now, more, sizeof(more))) {
+    if (ngx_http_tatcell_may_log(&zone->shared->undecided, NGX_HTTP_TATCELL_HZ, ngx_http_tatcell_now(), more,
+                                 sizeof(more)))
+    {
         ngx_log_error(NGX_LOG_ERR, r->connection->log, 0, "tatcell: undecided by zone \"%V\", %s: %s%s", &zone->name,
                       why, lcf->undecided == NGX_HTTP_TATCELL_UNDECIDED_PASS || lcf->dry_run ? "passed" : "refused",
                       more);
@@ -120,12 +122,14 @@ ngx_http_tatcell_log_undecided(ngx_http_request_t *r, ngx_http_tatcell_zone_t *z
 
 
 void
-ngx_http_tatcell_log_bad_rate(ngx_http_request_t *r, ngx_http_tatcell_zone_t *zone, ngx_str_t *text, uint64_t now)
+ngx_http_tatcell_log_bad_rate(ngx_http_request_t *r, ngx_http_tatcell_zone_t *zone, ngx_str_t *text)
 {
     u_char  more[NGX_HTTP_TATCELL_MORE], shown[NGX_HTTP_TATCELL_KEY_TEXT];
     size_t  len;
 
-    if (ngx_http_tatcell_may_log(&zone->shared->bad_rate, NGX_HTTP_TATCELL_HZ, now, more, sizeof(more))) {
+    if (ngx_http_tatcell_may_log(&zone->shared->bad_rate, NGX_HTTP_TATCELL_HZ, ngx_http_tatcell_now(), more,
+                                 sizeof(more)))
+    {
         len = ngx_http_tatcell_key_text(shown, sizeof(shown), text->data, text->len);
 
         ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,

@@ -108,6 +108,7 @@ struct ngx_http_tatcell_zone_s {
     ngx_str_t                   name;
     ngx_shm_zone_t             *shm_zone;
     ngx_http_complex_value_t    key;
+    ngx_int_t                   key_index;      /* of the variable that is all of the key; NGX_ERROR: none is */
     ngx_http_tatcell_rate_t     rate;
     ngx_str_t                   rate_text;
     ngx_str_t                   rate_by;        /* name of the variable, empty: none */
@@ -158,6 +159,7 @@ typedef struct {
     u_char                     *file;
     ngx_uint_t                  line;
     unsigned                    nodelay:1;
+    unsigned                    reserve:1;      /* a request may be delayed */
     tatcell_limit_t             limit;
     ngx_http_tatcell_cached_t  *cache;          /* of a zone with rate_by; a worker's own after the fork */
 } ngx_http_tatcell_use_t;
@@ -198,12 +200,18 @@ typedef struct {
     ngx_http_tatcell_use_t    **uses;
     ngx_str_t                  *keys;
     tatcell_link_t             *links;
-    tatcell_decision_t         *decisions;
+    tatcell_decision_t         *decisions;      /* of one link: the decision below */
     uint64_t                    now;            /* when it was asked */
+    ngx_uint_t                  reserve;        /* whether a link may be delayed */
+    ngx_uint_t                  brief;          /* the decision has no numbers but its wait: see tatcell_fill */
     tatcell_decision_t          decision;       /* of all of them; its policy is the link that decided */
+    u_char                      retry[NGX_INT64_LEN];  /* the text of Retry-After */
 } ngx_http_tatcell_ctx_t;
 
 extern ngx_module_t  ngx_http_tatcell_module;
+
+/* Nothing outside the module calls these, so they are called without a table of addresses. */
+#pragma GCC visibility push(hidden)
 
 /* conf */
 char *ngx_http_tatcell_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
@@ -231,6 +239,7 @@ ngx_http_tatcell_counts_t *ngx_http_tatcell_counts(ngx_http_tatcell_zone_t *zone
 /* decide */
 ngx_int_t ngx_http_tatcell_handler(ngx_http_request_t *r);
 ngx_http_tatcell_ctx_t *ngx_http_tatcell_get_ctx(ngx_http_request_t *r);
+void ngx_http_tatcell_fill(ngx_http_tatcell_ctx_t *ctx);
 uint64_t ngx_http_tatcell_now(void);
 
 /* headers */
@@ -239,10 +248,8 @@ ngx_int_t ngx_http_tatcell_send_fields(ngx_http_request_t *r, ngx_http_tatcell_c
 /* log */
 void ngx_http_tatcell_log_refused(ngx_http_request_t *r, ngx_http_tatcell_ctx_t *ctx, uint64_t now);
 void ngx_http_tatcell_log_delayed(ngx_http_request_t *r, ngx_http_tatcell_ctx_t *ctx, uint64_t now);
-void ngx_http_tatcell_log_undecided(ngx_http_request_t *r, ngx_http_tatcell_zone_t *zone, const char *why,
-    uint64_t now);
-void ngx_http_tatcell_log_bad_rate(ngx_http_request_t *r, ngx_http_tatcell_zone_t *zone, ngx_str_t *text,
-    uint64_t now);
+void ngx_http_tatcell_log_undecided(ngx_http_request_t *r, ngx_http_tatcell_zone_t *zone, const char *why);
+void ngx_http_tatcell_log_bad_rate(ngx_http_request_t *r, ngx_http_tatcell_zone_t *zone, ngx_str_t *text);
 void ngx_http_tatcell_remember(ngx_http_tatcell_zone_t *zone, uint64_t hash, ngx_str_t *key);
 size_t ngx_http_tatcell_key_text(u_char *buffer, size_t bytes, u_char *key, size_t len);
 
@@ -251,5 +258,7 @@ ngx_int_t ngx_http_tatcell_add_variables(ngx_conf_t *cf);
 
 /* stats */
 char *ngx_http_tatcell_stats(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+
+#pragma GCC visibility pop
 
 #endif /* NGX_HTTP_TATCELL_MODULE_H */

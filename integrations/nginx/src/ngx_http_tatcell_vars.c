@@ -103,6 +103,7 @@ ngx_http_tatcell_variable(ngx_http_request_t *r, ngx_http_variable_value_t *v, u
     switch (data) {
 
     case NGX_HTTP_TATCELL_V_REMAINING:
+        ngx_http_tatcell_fill(ctx);
         v->len = ngx_sprintf(p, "%uL", ctx->decision.remaining) - p;
         return NGX_OK;
 

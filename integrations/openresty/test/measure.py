@@ -1,7 +1,8 @@
 """Requests a second, p99, processor time and instructions: resty.tatcell beside no limiter and beside lua_shared_dict.
 
-What stands in its place counts in a lua_shared_dict: a fixed window by one incr, and the get and set by which a leaky
-bucket such as resty.limit.req keeps an excess and the time of the last request.
+What stands in its place counts in a lua_shared_dict: a fixed window by one incr, and a leaky bucket that keeps an
+excess and the time of the last request by one get and one set. lua-resty-limit-traffic works like the second; no package
+has it, so its algorithm is written here from its description.
 """
 
 import os
@@ -12,7 +13,7 @@ import subprocess
 import figures
 import load
 
-LIMITERS = ["none", "incr", "get and set", "tatcell"]
+LIMITERS = ["none", "window", "leaky bucket", "tatcell"]
 
 HTTP = """
 lua_package_path "{lib}/?.lua;{root}/usr/share/lua/5.1/?.lua;;";
@@ -61,8 +62,8 @@ def location(path, ask):
 def server():
     return "".join([
         location("/fast/none", None), location("/slow/none", None),
-        location("/fast/incr", "incr(key, 100000000)"), location("/slow/incr", "incr(key, 100)"),
-        location("/fast/get", "excess(key, 1000000, 9999)"), location("/slow/get", "excess(key, 100, 9)"),
+        location("/fast/window", "incr(key, 100000000)"), location("/slow/window", "incr(key, 100)"),
+        location("/fast/leaky", "excess(key, 1000000, 9999)"), location("/slow/leaky", "excess(key, 100, 9)"),
         location("/fast/tatcell", "tfast:check(key)"), location("/slow/tatcell", "tslow:check(key)"),
     ])
 

@@ -57,7 +57,7 @@ type Asked<'a> = (&'a Handle, &'a TableLimit, Option<Out<'a, u64>>);
 impl<'a> Contract<'a> {
     /// Returns the arguments of a check except its key, which `key` tests. Most pass [`together`](Self::together).
     #[inline(always)]
-    fn table_asked(
+    pub(super) fn table_asked(
         self,
         table: *const tatcell_table_t,
         limit: *const tatcell_limit_t,

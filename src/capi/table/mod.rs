@@ -4,6 +4,7 @@ pub(super) mod burst;
 mod change;
 mod charge;
 pub(super) mod check;
+mod counted;
 mod fit;
 pub(super) mod handle;
 mod info;

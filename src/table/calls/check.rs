@@ -138,6 +138,25 @@ impl<'m, M: Access> Table<'m, M> {
         self.check_near(limit, now, hash, cost, |q| q)
     }
 
+    /// Returns what one attempt on a live slot of the home line decides. So the request is tracked. `None`: that does
+    /// not decide it, or the limit counts or is not this table's.
+    #[inline(always)]
+    pub(crate) fn check_tracked(
+        &self,
+        limit: &TableLimit,
+        now: u64,
+        hash: u64,
+        cost: u64,
+    ) -> Option<Outcome> {
+        if limit.0.fingerprint == self.whole {
+            return self.check_whole(limit, now, hash, cost);
+        }
+        if limit.0.fingerprint != self.timed {
+            return None;
+        }
+        self.check_near(limit, self.now_q(now), hash, cost, |q| limit.0.ticks_up(q, now))
+    }
+
     #[inline(always)]
     fn check_near(
         &self,
