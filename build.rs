@@ -30,6 +30,8 @@ fn names(asked: &Asked) {
     println!("cargo::rustc-check-cfg=cfg(tatcell_loom)");
     // The explorer's atomics instead of the processor's.
     println!("cargo::rustc-check-cfg=cfg(tatcell_step)");
+    // Given by who measures: the code of a processor without AVX-512, on one that has it.
+    println!("cargo::rustc-check-cfg=cfg(tatcell_without_avx512)");
     // x86-64: vectors of SSE2 in assembly, and CPUID tells what else there is (AES, AVX-512).
     name("tatcell_sse2", instructions && x86_64 && asked.is("TARGET_FEATURE", "sse2"));
     // aarch64: vectors of NEON in assembly.

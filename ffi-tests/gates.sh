@@ -20,6 +20,10 @@ system="$system|syscall|unlink"
 unsafe_blocks=24
 unsafe_outside='host/mod.rs table/handle.rs'
 
+# Bytes at most, on x86-64: the shared library without symbols, the archive, and what a check of one cell adds to a
+# static program. A little above what they have: a change that grows them says why.
+most_shared=590000 most_archive=887000 most_cell=21600
+
 mkdir "$tmp/objects"
 archive=$LIB/libtatcell.a shared=$(realpath "$LIB/libtatcell.so")
 (cd "$tmp/objects" && ar x "$archive") || exit 1
@@ -97,6 +101,28 @@ freestanding() {
         -fno-stack-protector ffi-tests/freestanding.c "$archive" -o "$tmp/freestanding" && "$tmp/freestanding"
 }
 
+below() { echo "$1 bytes, at most $2"; [ "$1" -le "$2" ]; }
+bytes() { wc -c < "$1"; }
+shared_size() { strip -o "$tmp/stripped" "$shared" && below "$(bytes "$tmp/stripped")" $most_shared; }
+archive_size() { below "$(bytes "$archive")" $most_archive; }
+# One section a function, so that a linker takes what is called. Sections are counted, not pages of the file.
+cell_size() {
+    for calls in 0 1; do
+        $CC -O2 -std=c11 -I"$INC" -DCALLS=$calls -static -Wl,--gc-sections -x c - -x none "$archive" \
+            -o "$tmp/cell$calls" <<'END' || return 1
+#include <tatcell.h>
+static tatcell_cell_t cell;
+int main(int argc, char **argv) {
+    tatcell_limit_t limit;
+    (void)argv;
+    return CALLS && (tatcell_limit_init(&limit, 1, 1000, 5) || tatcell_cell_check(&cell, &limit, argc, 1, NULL));
+}
+END
+    done
+    set -- $(size "$tmp/cell0" "$tmp/cell1" | awk 'NR > 1 { print $4 }')
+    below $(($2 - $1)) $most_cell
+}
+
 claim export_list_equals_the_functions_of_the_headers declared
 claim archive_defines_exactly_the_export_list archive_defines
 claim shared_library_exports_exactly_the_export_list shared_exports
@@ -120,6 +146,15 @@ else skip symbol_gate_flags_a_library_that_panics 'rustc is missing: https://rus
 case $($CC -dumpmachine) in
     x86_64*linux* | aarch64*linux*) claim archive_works_without_libc freestanding ;;
     *) skip archive_works_without_libc 'it exits by a system call of x86-64 or aarch64 Linux' ;;
+esac
+
+case $($CC -dumpmachine) in
+    x86_64*linux*)
+        claim shared_library_is_no_larger_than_its_limit shared_size
+        claim archive_is_no_larger_than_its_limit archive_size
+        claim check_of_a_cell_adds_little_to_a_static_program cell_size
+        ;;
+    *) skip sizes_are_within_their_limits 'the limits are those of x86-64 Linux' ;;
 esac
 
 # The generated files of include/ are those that the sources give today. HEADER_CMD writes them into two folders, and

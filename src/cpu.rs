@@ -44,7 +44,7 @@ pub(crate) fn avx() -> bool {
 #[cfg(tatcell_sse2)]
 #[inline]
 pub(crate) fn avx512() -> bool {
-    Cpu::now().has(x86::AVX512)
+    !cfg!(tatcell_without_avx512) && Cpu::now().has(x86::AVX512)
 }
 
 /// Returns whether groups with AVX2 work: the processor has it, and the system saves its registers.
@@ -318,7 +318,7 @@ mod x86 {
             assert_eq!(crate::cpu::avx(), std::is_x86_feature_detected!("avx"));
             assert_eq!(crate::cpu::avx2(), std::is_x86_feature_detected!("avx2"));
             assert_eq!(crate::cpu::aes(), std::is_x86_feature_detected!("aes"));
-            assert_eq!(crate::cpu::avx512(), avx512);
+            assert_eq!(crate::cpu::avx512(), avx512 && !cfg!(tatcell_without_avx512));
             assert_eq!(Cpu::now(), Cpu::look(leaf, saved));
         }
     }

@@ -165,10 +165,26 @@ fn any(keys: &AesKeys, key: &[u8]) -> u64 {
 /// Returns the first block of a key, padded with zeros, and the rest of the key.
 #[inline(always)]
 fn block(key: &[u8]) -> ([u64; 2], &[u8]) {
-    let mut block = [0u8; 16];
-    block.iter_mut().zip(key).for_each(|(to, from)| *to = *from);
-    let whole = u128::from_le_bytes(block);
-    ([whole as u64, (whole >> 64) as u64], key.get(16..).unwrap_or(&[]))
+    let Some((low, rest)) = key.split_first_chunk() else { return ([short(key), 0], &[]) };
+    let low = u64::from_le_bytes(*low);
+    match rest.split_first_chunk() {
+        Some((high, rest)) => ([low, u64::from_le_bytes(*high)], rest),
+        None => ([low, short(rest)], &[]),
+    }
+}
+
+/// Returns at most seven bytes as a number, by loads that overlap: a loop would take longer.
+#[inline(always)]
+fn short(bytes: &[u8]) -> u64 {
+    let at = |from: usize, value: u64| value.wrapping_shl(8 * from as u32);
+    if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        let from = bytes.len().wrapping_sub(4);
+        return u64::from(u32::from_le_bytes(*first)) | at(from, u32::from_le_bytes(*last).into());
+    }
+    let (Some(first), Some(last)) = (bytes.first(), bytes.last()) else { return 0 };
+    let middle = bytes.len() / 2;
+    let between = bytes.get(middle).map_or(0, |&byte| at(middle, byte.into()));
+    u64::from(*first) | between | at(bytes.len().wrapping_sub(1), (*last).into())
 }
 
 #[cfg(tatcell_sse2)]

@@ -28,6 +28,20 @@ pub trait Access: sealed::Sealed {
     }
 }
 
+/// An [`Access`] as a value, for cold code that serves every kind of table.
+pub(crate) struct Ways {
+    pub replace: fn(&AtomicU64, u64, u64) -> Result<(), u64>,
+    pub fence: fn(),
+}
+
+impl Ways {
+    /// Returns those of a kind of table.
+    #[inline(always)]
+    pub const fn of<A: Access>() -> &'static Ways {
+        const { &Ways { replace: A::replace, fence: A::fence } }
+    }
+}
+
 pub(crate) mod sealed {
     pub trait Sealed {}
     impl Sealed for super::Shared {}

@@ -4,12 +4,14 @@
 //! ```text
 //!  # family: AuthenticAMD 26       maker and family, as the processor names them
 //!  # model: 17                     missing in older files; if two files fit, the newer one is taken
+//!  # features: aes avx2 avx512     what the library uses of the processor; a file without fits none
 //!  # machine: ... # date: ...
 //!  row  unit  min  median ...      as `run --tsv` writes it, times alone: gates.tsv has the instructions
 //! ```
 //!
-//! The folder `baseline` holds a file for each family. A family may hold several microarchitectures (family 25 is
-//! Zen 3 and Zen 4), so the file names say which one was measured.
+//! A family may hold several microarchitectures: family 25 is Zen 3, which ends with AVX2, and Zen 4, which has
+//! AVX-512. So a run is compared only with one of the same features, and the names of the files in the folder
+//! `baseline` have microarchitecture and features.
 
 use std::path::{Path, PathBuf};
 
@@ -24,6 +26,7 @@ pub struct Baseline {
     path: PathBuf,
     family: String,
     model: String,
+    features: String,
     pub machine: String,
     pub date: String,
     /// Rows and ns, by minimum.
@@ -37,7 +40,8 @@ impl Baseline {
     }
 
     fn is_of(&self, machine: &Machine) -> bool {
-        self.family == machine.family && (self.model.is_empty() || self.model == machine.model)
+        let same_model = self.model.is_empty() || self.model == machine.model;
+        self.family == machine.family && same_model && self.features == machine.features
     }
 }
 
@@ -52,9 +56,10 @@ pub fn read(path: PathBuf) -> Option<Baseline> {
         let (row, unit, min) = (columns.next()?, columns.next()?, columns.next()?);
         (unit == "ns").then_some((row.to_string(), min.parse().ok()?))
     });
-    let [family, model, machine, date] = ["family", "model", "machine", "date"].map(field);
+    let [family, model, features] = ["family", "model", "features"].map(field);
+    let [machine, date] = ["machine", "date"].map(field);
     let rows = rows.collect();
-    Some(Baseline { path, family, model, machine, date, rows })
+    Some(Baseline { path, family, model, features, machine, date, rows })
 }
 
 /// Prints the comparison with the baseline of this processor in `folder`, or that there is none.
@@ -63,7 +68,8 @@ pub fn print(suite: &Suite, machine: &Machine, folder: &str) {
     let all = files.filter(|path| path.extension().is_some_and(|e| e == "tsv")).filter_map(read);
     let same = all.filter(|baseline| baseline.is_of(machine)).max_by(|a, b| a.date.cmp(&b.date));
     let Some(baseline) = same else {
-        println!("\nno baseline of this processor ({} model {}) in {folder}", machine.family, machine.model);
+        let Machine { family, model, features, .. } = machine;
+        println!("\nno baseline of this processor ({family} model {model}, {features}) in {folder}");
         return;
     };
     let Baseline { path, machine, date, .. } = &baseline;

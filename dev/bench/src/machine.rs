@@ -5,9 +5,11 @@ use tatcell::HashKind;
 pub struct Machine {
     /// Processor, pinning, load.
     pub text: String,
-    /// Maker and family of the processor, and its model: runs of the same ones are compared.
+    /// Maker and family of the processor, its model, and what the library asks it for: runs of the same ones are
+    /// compared.
     pub family: String,
     pub model: String,
+    pub features: String,
     /// Date and time, UTC.
     pub date: String,
 }
@@ -21,20 +23,45 @@ impl Machine {
             fields.find(|(field, _)| field.trim() == name).map(|(_, value)| value.trim().to_string())
         };
         let name = field("model name").unwrap_or_else(|| std::env::consts::ARCH.into());
-        let family = field("cpu family").map_or(String::new(), |family| format!(" (family {family})"));
         let cpus = info.lines().filter(|line| line.starts_with("processor")).count().max(1);
         let pinned = cpu.map_or("not pinned".into(), |cpu| format!("pinned to cpu {cpu} of {cpus}"));
         let load = file("/proc/loadavg");
         let load = load.split(' ').next().unwrap_or("?");
         let maker = field("vendor_id").unwrap_or_else(|| std::env::consts::ARCH.into());
-        let number = field("cpu family").unwrap_or_default();
+        let [number, model] = ["cpu family", "model"].map(|name| field(name).unwrap_or_default());
+        let features = features();
+        let which = match number.is_empty() {
+            true => features.clone(),
+            false => format!("family {number} model {model}, {features}"),
+        };
         Machine {
             family: format!("{maker} {number}").trim_end().to_string(),
-            model: field("model").unwrap_or_default(),
-            text: format!("{name}{family}, {pinned}, load {load}"),
+            text: format!("{name} ({which}), {pinned}, load {load}"),
+            model,
+            features,
             date: date(),
         }
     }
+}
+
+/// What of the processor the library uses: `aes`, `avx2`, `avx512`, as far as it is there. Processors of one family
+/// differ in it: of AMD's family 25, Zen 3 ends with AVX2, and Zen 4 has AVX-512.
+fn features() -> String {
+    let aes = HashKind::Aes.is_available().then_some("aes");
+    #[cfg(target_arch = "x86_64")]
+    let vectors = [is_x86_feature_detected!("avx2").then_some("avx2"), has_avx512().then_some("avx512")];
+    #[cfg(not(target_arch = "x86_64"))]
+    let vectors = [None, None];
+    let all: Vec<&str> = std::iter::once(aes).chain(vectors).flatten().collect();
+    if all.is_empty() { "none".into() } else { all.join(" ") }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn has_avx512() -> bool {
+    if cfg!(tatcell_without_avx512) {
+        return false;
+    }
+    is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("avx512vbmi2")
 }
 
 /// What decides which code of the library runs here, under valgrind too: the architecture, AES for the hash, and
@@ -45,7 +72,7 @@ pub fn processor() -> String {
         text += "+aes";
     }
     #[cfg(target_arch = "x86_64")]
-    if is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("avx512vbmi2") {
+    if has_avx512() {
         text += "+avx512";
     }
     text

@@ -152,8 +152,9 @@ pub fn write_tsv(
     rounds: usize,
     path: &str,
 ) -> Result<(), String> {
-    let Machine { family, model, text: machine, date } = machine;
-    let mut text = format!("# family: {family}\n# model: {model}\n# machine: {machine}\n# date: {date}\n");
+    let Machine { family, model, features, text: machine, date } = machine;
+    let mut text = format!("# family: {family}\n# model: {model}\n# features: {features}\n");
+    let _ = write!(text, "# machine: {machine}\n# date: {date}\n");
     text += "row\tunit\tmin\tmedian\trounds\tdecided\tpassed\n";
     for row in &suite.rows {
         let Row { id, decided, passed, .. } = row;

@@ -180,8 +180,9 @@ pub(in crate::capi) enum Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// Checks the keys of a burst, which must lie apart from what is written.
-    #[inline(always)]
+    /// Checks the keys of a burst, which must lie apart from what is written. Out of line: ten calls need it, each of
+    /// them once for a burst.
+    #[inline(never)]
     pub(in crate::capi) fn new(
         c: Contract<'a>,
         b: &tatcell_burst_t,

@@ -8,7 +8,7 @@ use crate::algorithms::{Kind, Op};
 use crate::answer::{Tracking, Verdict};
 use crate::limit::LimitSpec;
 use crate::sync::access::sealed::Sealed;
-use crate::sync::access::Access;
+use crate::sync::access::{Access, Ways};
 use crate::sync::{AtomicU64, Ordering, MAX_LOST};
 use crate::table::handle::Table;
 use crate::table::layout::image::Line;
@@ -119,7 +119,7 @@ impl World {
         assert_eq!((set.line, tag), (0, Tag(self.table.geometry.layout.one)));
         let layout = &self.table.geometry.layout;
         let ask = Ask { layout, policy: self.policy, tag, now_q: NOW, op: &op, sample: false };
-        set.settle::<Rivals, _>(ask, met)
+        set.settle(Ways::of::<Rivals>(), ask.any(), met)
     }
 }
 

@@ -6,13 +6,12 @@
 use super::set::{Seen, Set};
 use crate::algorithms::Operation;
 use crate::answer::{Answer, Step, Tracking};
-use crate::sync::access::Access;
 use crate::sync::{back_off, AtomicU64, Ordering, MAX_LOST};
 use crate::table::layout::policy::FullPolicy;
 use crate::table::layout::word::{Layout, Tag};
 
 /// One request of one key.
-pub(in crate::table) struct Ask<'a, O> {
+pub(in crate::table) struct Ask<'a, O: ?Sized> {
     pub layout: &'a Layout,
     pub policy: FullPolicy,
     pub tag: Tag,
@@ -62,14 +61,23 @@ impl Done {
     }
 }
 
-impl<O> Clone for Ask<'_, O> {
+impl<O: ?Sized> Clone for Ask<'_, O> {
     fn clone(&self) -> Self {
         *self
     }
 }
-impl<O> Copy for Ask<'_, O> {}
+impl<O: ?Sized> Copy for Ask<'_, O> {}
 
-impl<O: Operation> Ask<'_, O> {
+impl<'a, O: Operation> Ask<'a, O> {
+    /// Returns the same request for code that all operations share.
+    #[inline(always)]
+    pub fn any(self) -> Ask<'a, dyn Operation + 'a> {
+        let Ask { layout, policy, tag, now_q, op, sample } = self;
+        Ask { layout, policy, tag, now_q, op, sample }
+    }
+}
+
+impl<O: Operation + ?Sized> Ask<'_, O> {
     /// Returns whether this request may take the slot of another key.
     #[inline(always)]
     pub fn may_take(&self, word: u64) -> bool {
@@ -100,13 +108,14 @@ impl<O: Operation> Ask<'_, O> {
         }
     }
 
-    /// Makes the claim LIVE with this lead and returns `answer`. Returns `None` if the claim has changed.
+    /// Makes the claim LIVE with this lead by `replace` and returns `answer`. Returns `None` if the claim has changed.
     ///
     /// The caller has scanned the set behind a fence after the claim was placed or seen. It found no LIVE word and no
     /// lower claim of the key, and has dropped every higher claim that it found.
     #[inline(always)]
-    pub fn commit<A: Access, const N: usize>(
+    pub fn commit<const N: usize>(
         &self,
+        replace: impl Fn(&AtomicU64, u64, u64) -> Result<(), u64>,
         set: &Set<'_, N>,
         slot: &AtomicU64,
         claim: Seen,
@@ -123,17 +132,19 @@ impl<O: Operation> Ask<'_, O> {
         // Nobody was charged for what lies below the claim, so no permit may give it back.
         answer.stored = self.op.refundable(answer.stored, lead.saturating_sub(ahead));
         let next = layout.live(tag, now_q.wrapping_add(lead));
-        A::replace(slot, claim.word, next).ok()?;
+        replace(slot, claim.word, next).ok()?;
         let tracking = self.tracking(claim.word);
         Some(Done { answer: Some(answer), tracking, slot: set.number(claim.at), inserted: true, charged })
     }
 }
 
 impl<const N: usize> Set<'_, N> {
-    /// Charges a live slot as long as it belongs to the key. Returns `None` if the slot changed hands: scan again.
+    /// Charges a live slot by `replace` as long as it belongs to the key. Returns `None` if the slot changed hands:
+    /// scan again.
     #[inline(always)]
-    pub(in crate::table) fn charge<A: Access, O: Operation>(
+    pub(in crate::table) fn charge<O: Operation + ?Sized>(
         &self,
+        replace: impl Fn(&AtomicU64, u64, u64) -> Result<(), u64>,
         ask: Ask<'_, O>,
         slot: &AtomicU64,
         seen: Seen,
@@ -145,7 +156,7 @@ impl<const N: usize> Set<'_, N> {
         while *lost < MAX_LOST {
             let Step { answer, store } = op.step(layout.lead(word, now_q));
             let Some(lead) = store else { return Some(Done::hit(answer, self.number(seen.at))) };
-            match A::replace(slot, word, layout.live(tag, now_q.wrapping_add(lead))) {
+            match replace(slot, word, layout.live(tag, now_q.wrapping_add(lead))) {
                 Ok(()) => return Some(Done::hit(answer, self.number(seen.at))),
                 // The failed swap has returned the current word, so no second load is needed.
                 Err(found) => {
@@ -173,7 +184,7 @@ mod tests {
     use crate::algorithms::{Kind, Op};
     use crate::impossible::tests::answered;
     use crate::limit::LimitSpec;
-    use crate::sync::access::Shared;
+    use crate::sync::access::{Shared, Ways};
     use crate::table::layout::image::Line;
     use crate::table::layout::options::TableOptions;
     use crate::table::{Table, TableError};
@@ -192,7 +203,7 @@ mod tests {
         answered(|| {
             let seen = Seen { at: 16, word: stranger };
             assert!(set.slot(16).is_none());
-            set.settle::<Shared, _>(ask, Met { looks: 0, lost: MAX_LOST, own: Some(seen) });
+            set.settle(Ways::of::<Shared>(), ask.any(), Met { looks: 0, lost: MAX_LOST, own: Some(seen) });
         });
         // ORDERING: Relaxed; one thread.
         assert_eq!(set.home[0].load(Ordering::Relaxed), stranger);

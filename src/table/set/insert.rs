@@ -42,7 +42,7 @@ use super::search::line::{LineWords, Words};
 use super::set::{Seen, Set};
 use crate::algorithms::Operation;
 use crate::answer::{Step, Tracking, Verdict};
-use crate::sync::access::Access;
+use crate::sync::access::{Access, Ways};
 use crate::sync::{AtomicU64, Ordering};
 use crate::table::layout::policy::FullPolicy;
 use crate::table::layout::word::{Layout, Tag};
@@ -86,14 +86,14 @@ impl<const N: usize> Set<'_, N> {
             let word = slot.load(Ordering::Relaxed);
             // A claim of the key is no hit: another thread inserts it, and `settle` helps.
             if layout.is_live_of(word, tag) {
-                if let Some(done) = self.charge::<A, O>(ask, slot, Seen { at, word }, &mut lost) {
+                if let Some(done) = self.charge(A::replace, ask, slot, Seen { at, word }, &mut lost) {
                     return done;
                 }
             }
         } else if let Some(next) = next {
             return self.insert::<A, O>(ask, home, next);
         }
-        self.settle::<A, O>(ask, Met { lost, ..Met::default() })
+        self.settle(Ways::of::<A>(), ask.any(), Met { lost, ..Met::default() })
     }
 
     /// Returns the slot of the second line that has this tag, LIVE or CLAIM, with its word; else the line as loaded.
@@ -133,21 +133,21 @@ impl<const N: usize> Set<'_, N> {
             _ => return Done::untracked(Some(answer), Tracking::Tracked),
         };
         let Some((at, slot, word)) = self.vacancy(&ask, home, next) else {
-            return self.settle::<A, O>(ask, Met::default());
+            return self.settle(Ways::of::<A>(), ask.any(), Met::default());
         };
         let claim = Seen { at, word: ask.claim(word) };
         if A::replace(slot, word, claim.word).is_err() {
-            return self.settle::<A, O>(ask, Met { looks: 1, lost: 1, own: None });
+            return self.settle(Ways::of::<A>(), ask.any(), Met { looks: 1, lost: 1, own: None });
         }
         // Separates the claim from the next scan: without the fence two threads can each miss the other's claim.
         A::fence_behind_swap();
         // Exclusive table: the first scan already proved the key absent.
         if !A::EXCLUSIVE && !self.is_alone(&ask, at) {
-            return self.settle::<A, O>(ask, Met { looks: 1, lost: 0, own: Some(claim) });
+            return self.settle(Ways::of::<A>(), ask.any(), Met { looks: 1, lost: 0, own: Some(claim) });
         }
-        match ask.commit::<A, N>(self, slot, claim, lead, answer) {
+        match ask.commit(A::replace, self, slot, claim, lead, answer) {
             Some(done) => done,
-            None => self.settle::<A, O>(ask, Met { looks: 2, lost: 1, own: Some(claim) }),
+            None => self.settle(Ways::of::<A>(), ask.any(), Met { looks: 2, lost: 1, own: Some(claim) }),
         }
     }
 

@@ -16,7 +16,7 @@ use super::attempt::{Ask, Done, Met};
 use super::set::{Seen, Set};
 use crate::algorithms::Operation;
 use crate::answer::{Answer, Decision, Step, Tracking, Verdict};
-use crate::sync::access::Access;
+use crate::sync::access::Ways;
 use crate::sync::Ordering;
 use crate::sync::MAX_LOST;
 use crate::table::layout::policy::FullPolicy;
@@ -42,7 +42,7 @@ struct Survey {
 }
 
 impl<const N: usize> Set<'_, N> {
-    fn survey<O: Operation>(&self, ask: &Ask<'_, O>) -> Survey {
+    fn survey(&self, ask: &Ask<'_, dyn Operation + '_>) -> Survey {
         let Ask { layout, tag, now_q, .. } = *ask;
         let mut found = Survey {
             live: None,
@@ -82,31 +82,32 @@ impl<const N: usize> Set<'_, N> {
     }
 
     /// Turns a claim back into an empty slot. If another thread has changed it first, that stands.
-    fn drop_claim<A: Access>(&self, layout: &Layout, claim: Option<Seen>) {
+    fn drop_claim(&self, ways: &Ways, layout: &Layout, claim: Option<Seen>) {
         if let Some((slot, word)) = claim.and_then(|Seen { at, word }| Some((self.slot(at)?, word))) {
-            let _ = A::replace(slot, word, layout.dropped(word));
+            let _ = (ways.replace)(slot, word, layout.dropped(word));
         }
     }
 
     /// Drops every claim of the key that is higher than `than`. Returns false if one of them has changed or committed
     /// since the scan: scan again.
-    fn drop_higher<A: Access, O>(&self, ask: &Ask<'_, O>, than: usize) -> bool {
+    fn drop_higher(&self, ways: &Ways, ask: &Ask<'_, dyn Operation + '_>, than: usize) -> bool {
         let Ask { layout, tag, .. } = *ask;
         self.slots().filter(|(at, _)| self.rank(*at) > self.rank(than)).all(|(_, slot)| {
             // ORDERING: Relaxed; single word, value only, and the swap decides.
             let word = slot.load(Ordering::Relaxed);
             if layout.is_claim_of(word, tag) {
-                A::replace(slot, word, layout.dropped(word)).is_ok()
+                (ways.replace)(slot, word, layout.dropped(word)).is_ok()
             } else {
                 !layout.is_live_of(word, tag)
             }
         })
     }
 
-    /// Scans the set, does what the result calls for and scans again, up to the bound.
+    /// Scans the set, does what the result calls for and scans again, up to the bound. It is cold and long, so there is
+    /// one for all operations and both kinds of tables.
     #[cold]
     #[inline(never)]
-    pub(in crate::table) fn settle<A: Access, O: Operation>(&self, ask: Ask<'_, O>, met: Met) -> Done {
+    pub(in crate::table) fn settle(&self, ways: &Ways, ask: Ask<'_, dyn Operation + '_>, met: Met) -> Done {
         let Ask { layout, policy, tag, op, sample, .. } = ask;
         let Met { looks, mut lost, mut own } = met;
         let mut known = own;
@@ -116,16 +117,16 @@ impl<const N: usize> Set<'_, N> {
             }
             // Separates placing or seeing a claim from the next scan. Neither has happened before the first scan.
             if pass != 0 {
-                A::fence();
+                (ways.fence)();
             }
             let survey = self.survey(&ask);
             // A live word decides, whatever claims there are: they came late, and threads that find them drop them.
             if let Some(seen) = survey.live {
-                let charged = |slot| self.charge::<A, O>(ask, slot, seen, &mut lost);
+                let charged = |slot| self.charge(ways.replace, ask, slot, seen, &mut lost);
                 match self.slot(seen.at).and_then(charged) {
                     None => continue,
                     Some(done) => {
-                        self.drop_claim::<A>(layout, own);
+                        self.drop_claim(ways, layout, own);
                         return done;
                     }
                 }
@@ -141,14 +142,14 @@ impl<const N: usize> Set<'_, N> {
                 let lead = match store {
                     Some(lead) if answer.verdict == Verdict::Conforming => lead,
                     _ => {
-                        self.drop_claim::<A>(layout, own);
+                        self.drop_claim(ways, layout, own);
                         return Done::untracked(Some(answer), ask.tracking(claim.word));
                     }
                 };
                 // Rivals hold higher claims or abandoned them. Once dropped, they cannot commit a second slot of this
                 // key.
-                if self.drop_higher::<A, O>(&ask, claim.at) {
-                    let commit = |slot| ask.commit::<A, N>(self, slot, claim, lead, answer);
+                if self.drop_higher(ways, &ask, claim.at) {
+                    let commit = |slot| ask.commit(ways.replace, self, slot, claim, lead, answer);
                     if let Some(done) = self.slot(claim.at).and_then(commit) {
                         return done;
                     }
@@ -187,7 +188,7 @@ impl<const N: usize> Set<'_, N> {
                 }
             };
             // The next look tells whether this claim is the lowest one, and only then it is committed.
-            if self.slot(seen.at).is_some_and(|slot| A::replace(slot, seen.word, claim).is_ok()) {
+            if self.slot(seen.at).is_some_and(|slot| (ways.replace)(slot, seen.word, claim).is_ok()) {
                 own = Some(Seen { at: seen.at, word: claim });
                 known = own;
             } else {
@@ -195,12 +196,12 @@ impl<const N: usize> Set<'_, N> {
             }
         }
         // At the bound nothing is charged. The claim would only keep others from the slot until it expires.
-        self.drop_claim::<A>(layout, own);
+        self.drop_claim(ways, layout, own);
         Done::untracked(None, Tracking::Tracked)
     }
 }
 
-impl<O> Ask<'_, O> {
+impl<O: ?Sized> Ask<'_, O> {
     /// Returns the lead that a claim commits on: the debt that it took over, or 0.
     fn claim_lead(&self, claim: u64) -> u64 {
         if Layout::is_takeover(claim) && matches!(self.policy, FullPolicy::Inherit) {
