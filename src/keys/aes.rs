@@ -148,7 +148,7 @@ pub(crate) fn hash_block(keys: &AesKeys, (head, tail): ([u64; 2], u64), length: 
 
 /// Hashes a key of any length.
 #[inline(never)]
-fn any(keys: &AesKeys, key: &[u8]) -> u64 {
+pub(super) fn any(keys: &AesKeys, key: &[u8]) -> u64 {
     let [k0, k1, k2, k3, k4, k5] = &keys.keys;
     let mut state = State::of([k0[0] ^ key.len() as u64, k0[1]]);
     let mut rest = key;
