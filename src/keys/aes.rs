@@ -165,10 +165,29 @@ pub(super) fn any(keys: &AesKeys, key: &[u8]) -> u64 {
 /// Returns the first block of a key, padded with zeros, and the rest of the key.
 #[inline(always)]
 fn block(key: &[u8]) -> ([u64; 2], &[u8]) {
-    let mut block = [0u8; 16];
-    block.iter_mut().zip(key).for_each(|(to, from)| *to = *from);
-    let whole = u128::from_le_bytes(block);
-    ([whole as u64, (whole >> 64) as u64], key.get(16..).unwrap_or(&[]))
+    let (low, rest) = half(key);
+    let (high, rest) = half(rest);
+    ([low, high], rest)
+}
+
+/// Returns the first 8 bytes of a key as a little-endian word, padded with zeros, and the rest of the key. It loads no
+/// bytes twice: callers often have just written a key, and a load across two recent stores waits for the cache.
+#[inline(always)]
+fn half(key: &[u8]) -> (u64, &[u8]) {
+    if let Some((eight, rest)) = key.split_first_chunk::<8>() {
+        return (u64::from_le_bytes(*eight), rest);
+    }
+    let (mut word, mut shift, mut rest) = (0, 0, key);
+    if let Some((four, tail)) = rest.split_first_chunk::<4>() {
+        (word, shift, rest) = (u32::from_le_bytes(*four) as u64, 32, tail);
+    }
+    if let Some((two, tail)) = rest.split_first_chunk::<2>() {
+        (word, shift, rest) = (word | (u16::from_le_bytes(*two) as u64) << shift, shift + 16, tail);
+    }
+    if let Some((one, tail)) = rest.split_first() {
+        (word, rest) = (word | (*one as u64) << shift, tail);
+    }
+    (word, rest)
 }
 
 #[cfg(tatcell_sse2)]
