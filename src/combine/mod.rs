@@ -24,6 +24,7 @@ mod counters;
 mod error;
 mod ladder_burst;
 mod ladder_limits;
+mod ladder_verdicts;
 pub(crate) mod link;
 mod mark;
 mod pair;
