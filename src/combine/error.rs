@@ -20,8 +20,8 @@ pub enum ChainError {
     BadAlgorithm,
     /// A link to reserve has elastic room.
     BadRoom,
-    /// A request of a prepared chain has not as many hashes or costs as the chain has links, or a burst has more than 64
-    /// requests.
+    /// A request of a prepared chain has not as many hashes or costs as the chain has links, or a burst has more than
+    /// 64 requests.
     BadCount,
 }
 

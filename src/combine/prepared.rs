@@ -117,7 +117,7 @@ impl<'a> PreparedChain<'a> {
     #[inline]
     pub fn verdict(&self, now: u64, hashes: &[u64], costs: Option<&[u64]>) -> Result<Verdict, ChainError> {
         let mut asked = Asked::of(self, costs);
-        asked.take(hashes)?;
+        asked.take(hashes, true)?;
         asked.verdict(now)
     }
 
@@ -132,7 +132,7 @@ impl<'a> PreparedChain<'a> {
         hash: impl FnMut(usize, &Hasher) -> Result<u64, E>,
     ) -> Result<Verdict, E> {
         let mut asked = Asked::of(self, costs);
-        asked.hash(hash)?;
+        asked.hash(true, hash)?;
         Ok(asked.verdict(now)?)
     }
 
@@ -142,7 +142,7 @@ impl<'a> PreparedChain<'a> {
     /// The errors of [`verdict`](PreparedChain::verdict).
     pub fn check(&self, now: u64, hashes: &[u64], costs: Option<&[u64]>) -> Result<Decision, ChainError> {
         let mut asked = Asked::of(self, costs);
-        asked.take(hashes)?;
+        asked.take(hashes, true)?;
         asked.decision(now)
     }
 
@@ -156,20 +156,33 @@ impl<'a> PreparedChain<'a> {
         hash: impl FnMut(usize, &Hasher) -> Result<u64, E>,
     ) -> Result<Decision, E> {
         let mut asked = Asked::of(self, costs);
-        asked.hash(hash)?;
+        asked.hash(true, hash)?;
         Ok(asked.decision(now)?)
     }
 
-    /// Decides like [`check`](PreparedChain::check); returns `None` if the request passes.
+    /// Decides like [`verdict`](PreparedChain::verdict) a request whose lines are prefetched.
     #[inline(always)]
-    pub(super) fn refusal(
+    pub(super) fn verdict_of(
+        &self,
+        now: u64,
+        hashes: &[u64],
+        costs: Option<&[u64]>,
+    ) -> Result<Verdict, ChainError> {
+        let mut asked = Asked::of(self, costs);
+        asked.take(hashes, false)?;
+        asked.verdict(now)
+    }
+
+    /// Decides like [`check`](PreparedChain::check) a request whose lines are prefetched; returns `None` if it passes.
+    #[inline(always)]
+    pub(super) fn refusal_of(
         &self,
         now: u64,
         hashes: &[u64],
         costs: Option<&[u64]>,
     ) -> Result<Option<Decision>, ChainError> {
         let mut asked = Asked::of(self, costs);
-        asked.take(hashes)?;
+        asked.take(hashes, false)?;
         match asked.refusal(now) {
             Some(refusal) => Ok(refusal),
             None => asked.long_way(now).map(|made| (!made.passes()).then_some(made)),
@@ -182,7 +195,7 @@ impl<'a> PreparedChain<'a> {
     /// The errors of [`verdict`](PreparedChain::verdict).
     pub fn chain(&self, hashes: &[u64], costs: Option<&[u64]>) -> Result<Chain<'a>, ChainError> {
         let mut asked = Asked::of(self, costs);
-        asked.take(hashes)?;
+        asked.take(hashes, true)?;
         asked.chain()
     }
 
@@ -191,14 +204,25 @@ impl<'a> PreparedChain<'a> {
         self.shares || !self.short
     }
 
-    /// Refuses keys and costs that are an error.
+    /// Refuses keys and costs that are an error: only equal keys can be one, or links that the short way does not know.
     pub(super) fn verify(&self, (hashes, costs): (&[u64], Option<&[u64]>)) -> Result<(), ChainError> {
-        let mut asked = Asked::of(self, costs);
-        asked.take(hashes)?;
-        if asked.short && asked.is_plain() {
+        if self.short && !self.has_twice(hashes) {
             return Ok(());
         }
-        asked.chain().map(drop)
+        self.chain(hashes, costs).map(drop)
+    }
+
+    /// Returns whether two links are one key of one table.
+    #[inline(always)]
+    fn has_twice(&self, hashes: &[u64]) -> bool {
+        let mut twice = false;
+        // Loops, because chains of iterators stay calls here.
+        for (i, (same, hash)) in self.same.iter().zip(hashes).enumerate().take(self.count) {
+            for (j, before) in hashes.iter().enumerate().take(i) {
+                twice |= same.wrapping_shr(j as u32) & 1 != 0 && before == hash;
+            }
+        }
+        twice
     }
 
     /// Returns what hashes the key of link i, if it has one.
@@ -247,7 +271,11 @@ impl<'a, 'r> Asked<'a, 'r> {
     /// Hashes the keys of a request, prefetches their lines, and tests whether the short way knows them. In place: a
     /// hash that was just stored is slow to move.
     #[inline(always)]
-    fn hash<E>(&mut self, mut hash: impl FnMut(usize, &Hasher) -> Result<u64, E>) -> Result<(), E> {
+    fn hash<E>(
+        &mut self,
+        fetch: bool,
+        mut hash: impl FnMut(usize, &Hasher) -> Result<u64, E>,
+    ) -> Result<(), E> {
         let PreparedChain { links, count, keys, shares, .. } = self.chain;
         if !keys {
             return Ok(());
@@ -258,23 +286,25 @@ impl<'a, 'r> Asked<'a, 'r> {
                 *place = made;
                 let target = link.target.with_hash(made);
                 self.short &= target.is_plain(cost_of(self.costs, i));
-                target.prefetch();
+                if fetch {
+                    target.prefetch();
+                }
             }
         }
         if *shares {
-            self.short &= !self.has_twice();
+            self.short &= !self.chain.has_twice(&self.hashes);
         }
         Ok(())
     }
 
     /// Takes the hashes of a request, as many as links.
     #[inline(always)]
-    fn take(&mut self, hashes: &[u64]) -> Result<(), ChainError> {
+    fn take(&mut self, hashes: &[u64], fetch: bool) -> Result<(), ChainError> {
         let count = self.chain.count;
         if hashes.len() != count || self.costs.is_some_and(|costs| costs.len() != count) {
             return Err(ChainError::BadCount);
         }
-        self.hash(|i, _| hashes.get(i).copied().ok_or(ChainError::BadCount))
+        self.hash(fetch, |i, _| hashes.get(i).copied().ok_or(ChainError::BadCount))
     }
 
     #[inline(always)]
@@ -335,19 +365,6 @@ impl<'a, 'r> Asked<'a, 'r> {
     /// Returns whether one inequality decides each link.
     fn is_plain(&self) -> bool {
         (0..self.chain.count).all(|i| self.at(i).is_some_and(|(target, cost)| target.is_plain(cost)))
-    }
-
-    /// Returns whether two links are one key of one table.
-    #[inline(always)]
-    fn has_twice(&self) -> bool {
-        let mut twice = false;
-        // Loops, because chains of iterators stay calls here.
-        for (i, (same, hash)) in self.chain.same.iter().zip(&self.hashes).enumerate().take(self.chain.count) {
-            for (j, before) in self.hashes.iter().enumerate().take(i) {
-                twice |= same.wrapping_shr(j as u32) & 1 != 0 && before == hash;
-            }
-        }
-        twice
     }
 }
 

@@ -62,7 +62,7 @@ impl ChainBurst<'_> {
     /// # Cost
     /// That of single calls, without most of their cache misses.
     pub fn check(&self) -> Result<u64, ChainError> {
-        self.run(|chain, hashes, costs, _| Ok(chain.verdict(self.now, hashes, costs)?.passes()))
+        self.run(|chain, hashes, costs, _| Ok(chain.verdict_of(self.now, hashes, costs)?.passes()))
     }
 
     /// Decides like [`check`](ChainBurst::check), and calls `each` for each request: with its decision if it does not
@@ -72,7 +72,7 @@ impl ChainBurst<'_> {
     /// The errors of [`check`](ChainBurst::check).
     pub fn check_ex(&self, mut each: impl FnMut(usize, Option<&Decision>)) -> Result<u64, ChainError> {
         self.run(|chain, hashes, costs, i| {
-            let refused = chain.refusal(self.now, hashes, costs)?;
+            let refused = chain.refusal_of(self.now, hashes, costs)?;
             each(i, refused.as_ref());
             Ok(refused.is_none())
         })
