@@ -233,10 +233,12 @@ impl Calls {
     }
 }
 
-/// An address of a client. Clients share no prefix but the shortest: more than 2^16 have some of those.
-fn address(client: u64) -> [u8; 16] {
+/// An address of a client. A thousand clients share no prefix but the shortest; more would exceed its limit, and share
+/// none.
+fn address(client: u64, clients: u64) -> [u8; 16] {
     let [.., top, high, low] = client.to_be_bytes();
-    [0x20, 1, 0xd, 0xb8 ^ top, high, low, 0, 0, 0, 0, 0, 0, 0, 0, high, low]
+    let [a, b, c, d] = if clients > CLIENTS { [0x26, top, high, low] } else { [0x20, 1, 0xd, 0xb8] };
+    [a, b, c, d, high, low, 0, 0, 0, 0, 0, 0, 0, 0, high, low]
 }
 
 fn body(lib: Library, calls: Calls, mix: Mix, form: Form, (clients, slots): (u64, usize)) -> Body {
@@ -364,9 +366,9 @@ impl World {
                     self.cells.iter_mut().take(n).fold(true, |all, cell| (one(cell) == 0) & all)
                 }
                 Form::Ladder(length) | Told(length) => {
-                    let whole = address(client);
+                    let whole = address(client, self.clients);
                     let at = if length == 4 {
-                        &[10 ^ (whole[3] ^ 0xb8), whole[4], whole[5], 1][..]
+                        &[10 ^ (client >> 16) as u8, whole[4], whole[5], 1][..]
                     } else {
                         &whole
                     };
@@ -405,7 +407,7 @@ impl World {
                 }
                 Ladders(length) => {
                     let at: [[u8; 16]; BURST] =
-                        std::array::from_fn(|i| address((client + i as u64) % self.clients));
+                        std::array::from_fn(|i| address((client + i as u64) % self.clients, self.clients));
                     let mut burst: LadderBurst = zeroed();
                     (burst.size, burst.count) = (size_of::<LadderBurst>() as u32, BURST as u32);
                     (burst.now, burst.addresses) = (now, at.as_ptr().cast());
