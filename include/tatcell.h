@@ -19,6 +19,7 @@
  *   give one customer another plan                     -> tatcell_table_change                         5 Full answers
  *   decide a burst of packets (recvmmsg, DPDK)         -> tatcell_table_check_burst                    6 Bursts
  *   meet several limits at once: address and user      -> tatcell_chain_check                          7 Chains
+ *   the same for every request, links checked once     -> tatcell_prepared_chain_check                 7 Chains
  *   limit a subnet together with its addresses         -> tatcell_ladder_check                         8 Prefixes
  *   charge when the cost is known, after the work      -> tatcell_chain_charge, _table_charge_burst    7 Chains, 6
  *   ban an address or a network, however written       -> tatcell_table_ban_address                    9 Overrides

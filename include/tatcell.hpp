@@ -2532,7 +2532,8 @@ public:
     constexpr chain_key() noexcept = default;
     /// The key of a link. It refers to the bytes of the key.
     constexpr chain_key(key k) noexcept : raw_{0, k.data(), k.size()} {}
-    template <class K, class = std::enable_if_t<std::is_constructible_v<key, const K &> && !std::is_same_v<K, chain_key>>>
+    template <class K,
+              class = std::enable_if_t<std::is_constructible_v<key, const K &> && !std::is_same_v<K, chain_key>>>
     constexpr chain_key(const K &k TATCELL_LIFETIMEBOUND) noexcept : chain_key(key(k)) {}
     /// In a burst: the key of the first request, and the bytes from the key of one request to that of the next.
     constexpr chain_key(key first, std::ptrdiff_t stride) noexcept : raw_{stride, first.data(), first.size()} {}
