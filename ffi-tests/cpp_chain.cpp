@@ -30,6 +30,38 @@ TEST(chains_charge_all_limits_or_none) {
     EXPECT(chain.peek(start + refused.retry_in()) && !chain.peek(start + (refused.retry_in().ns() - 1ns)));
 }
 
+TEST(prepared_chains_take_keys_hashes_and_bursts) {
+    static tatcell::table_memory<100> memory;
+    tatcell::table table;
+    tatcell::table_limit per_user;
+    tatcell::cell cell;
+    tatcell::limit all;
+    const limit_spec spec(1, 1s, 3);
+    EXPECT(table.init(memory, tatcell::table_options(spec).seed(secret)) && per_user.init(table, spec));
+    EXPECT(all.init(1, 1s, 6));
+    tatcell::prepared_chain prepared;
+    {
+        const tatcell::link links[] = {{table, per_user, ""}, {cell, all}};
+        const tatcell::chain chain(links);
+        EXPECT(prepared.init(chain));
+    }
+    const tatcell::chain_key keys[] = {"alice", {}};
+    const std::uint64_t hashes[] = {table.hash("alice")->value(), 0}, costs[] = {1, 2};
+    EXPECT(prepared.admit(start, keys) && prepared.check(start, keys).remaining == 1);
+    EXPECT(prepared.check_hash(start, hashes, costs).remaining == 0);
+    EXPECT(prepared.admit(start, keys) == code::non_conforming);
+    EXPECT(cell.ref().peek(all, start).remaining == 2);
+    const char users[3][4] = {{'b', 'o', 'b', '1'}, {'b', 'o', 'b', '2'}, {'b', 'o', 'b', '3'}};
+    const tatcell::chain_key first[] = {{tatcell::key(users[0], 4), 4}, {}};
+    std::uint64_t retries[3];
+    tatcell::chain_burst burst;
+    EXPECT(prepared.check(start, burst.keys(first, 3).retry_after(retries)));
+    EXPECT(burst.pass() == 3 && burst[1] && !burst[2] && burst.size() == 3);
+    EXPECT(retries[1] == 0 && ticks(retries[2]) == 1s);
+    EXPECT(prepared.check(start, burst.hashes(hashes, 1).costs(costs)) && burst.pass() == 0);
+    EXPECT(prepared.check(start, burst.hashes(hashes, 65)) == code::err_count);
+}
+
 TEST(chains_take_arrays_vectors_and_spans) {
     tatcell::cell a, b;
     tatcell::limit one, two;
@@ -269,6 +301,7 @@ TEST(keys_are_banned_and_exempt_until_a_time) {
 
 int main() {
     RUN(chains_charge_all_limits_or_none);
+    RUN(prepared_chains_take_keys_hashes_and_bursts);
     RUN(chains_take_arrays_vectors_and_spans);
     RUN(chains_of_cells_and_keys_give_back_by_their_permits);
     RUN(reservations_of_chains_depart_at_the_latest);

@@ -73,6 +73,8 @@ enum {
     TATCELL_CHAIN_MAX = 8,
     TATCELL_LINK_HASH = 1,
     TATCELL_LINK_OVERRIDES = 2,
+    TATCELL_PREPARED_CHAIN_SIZE = 768,
+    TATCELL_PREPARED_CHAIN_ALIGN = 8,
     TATCELL_LADDER_SIZE = 2304,
     TATCELL_LADDER_ALIGN = 8,
     TATCELL_PREFIX_KEY_MAX = 18,
@@ -368,6 +370,28 @@ typedef struct tatcell_chain_t {
     tatcell_counters_t *link_counters;
     const void *reserved_pointer;
 } tatcell_chain_t;
+
+typedef struct tatcell_prepared_chain_t {
+    uint64_t opaque[96];
+} tatcell_prepared_chain_t;
+
+typedef struct tatcell_chain_key_t {
+    int64_t stride;
+    const void *key;
+    size_t key_len;
+} tatcell_chain_key_t;
+
+typedef struct tatcell_chain_burst_t {
+    uint32_t size;
+    uint32_t flags;
+    uint32_t count;
+    uint32_t reserved;
+    uint64_t now;
+    const tatcell_chain_key_t *keys;
+    const uint64_t *hashes;
+    const uint64_t *costs;
+    uint64_t *retry_after;
+} tatcell_chain_burst_t;
 
 typedef struct tatcell_ladder_t {
     uint64_t opaque[288];
@@ -786,6 +810,13 @@ int32_t tatcell_chain_charge(const tatcell_chain_t *chain, uint64_t now, tatcell
 int32_t tatcell_chain_peek(const tatcell_chain_t *chain, uint64_t now, tatcell_decision_t *out);
 int32_t tatcell_chain_reserve(const tatcell_chain_t *chain, uint64_t now, tatcell_decision_t *out);
 int32_t tatcell_chain_refund(const tatcell_chain_t *chain, uint64_t now);
+int32_t tatcell_prepared_chain_init(tatcell_prepared_chain_t *prepared, const tatcell_chain_t *chain);
+int32_t tatcell_prepared_chain_check(const tatcell_prepared_chain_t *prepared, uint64_t now,
+    const tatcell_chain_key_t *keys, const uint64_t *costs, tatcell_decision_t *out);
+int32_t tatcell_prepared_chain_check_hash(const tatcell_prepared_chain_t *prepared, uint64_t now,
+    const uint64_t *hashes, const uint64_t *costs, tatcell_decision_t *out);
+int32_t tatcell_prepared_chain_check_burst(const tatcell_prepared_chain_t *prepared,
+    const tatcell_chain_burst_t *burst, uint64_t *pass);
 int32_t tatcell_ladder_table_specs(const tatcell_limit_spec_t *spec, const tatcell_ladder_spec_t *rungs,
     tatcell_limit_spec_t *fastest, tatcell_limit_spec_t *slowest);
 int32_t tatcell_ladder_init(tatcell_ladder_t *ladder, const tatcell_table_t *table, const tatcell_limit_spec_t *spec,
@@ -970,6 +1001,7 @@ size_t tatcell_log_size(void);
 size_t tatcell_key_log_size(void);
 size_t tatcell_slip_size(void);
 size_t tatcell_ladder_size(void);
+size_t tatcell_prepared_chain_size(void);
 size_t tatcell_shaper_size(void);
 size_t tatcell_group_size(void);
 size_t tatcell_leaky_queue_size(void);

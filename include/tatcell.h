@@ -19,6 +19,7 @@
  *   give one customer another plan                     -> tatcell_table_change                         5 Full answers
  *   decide a burst of packets (recvmmsg, DPDK)         -> tatcell_table_check_burst                    6 Bursts
  *   meet several limits at once: address and user      -> tatcell_chain_check                          7 Chains
+ *   the same for every request, links checked once     -> tatcell_prepared_chain_check                 7 Chains
  *   limit a subnet together with its addresses         -> tatcell_ladder_check                         8 Prefixes
  *   charge when the cost is known, after the work      -> tatcell_chain_charge, _table_charge_burst    7 Chains, 6
  *   ban an address or a network, however written       -> tatcell_table_ban_address                    9 Overrides
@@ -2340,6 +2341,173 @@ int32_t tatcell_chain_reserve(const tatcell_chain_t *chain,
 TATCELL_API
 int32_t tatcell_chain_refund(const tatcell_chain_t *chain,
                              uint64_t now);
+
+/* ---- Prepared chains: links that are checked once, single requests and bursts ---------------------------------- */
+
+/** Bytes of a tatcell_prepared_chain_t. This size never changes. */
+#define TATCELL_PREPARED_CHAIN_SIZE 768
+/** Alignment of a tatcell_prepared_chain_t. */
+#define TATCELL_PREPARED_CHAIN_ALIGN 8
+
+/**
+ * The links of a chain, checked once. tatcell_prepared_chain_init initialises it. After that it is read-only, and any
+ * number of threads may use it at once. It keeps pointers: the cells, the table handles and the limits of its links
+ * stay where they are and valid as long as it is used, and no handle is initialised anew. The links themselves may
+ * go. The library refuses a zeroed one, and one of another version of the library, with TATCELL_ERR_HANDLE.
+ */
+typedef struct TATCELL_ALIGNED(8) tatcell_prepared_chain_t {
+    /** Private to the library. */
+    uint64_t opaque[96];
+} tatcell_prepared_chain_t;
+
+/** The key of one link of a prepared chain. That of a cell is not read. */
+typedef struct tatcell_chain_key_t {
+    /**
+     * In a burst: bytes from the key of one request to that of the next. It may be negative, or 0 to use one key for
+     * all. A single check does not read it.
+     */
+    int64_t stride;
+    /**
+     * Bytes of the key, of the first request in a burst; not NULL for a link of a table, even if the key is empty.
+     */
+    const void *key;
+    /** Bytes of the key. */
+    size_t key_len;
+} tatcell_chain_key_t;
+
+/**
+ * Checks the links of a chain once, for requests that bring keys, costs and now only.
+ *
+ * The keys, hashes and costs of the links are not read. Their extra units and their room are those of each request.
+ *
+ * @param prepared to initialise; not NULL.
+ * @param chain    started from TATCELL_CHAIN_INIT, without permits, decisions and counters; not NULL.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_OPTION as tatcell_chain_check, or permits, decisions or counters are set.
+ * @retval TATCELL_ERR_TWO_LIMITS one cell has two limits. (One key with two limits is found by the checks.)
+ * @retval others as tatcell_chain_check. Nothing is changed on error.
+ * Thread: one writer, no reader. Cost: compares each link with those before it. Since 0.4.
+ */
+TATCELL_API
+int32_t tatcell_prepared_chain_init(tatcell_prepared_chain_t *prepared,
+                                    const tatcell_chain_t *chain);
+
+/**
+ * Decides one request under the limits of a prepared chain: charges all of them if it conforms to all, else none. The
+ * answers are those of tatcell_chain_check for the same links.
+ *
+ *     tatcell_chain_key_t keys[2] = {{0}};               // link 0: a key of a table; link 1: a cell
+ *     keys[0].key = &client.sin_addr, keys[0].key_len = 4;
+ *     if (tatcell_prepared_chain_check(&prepared, now, keys, NULL, NULL) != TATCELL_PASS) return refuse();
+ *
+ * @param prepared from tatcell_prepared_chain_init; not NULL.
+ * @param now      the caller's clock, ticks.
+ * @param keys     one for each link; not NULL.
+ * @param costs    units, one for each link; NULL = 1 each.
+ * @param out      started from TATCELL_DECISION_INIT; NULL = not wanted.
+ * @retval 0 passes; all links are charged.
+ * @retval TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED as tatcell_chain_check.
+ * @retval TATCELL_ERR_HANDLE prepared is not initialised.
+ * @retval TATCELL_ERR_HASH the caller hashes for a table: use tatcell_prepared_chain_check_hash.
+ * @retval TATCELL_ERR_TWO_LIMITS two links with different limits have one key.
+ * @retval TATCELL_ERR_COST the costs of one cell or key together exceed 64 bits.
+ * @retval TATCELL_ERR_SIZE out->size is not set.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_KEY_LENGTH bad argument. Nothing is changed on error.
+ * Thread: any number, unless a table is exclusive. Cost: a hash and a scan for each key and a compare-and-swap for
+ * each link, only loads if a link refuses, and 0.5 KiB of stack, if every link is plain (see tatcell_chain_check).
+ * Since 0.4.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_prepared_chain_check(const tatcell_prepared_chain_t *prepared,
+                                     uint64_t now,
+                                     const tatcell_chain_key_t *keys,
+                                     const uint64_t *costs,
+                                     tatcell_decision_t *out);
+
+/**
+ * As tatcell_prepared_chain_check, for hashes made by tatcell_table_hash or by the caller.
+ *
+ * @param prepared from tatcell_prepared_chain_init; not NULL.
+ * @param now      the caller's clock, ticks.
+ * @param hashes   one for each link, that of a cell is not read; not NULL.
+ * @param costs    units, one for each link; NULL = 1 each.
+ * @param out      started from TATCELL_DECISION_INIT; NULL = not wanted.
+ * @retval as tatcell_prepared_chain_check.
+ * Thread: as tatcell_prepared_chain_check. Cost: as that, without a hash. Since 0.4.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_prepared_chain_check_hash(const tatcell_prepared_chain_t *prepared,
+                                          uint64_t now,
+                                          const uint64_t *hashes,
+                                          const uint64_t *costs,
+                                          tatcell_decision_t *out);
+
+/**
+ * Up to 64 requests of a prepared chain at one instant. Start from TATCELL_CHAIN_BURST_INIT. The call only reads it,
+ * so it may be used again and again. Set keys or hashes, and leave the other NULL.
+ */
+typedef struct tatcell_chain_burst_t {
+    /** sizeof(tatcell_chain_burst_t). */
+    uint32_t size;
+    /** Must be 0. */
+    uint32_t flags;
+    /** Number of requests, 0..64. An empty burst needs no other field. */
+    uint32_t count;
+    /** Must be 0. */
+    uint32_t reserved;
+    /** The caller's clock, ticks. */
+    uint64_t now;
+    /** One for each link: key and stride. The key of request i is at (const char *)key + i * stride. */
+    const tatcell_chain_key_t *keys;
+    /**
+     * For each request a hash for each link, one request after the other, from tatcell_table_hash. That of a cell is
+     * not read.
+     */
+    const uint64_t *hashes;
+    /** Units, in the order of hashes; NULL = 1 each. */
+    const uint64_t *costs;
+    /**
+     * Gets for each request the ticks until the same costs conform: 0 if it passes or is contended, UINT64_MAX if they
+     * never conform. NULL = not wanted.
+     */
+    uint64_t *retry_after;
+} tatcell_chain_burst_t;
+
+/** Bytes of a tatcell_chain_burst_t in its first release: the least size that a library accepts. */
+#define TATCELL_CHAIN_BURST_MIN (24 + 4 * sizeof(void *))
+/** An empty burst; set now, count, and keys or hashes. */
+#define TATCELL_CHAIN_BURST_INIT {sizeof(tatcell_chain_burst_t), 0, 0, 0, 0, 0, 0, 0, 0}
+
+/**
+ * Decides up to 64 requests of a prepared chain at one now, in order.
+ *
+ *     struct packet { uint8_t source[16], user[16]; } packets[32];
+ *     tatcell_chain_key_t keys[2] = {{sizeof(struct packet), packets[0].source, 16},
+ *                                    {sizeof(struct packet), packets[0].user, 16}};
+ *     tatcell_chain_burst_t burst = TATCELL_CHAIN_BURST_INIT;
+ *     uint64_t pass;
+ *     burst.now = now, burst.count = received, burst.keys = keys;
+ *     if (tatcell_prepared_chain_check_burst(&prepared, &burst, &pass) < 0) return error();
+ *
+ * The verdicts and charges equal those of the same single calls in the same order, including repeated keys. The lines
+ * of later requests are prefetched while one is decided.
+ *
+ * @param prepared from tatcell_prepared_chain_init; not NULL.
+ * @param burst    started from TATCELL_CHAIN_BURST_INIT; not NULL.
+ * @param pass     gets a bit for each request: bit i is 1 if request i passes. Not NULL.
+ * @retval 0 decided; see pass. A contended request has bit 0.
+ * @retval TATCELL_ERR_COUNT more than 64 requests.
+ * @retval TATCELL_ERR_OPTION a flag or a reserved field is set, or both keys and hashes.
+ * @retval TATCELL_ERR_OVERLAP retry_after and pass overlap, or retry_after overlaps what the call reads. pass may lie
+ *         there: it is written last.
+ * @retval others as tatcell_prepared_chain_check. On error nothing is decided or charged.
+ * Thread: as tatcell_prepared_chain_check. Cost: that of single calls, without most of their cache misses; about 5 KiB
+ * of stack. Since 0.4.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_prepared_chain_check_burst(const tatcell_prepared_chain_t *prepared,
+                                           const tatcell_chain_burst_t *burst,
+                                           uint64_t *pass);
 
 /* ==== 8 Prefixes: limits for an address and its subnets ========================================================== */
 
@@ -5791,6 +5959,13 @@ size_t tatcell_slip_size(void);
 TATCELL_API
 size_t tatcell_ladder_size(void);
 
+/**
+ * Returns sizeof(tatcell_prepared_chain_t) of the linked library, to compare with TATCELL_PREPARED_CHAIN_SIZE. Since
+ * 0.4.
+ */
+TATCELL_API
+size_t tatcell_prepared_chain_size(void);
+
 /** Returns sizeof(tatcell_shaper_t) of the linked library, to compare with TATCELL_SHAPER_SIZE. Since 0.3. */
 TATCELL_API
 size_t tatcell_shaper_size(void);
@@ -5861,6 +6036,9 @@ TATCELL_ASSERT_(sizeof(tatcell_link_t) >= TATCELL_LINK_MIN, "link size");
 TATCELL_ASSERT_(sizeof(tatcell_chain_t) >= TATCELL_CHAIN_MIN, "chain size");
 TATCELL_ASSERT_(sizeof(tatcell_ladder_spec_t) >= TATCELL_LADDER_SPEC_MIN, "ladder specification size");
 TATCELL_ASSERT_(sizeof(tatcell_prefix_lengths_t) >= TATCELL_PREFIX_LENGTHS_MIN, "prefix lengths size");
+TATCELL_ASSERT_(sizeof(tatcell_prepared_chain_t) == TATCELL_PREPARED_CHAIN_SIZE, "prepared chain size");
+TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_prepared_chain_t) == TATCELL_PREPARED_CHAIN_ALIGN, "prepared chain align");
+TATCELL_ASSERT_(sizeof(tatcell_chain_burst_t) >= TATCELL_CHAIN_BURST_MIN, "chain burst size");
 TATCELL_ASSERT_(sizeof(tatcell_ladder_t) == TATCELL_LADDER_SIZE, "ladder size");
 TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_ladder_t) == TATCELL_LADDER_ALIGN, "ladder alignment");
 TATCELL_ASSERT_(sizeof(tatcell_shaper_t) == TATCELL_SHAPER_SIZE, "shaper size");

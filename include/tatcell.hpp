@@ -282,6 +282,7 @@ inline bool abi_fits() noexcept {
            tatcell_table_handle_size() == sizeof(tatcell_table_t) && tatcell_log_size() == sizeof(tatcell_log_t) &&
            tatcell_key_log_size() == sizeof(tatcell_key_log_t) && tatcell_slip_size() == sizeof(tatcell_slip_t) &&
            tatcell_ladder_size() == sizeof(tatcell_ladder_t) &&
+           tatcell_prepared_chain_size() == sizeof(tatcell_prepared_chain_t) &&
            tatcell_shaper_size() == sizeof(tatcell_shaper_t) && tatcell_group_size() == sizeof(tatcell_group_t) &&
            tatcell_leaky_queue_size() == sizeof(tatcell_leaky_queue_t);
 }
@@ -2539,6 +2540,95 @@ private:
     tatcell_chain_t raw_ TATCELL_CHAIN_INIT;
 };
 static_assert(sizeof(chain) == sizeof(tatcell_chain_t), "same layout");
+
+/// The key of one link of a prepared chain (tatcell_chain_key_t); empty for a cell.
+class chain_key {
+public:
+    constexpr chain_key() noexcept = default;
+    /// The key of a link. It refers to the bytes of the key.
+    constexpr chain_key(key k) noexcept : raw_{0, k.data(), k.size()} {}
+    template <class K,
+              class = std::enable_if_t<std::is_constructible_v<key, const K &> && !std::is_same_v<K, chain_key>>>
+    constexpr chain_key(const K &k TATCELL_LIFETIMEBOUND) noexcept : chain_key(key(k)) {}
+    /// In a burst: the key of the first request, and the bytes from the key of one request to that of the next.
+    constexpr chain_key(key first, std::ptrdiff_t stride) noexcept : raw_{stride, first.data(), first.size()} {}
+    constexpr const tatcell_chain_key_t *get() const noexcept { return &raw_; }
+
+private:
+    tatcell_chain_key_t raw_{};
+};
+static_assert(sizeof(chain_key) == sizeof(tatcell_chain_key_t), "same layout");
+
+/// Up to 64 requests of a prepared chain at one instant (tatcell_chain_burst_t). It keeps pointers to what you give it,
+/// and may be used again and again. prepared_chain::check decides it.
+class chain_burst {
+public:
+    /// One key for each link, with its stride. With more than 64 requests, check returns err_count.
+    chain_burst &keys(const chain_key *each, std::size_t count) noexcept {
+        raw_.keys = each->get(), raw_.hashes = nullptr;
+        return raw_.count = detail::count_of<TATCELL_BURST_MAX>(count), *this;
+    }
+    /// For each request a hash for each link, one request after the other.
+    chain_burst &hashes(const std::uint64_t *each, std::size_t count) noexcept {
+        raw_.keys = nullptr, raw_.hashes = each;
+        return raw_.count = detail::count_of<TATCELL_BURST_MAX>(count), *this;
+    }
+    /// For each request the units of each link; null = one each.
+    chain_burst &costs(const std::uint64_t *each) noexcept { return raw_.costs = each, *this; }
+    /// Gets for each request the ticks until it would pass; null = not wanted.
+    chain_burst &retry_after(std::uint64_t *each) noexcept { return raw_.retry_after = each, *this; }
+
+    /// The number of requests.
+    constexpr std::size_t size() const noexcept { return raw_.count; }
+    /// After check: bit i is 1 if request i passes.
+    constexpr std::uint64_t pass() const noexcept { return pass_; }
+    /// After check: says whether request i, 0 to 63, passes.
+    constexpr bool operator[](std::size_t i) const noexcept { return (pass_ >> (i & 63) & 1) != 0; }
+    /// The C structure, for anything that has no function here.
+    tatcell_chain_burst_t *get() noexcept TATCELL_LIFETIMEBOUND { return &raw_; }
+
+private:
+    friend class prepared_chain;
+    tatcell_chain_burst_t raw_ TATCELL_CHAIN_BURST_INIT;
+    std::uint64_t pass_ = 0;
+};
+
+/// The links of a chain, checked once (tatcell_prepared_chain_t). The cells, tables and limits of its links stay where
+/// they are as long as it is used; the links may go.
+class prepared_chain {
+public:
+    /// Prepares the links of a chain without permits, decisions and counters (tatcell_prepared_chain_init). Keys and
+    /// costs of the links are not read.
+    result init(const chain &c) noexcept {
+        return result(tatcell_prepared_chain_init(&raw_, const_cast<chain &>(c).get()));
+    }
+    /// Charges all links if the request conforms to all, else none (tatcell_prepared_chain_check). One key for each
+    /// link; `costs`: one for each, null = one unit each.
+    decision check(instant now, const chain_key *keys, const std::uint64_t *costs = nullptr) const noexcept {
+        return detail::decide(tatcell_prepared_chain_check, &raw_, now.count(), keys->get(), costs);
+    }
+    /// Does the same for hashes (tatcell_prepared_chain_check_hash).
+    decision check_hash(instant now, const std::uint64_t *hashes,
+                        const std::uint64_t *costs = nullptr) const noexcept {
+        return detail::decide(tatcell_prepared_chain_check_hash, &raw_, now.count(), hashes, costs);
+    }
+    /// The verdict alone, which is fastest: code::pass if all links are charged.
+    result admit(instant now, const chain_key *keys, const std::uint64_t *costs = nullptr) const noexcept {
+        return result(tatcell_prepared_chain_check(&raw_, now.count(), keys->get(), costs, nullptr));
+    }
+    /// Decides the requests of a burst in order (tatcell_prepared_chain_check_burst): chain_burst::pass has the
+    /// verdicts.
+    result check(instant now, chain_burst &b) const noexcept {
+        b.raw_.now = now.count();
+        return result(tatcell_prepared_chain_check_burst(&raw_, &b.raw_, &b.pass_));
+    }
+    /// The C structure, for anything that has no function here.
+    tatcell_prepared_chain_t *get() noexcept TATCELL_LIFETIMEBOUND { return &raw_; }
+
+private:
+    tatcell_prepared_chain_t raw_{};
+};
+static_assert(sizeof(prepared_chain) == sizeof(tatcell_prepared_chain_t), "same layout");
 
 // ==== 16 Prefixes ===================================================================================================
 

@@ -111,8 +111,8 @@ pub use combine::{
     ring_words, wheel_words, Fifo, Group, LeakyQueue, NotQueued, Ring, Shaper, ShaperError, Waiting, Wheel,
 };
 pub use combine::{
-    Chain, ChainCounters, ChainError, LadderBurst, LadderLimits, LadderOverrides, Link, Mark, MarkBurst,
-    Marked, PairBurst, TableRef, MAX_LINKS,
+    Chain, ChainBurst, ChainCounters, ChainError, LadderBurst, LadderLimits, LadderOverrides, Link, Mark,
+    MarkBurst, Marked, PairBurst, PreparedChain, TableRef, MAX_LINKS,
 };
 pub use keys::{second_hash, Address, HashKind, Ladder, LadderError, PrefixKey, Rung};
 pub use limit::{

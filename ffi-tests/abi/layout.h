@@ -340,6 +340,25 @@ AT(chain, counters, 48, 36)
 AT(chain, link_counters, 56, 40)
 AT(chain, reserved_pointer, 64, 44)
 
+SIZE(prepared_chain, 768, 768)
+AT(prepared_chain, opaque, 0, 0)
+
+SIZE(chain_key, 24, 16)
+AT(chain_key, stride, 0, 0)
+AT(chain_key, key, 8, 8)
+AT(chain_key, key_len, 16, 12)
+
+SIZE(chain_burst, 56, 40)
+AT(chain_burst, size, 0, 0)
+AT(chain_burst, flags, 4, 4)
+AT(chain_burst, count, 8, 8)
+AT(chain_burst, reserved, 12, 12)
+AT(chain_burst, now, 16, 16)
+AT(chain_burst, keys, 24, 24)
+AT(chain_burst, hashes, 32, 28)
+AT(chain_burst, costs, 40, 32)
+AT(chain_burst, retry_after, 48, 36)
+
 SIZE(ladder, 2304, 2304)
 AT(ladder, opaque, 0, 0)
 

@@ -20,6 +20,9 @@ pub enum ChainError {
     BadAlgorithm,
     /// A link to reserve has elastic room.
     BadRoom,
+    /// A request of a prepared chain has not as many hashes or costs as the chain has links, or a burst has more than
+    /// 64 requests.
+    BadCount,
 }
 
 impl core::fmt::Display for ChainError {
@@ -31,6 +34,7 @@ impl core::fmt::Display for ChainError {
             ChainError::TwoLimits => "one cell or key has two limits: give each limit its own cell or key",
             ChainError::BadCost => "the costs of one cell or key exceed 64 bits together",
             ChainError::BadRoom => "a reservation has no elastic room: give the limit a max_delay",
+            ChainError::BadCount => "give one hash and one cost for each link, and at most 64 requests",
             ChainError::BadAlgorithm => "a limit's algorithm cannot reserve: use GCRA",
         })
     }

@@ -191,7 +191,7 @@ impl<'a> LadderBurst<'a> {
         self.limits.chain_with_room(table, address, cost, room).map(Some)
     }
 
-    fn cost(&self, i: usize) -> u64 {
+    pub(super) fn cost(&self, i: usize) -> u64 {
         self.costs.map_or(1, |costs| cost_of(costs, i))
     }
 

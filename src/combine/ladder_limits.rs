@@ -37,9 +37,9 @@ use crate::table::{TableError, TableOptions};
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct LadderLimits {
-    ladder: Ladder,
-    v4: [TableLimit; MAX_RUNGS],
-    v6: [TableLimit; MAX_RUNGS],
+    pub(super) ladder: Ladder,
+    pub(super) v4: [TableLimit; MAX_RUNGS],
+    pub(super) v6: [TableLimit; MAX_RUNGS],
 }
 
 impl LadderLimits {

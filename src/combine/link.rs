@@ -56,7 +56,7 @@ impl TableRef<'_> {
     }
 
     /// Returns whether both have the same slots.
-    fn is(&self, other: &TableRef<'_>) -> bool {
+    pub(super) fn is(&self, other: &TableRef<'_>) -> bool {
         either!(self, a => either!(other, b => core::ptr::eq(a.slots, b.slots)))
     }
 }
@@ -144,6 +144,17 @@ impl<'a> Link<'a> {
     pub const fn room(mut self, units: u64) -> Link<'a> {
         self.room = units;
         self
+    }
+}
+
+impl<'a> Target<'a> {
+    /// Returns the same target with another key, if it has one.
+    #[inline(always)]
+    pub(super) fn with_hash(self, hash: u64) -> Target<'a> {
+        match self {
+            Target::Key(table, limit, _) => Target::Key(table, limit, hash),
+            cell => cell,
+        }
     }
 }
 

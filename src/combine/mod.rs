@@ -24,10 +24,13 @@ mod counters;
 mod error;
 mod ladder_burst;
 mod ladder_limits;
+mod ladder_verdicts;
 pub(crate) mod link;
 mod mark;
 mod pair;
 mod plain;
+mod prepared;
+mod prepared_burst;
 mod shaper;
 pub(crate) mod short;
 
@@ -42,6 +45,8 @@ pub use ladder_limits::LadderLimits;
 pub use link::{Link, TableRef};
 pub use mark::{Mark, MarkBurst, Marked};
 pub use pair::PairBurst;
+pub use prepared::PreparedChain;
+pub use prepared_burst::ChainBurst;
 pub use shaper::{
     ring_words, wheel_words, Fifo, Group, LeakyQueue, NotQueued, Ring, Shaper, ShaperError, Waiting, Wheel,
 };

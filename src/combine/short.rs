@@ -84,13 +84,12 @@ pub(super) fn decide<'a>(links: &impl Links<'a>, now: u64, all: &mut All<'a>) ->
             Look::Other => return Short::Long,
         }
     }
-    for i in 0..count {
-        if let Some(Seen::Word(swap)) = all.get(i) {
-            if !swap.store() {
-                if let Err(why) = swap_again(links, now, all, i) {
-                    return why;
-                }
+    for (i, seen) in all.iter().enumerate().take(count) {
+        if is_lost(seen) {
+            if let Err(why) = swap_rest(links, now, all, i) {
+                return why;
             }
+            break;
         }
     }
     match absent {
@@ -115,18 +114,56 @@ pub(super) fn check<'a>(links: &impl Links<'a>, now: u64) -> Option<Decision> {
     let mut all = [Seen::Absent; MOST];
     match decide(links, now, &mut all) {
         Short::Passes => Some(passed(links, now, &all)),
+        made => told(links, now, &all, made),
+    }
+}
+
+/// Does the same as [`check`], but works out a decision only of a request that does not pass; else `Some(None)`.
+#[inline(always)]
+pub(super) fn refusal<'a>(links: &impl Links<'a>, now: u64) -> Option<Option<Decision>> {
+    let mut all = [Seen::Absent; MOST];
+    match decide(links, now, &mut all) {
+        Short::Passes => Some(None),
+        made => told(links, now, &all, made).map(Some),
+    }
+}
+
+/// Returns the decision of a request that did not pass.
+#[inline(never)]
+fn told<'a>(links: &dyn Links<'a>, now: u64, all: &All<'a>, made: Short) -> Option<Decision> {
+    match made {
         Short::Refused { at, lead } => Some(refused(links, now, at, lead)),
         Short::Late { at } => {
             let (target, cost) = links.at(at)?;
             Some(Decision { policy: at as u32, ..target.charged(now, cost, all.get(at)?) })
         }
-        Short::Long => None,
+        Short::Passes | Short::Long => None,
+    }
+}
+
+/// Swaps the word of a link that has one, and returns whether the swap was lost.
+#[inline(always)]
+fn is_lost(seen: &Seen<'_>) -> bool {
+    matches!(seen, Seen::Word(swap) if !swap.store())
+}
+
+/// Goes on with the swaps from link i on, which has lost its own.
+#[cold]
+#[inline(never)]
+fn swap_rest<'a>(links: &dyn Links<'a>, now: u64, all: &mut All<'a>, i: usize) -> Result<(), Short> {
+    let mut lost = i;
+    loop {
+        swap_again(links, now, all, lost)?;
+        let next = lost.wrapping_add(1);
+        let mut rest = all.iter().take(links.count()).skip(next);
+        match rest.position(is_lost) {
+            Some(after) => lost = next.wrapping_add(after),
+            None => return Ok(()),
+        }
     }
 }
 
 /// Looks again at the word of link i, which has lost its swap. `Err`: the request does not pass, and all is undone.
-#[cold]
-#[inline(never)]
 fn swap_again<'a>(links: &dyn Links<'a>, now: u64, all: &mut All<'a>, i: usize) -> Result<(), Short> {
     let (Some((target, cost)), Some(seen)) = (links.at(i), all.get_mut(i)) else { return Err(Short::Long) };
     let Seen::Word(Swap { slot, .. }) = *seen else { return Err(Short::Long) };

@@ -76,6 +76,26 @@ fn told() -> Option<u64> {
 }
 
 /// Holds the rate of a counter that can be a clock.
+///
+/// Limits by address, with the fastest clock:
+///
+/// ```
+/// use std::net::IpAddr;
+/// use tatcell::host::TickClock;
+/// use tatcell::{Address, HashKind, LimitSpec, Line, Table, TableOptions};
+/// static MEMORY: [Line; 66] = [Line::EMPTY; 66];
+///
+/// let clock = TickClock::calibrate(10_000_000)?; // spins for 10 ms
+/// let spec = LimitSpec::new(100, clock.ticks_per_sec(), 20); // 100 a second, 20 at once
+/// let hash = if HashKind::Aes.is_available() { HashKind::Aes } else { HashKind::SipHash13 };
+/// let table = Table::init(&MEMORY, &TableOptions::new(spec).seed(*b"16 random bytes!").hash(hash))?;
+/// let limit = table.limit(&spec)?;
+/// // For each request: one key for an IPv4 address, one for the /64 of an IPv6 address.
+/// let peer: IpAddr = "2001:db8::1".parse()?;
+/// let key = Address::from(peer).prefix(if peer.is_ipv4() { 32 } else { 64 });
+/// assert!(table.check(&limit, clock.now(), key.as_ref(), 1)?.passes());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TickClock {
     ticks_per_sec: u64,

@@ -148,7 +148,7 @@ pub(crate) fn hash_block(keys: &AesKeys, (head, tail): ([u64; 2], u64), length: 
 
 /// Hashes a key of any length.
 #[inline(never)]
-fn any(keys: &AesKeys, key: &[u8]) -> u64 {
+pub(super) fn any(keys: &AesKeys, key: &[u8]) -> u64 {
     let [k0, k1, k2, k3, k4, k5] = &keys.keys;
     let mut state = State::of([k0[0] ^ key.len() as u64, k0[1]]);
     let mut rest = key;
@@ -165,26 +165,29 @@ fn any(keys: &AesKeys, key: &[u8]) -> u64 {
 /// Returns the first block of a key, padded with zeros, and the rest of the key.
 #[inline(always)]
 fn block(key: &[u8]) -> ([u64; 2], &[u8]) {
-    let Some((low, rest)) = key.split_first_chunk() else { return ([short(key), 0], &[]) };
-    let low = u64::from_le_bytes(*low);
-    match rest.split_first_chunk() {
-        Some((high, rest)) => ([low, u64::from_le_bytes(*high)], rest),
-        None => ([low, short(rest)], &[]),
-    }
+    let (low, rest) = half(key);
+    let (high, rest) = half(rest);
+    ([low, high], rest)
 }
 
-/// Returns at most seven bytes as a number, by loads that overlap: a loop would take longer.
+/// Returns the first 8 bytes of a key as a little-endian word, padded with zeros, and the rest of the key. It loads no
+/// bytes twice: callers often have just written a key, and a load across two recent stores waits for the cache.
 #[inline(always)]
-fn short(bytes: &[u8]) -> u64 {
-    let at = |from: usize, value: u64| value.wrapping_shl(8 * from as u32);
-    if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
-        let from = bytes.len().wrapping_sub(4);
-        return u64::from(u32::from_le_bytes(*first)) | at(from, u32::from_le_bytes(*last).into());
+fn half(key: &[u8]) -> (u64, &[u8]) {
+    if let Some((eight, rest)) = key.split_first_chunk::<8>() {
+        return (u64::from_le_bytes(*eight), rest);
     }
-    let (Some(first), Some(last)) = (bytes.first(), bytes.last()) else { return 0 };
-    let middle = bytes.len() / 2;
-    let between = bytes.get(middle).map_or(0, |&byte| at(middle, byte.into()));
-    u64::from(*first) | between | at(bytes.len().wrapping_sub(1), (*last).into())
+    let (mut word, mut shift, mut rest) = (0, 0, key);
+    if let Some((four, tail)) = rest.split_first_chunk::<4>() {
+        (word, shift, rest) = (u32::from_le_bytes(*four) as u64, 32, tail);
+    }
+    if let Some((two, tail)) = rest.split_first_chunk::<2>() {
+        (word, shift, rest) = (word | (u16::from_le_bytes(*two) as u64) << shift, shift + 16, tail);
+    }
+    if let Some((one, tail)) = rest.split_first() {
+        (word, rest) = (word | (*one as u64) << shift, tail);
+    }
+    (word, rest)
 }
 
 #[cfg(tatcell_sse2)]

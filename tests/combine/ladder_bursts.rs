@@ -57,10 +57,10 @@ fn a_burst_of_addresses_is_single_calls_in_order() {
     cases(40, |rng| {
         let ladder = Ladder::DEFAULT;
         let spec = LimitSpec::new(10, 1_000, rng.within(1, 4)).max_room(3).max_debt(20);
-        let memories = [memory(258), memory(258), memory(66)];
+        let memories = [memory(258), memory(258), memory(66), memory(258)];
         let options = ladder.table_options(&spec).unwrap().seed([3; 16]);
-        let [a, b] = [0, 1].map(|i| Table::init(&memories[i], &options).unwrap());
-        let [of_a, of_b] = [&a, &b].map(|table| LadderLimits::new(table, &ladder, &spec).unwrap());
+        let [a, b, c] = [0, 1, 3].map(|i| Table::init(&memories[i], &options).unwrap());
+        let [of_a, of_b, of_c] = [&a, &b, &c].map(|table| LadderLimits::new(table, &ladder, &spec).unwrap());
         let bans = Table::init(&memories[2], &TableOptions::overrides(1 << 30).seed([4; 16])).unwrap();
         let overrides = rng.one_in(2).then(|| LadderOverrides::new(&bans, ASKED));
         let mut now = 1 << 20;
@@ -84,6 +84,8 @@ fn a_burst_of_addresses_is_single_calls_in_order() {
                 overrides,
                 ..LadderBurst::new(&of_a, now, &addresses)
             };
+            // The verdicts alone, of another table that gets the same requests.
+            let alone = LadderBurst { limits: &of_c, ..burst }.verdicts(&c).unwrap();
             let mut each = Vec::new();
             let pass = burst.check(&a, Some(&mut counters), |i, d, p| each.push((i, told(d), *p))).unwrap();
             for (i, address) in addresses.iter().enumerate() {
@@ -97,6 +99,7 @@ fn a_burst_of_addresses_is_single_calls_in_order() {
                 count.borrow_mut()[kind + usize::from(d.passes())] += 1;
             }
             assert_eq!((each.len(), counters), (n, expected));
+            assert_eq!(alone, pass);
             if rng.one_in(3) {
                 let burst = LadderBurst {
                     overrides,
@@ -104,6 +107,8 @@ fn a_burst_of_addresses_is_single_calls_in_order() {
                     ..LadderBurst::new(&of_a, now, &addresses)
                 };
                 let all = burst.charge(&a, None, |_, d, _| assert!(d.passes())).unwrap();
+                let other = LadderBurst { limits: &of_c, ..burst };
+                assert_eq!(other.charge(&c, None, |_, _, _| ()).unwrap(), all);
                 assert_eq!(all.count_ones() as usize, n);
                 for (i, address) in addresses.iter().enumerate() {
                     let found =
@@ -171,6 +176,7 @@ fn every_error_shows_before_the_first_decision() {
         assert_eq!(burst.charge(&table, None, |_, _, _| panic!("charged")), Err(e), "{e}");
     }
     assert_eq!(burst.check(&own, None, |_, _, _| panic!("decided")), Err(TableError::BadHashKind));
+    assert_eq!(LadderBurst { addresses: &[], ..burst }.verdicts(&table), Ok(0));
     assert_eq!(LadderBurst { addresses: &[], ..burst }.check(&table, None, |_, _, _| ()), Ok(0));
     assert_eq!(table.stats(0).live, 0);
     let with = LadderOverrides::new(&own_bans, ASKED);

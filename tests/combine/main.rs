@@ -9,4 +9,5 @@ mod guide;
 mod ladder_bursts;
 mod mark;
 mod prefixes;
+mod prepared;
 mod shaper;

@@ -1,17 +1,22 @@
 //! Chains and ladders through the shared library, next to the single calls that they replace: the verdict alone, and
-//! with the decision. One table for 1e3 clients; every decision takes the next client.
+//! with the decision; chains that are prepared; bursts. One table for all clients; every decision takes the next
+//! client.
 
 use std::ffi::{c_void, CString};
 use std::mem::{transmute, zeroed};
 use std::ptr::{null, null_mut};
 
-use crate::capi::{load, Library, Object, Options, Spec};
+use crate::capi::{load, Library, Object, Options, Size, Spec};
 use crate::fixtures::Hashing;
 use crate::keys::key;
 use crate::memory::Memory;
 use crate::suite::{Body, Mix, Suite, DT};
 
+/// Clients of the small table, and of the large ones with their slots: five prefixes of each find room.
 const CLIENTS: u64 = 1_000;
+const LARGE: [(&str, u64, usize); 2] = [("1e5", 100_000, 1 << 20), ("1e6", 1_000_000, 1 << 23)];
+/// Requests of a burst.
+const BURST: usize = 32;
 
 /// tatcell_link_t, of this release: a shorter one is not decided in place.
 #[derive(Clone, Copy)]
@@ -48,7 +53,50 @@ struct Chain {
     reserved_pointer: *const c_void,
 }
 
+/// tatcell_chain_key_t
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Key {
+    stride: i64,
+    key: *const c_void,
+    key_len: usize,
+}
+
+/// tatcell_chain_burst_t
+#[repr(C)]
+struct ChainBurst {
+    size: u32,
+    flags: u32,
+    count: u32,
+    reserved: u32,
+    now: u64,
+    keys: *const Key,
+    hashes: *const u64,
+    costs: *const u64,
+    retry_after: *mut u64,
+}
+
+/// tatcell_ladder_burst_t
+#[repr(C)]
+struct LadderBurst {
+    size: u32,
+    flags: u32,
+    count: u32,
+    decision_size: u32,
+    now: u64,
+    stride: i64,
+    addresses: *const c_void,
+    address_pointers: *const c_void,
+    address_lens: *const usize,
+    address_len: usize,
+    rest: [*mut c_void; 8],
+}
+
 type ChainCheck = unsafe extern "C" fn(*const Chain, u64, *mut u64) -> i32;
+type PreparedInit = unsafe extern "C" fn(*mut u64, *const Chain) -> i32;
+type PreparedCheck = unsafe extern "C" fn(*const u64, u64, *const Key, *const u64, *mut u64) -> i32;
+type PreparedBurst = unsafe extern "C" fn(*const u64, *const ChainBurst, *mut u64) -> i32;
+type LadderMany = unsafe extern "C" fn(*const u64, *const u64, *const LadderBurst, *mut u64) -> i32;
 type LadderSpecs = unsafe extern "C" fn(*const Spec, *const c_void, *mut Spec, *mut Spec) -> i32;
 type LadderInit = unsafe extern "C" fn(*mut u64, *const u64, *const Spec, *const c_void) -> i32;
 type LadderCheck = unsafe extern "C" fn(
@@ -66,46 +114,94 @@ type LadderCheck = unsafe extern "C" fn(
 /// What a row decides.
 #[derive(Clone, Copy)]
 enum Form {
-    /// So many single calls.
+    /// So many single calls with keys.
     Singles(usize),
+    /// The same with cells.
+    SingleCells(usize),
     /// A chain of so many keys.
     Chain(usize),
     /// A chain of so many cells.
     Cells(usize),
+    /// The same two, prepared.
+    Prepared(usize),
+    PreparedCells(usize),
+    /// A burst of requests of a prepared chain of so many keys.
+    Chains(usize),
     /// All prefixes of an address of so many bytes.
     Ladder(usize),
     /// The same with the decision.
     Told(usize),
+    /// A burst of such addresses.
+    Ladders(usize),
 }
+
+use Form::{Cells, Chains, Ladders, Prepared, PreparedCells, SingleCells, Singles, Told};
 
 pub fn add(suite: &mut Suite, path: Option<&str>) {
     let Some((lib, calls)) = path.and_then(|path| Some((load(path)?, Calls::load(path)?))) else { return };
     for (id, text, mix, form) in [
-        ("c.singles2", "two keys, two calls", Mix::Pass, Form::Singles(2)),
+        ("c.singles2", "two keys, two calls", Mix::Pass, Singles(2)),
         ("c.chain2", "chain of two keys", Mix::Pass, Form::Chain(2)),
-        ("c.singles3", "three keys, three calls", Mix::Pass, Form::Singles(3)),
+        ("c.prepared2", "prepared chain of two keys", Mix::Pass, Prepared(2)),
+        ("c.chains2", "prepared chain of two keys, burst of 32", Mix::Pass, Chains(2)),
+        ("c.singles3", "three keys, three calls", Mix::Pass, Singles(3)),
+        ("c.singles3_denied", "three keys, three calls, denied", Mix::Deny, Singles(3)),
         ("c.chain3", "chain of three keys", Mix::Pass, Form::Chain(3)),
         ("c.chain3_denied", "chain of three keys, denied", Mix::Deny, Form::Chain(3)),
-        ("c.chain2_cells", "chain of two cells", Mix::Pass, Form::Cells(2)),
-        ("c.chain2_cells_denied", "chain of two cells, denied", Mix::Deny, Form::Cells(2)),
+        ("c.prepared3", "prepared chain of three keys", Mix::Pass, Prepared(3)),
+        ("c.prepared3_denied", "prepared chain of three keys, denied", Mix::Deny, Prepared(3)),
+        ("c.singles2_cells", "two cells, two calls", Mix::Pass, SingleCells(2)),
+        ("c.singles2_cells_denied", "two cells, two calls, denied", Mix::Deny, SingleCells(2)),
+        ("c.chain2_cells", "chain of two cells", Mix::Pass, Cells(2)),
+        ("c.chain2_cells_denied", "chain of two cells, denied", Mix::Deny, Cells(2)),
+        ("c.prepared2_cells", "prepared chain of two cells", Mix::Pass, PreparedCells(2)),
+        ("c.prepared2_cells_denied", "prepared chain of two cells, denied", Mix::Deny, PreparedCells(2)),
         ("c.ladder4", "ladder, IPv4, 4 prefixes", Mix::Pass, Form::Ladder(4)),
         ("c.ladder4_denied", "ladder, IPv4, 4 prefixes, denied", Mix::Deny, Form::Ladder(4)),
         ("c.ladder6", "ladder, IPv6, 5 prefixes", Mix::Pass, Form::Ladder(16)),
         ("c.ladder6_denied", "ladder, IPv6, 5 prefixes, denied", Mix::Deny, Form::Ladder(16)),
-        ("c.ladder6_told", "ladder, IPv6, 5 prefixes, with the decision", Mix::Pass, Form::Told(16)),
+        ("c.ladder6_told", "ladder, IPv6, 5 prefixes, with the decision", Mix::Pass, Told(16)),
+        ("c.ladders6", "ladder, IPv6, 5 prefixes, burst of 32", Mix::Pass, Ladders(16)),
     ] {
         let text = format!("C, 1e3 clients, {text}");
-        suite.add(id, &text, mix, crate::fixtures::visits(CLIENTS as u32), |_| body(lib, calls, mix, form));
+        let visits = crate::fixtures::visits(CLIENTS as u32);
+        suite.add(id, &text, mix, visits, |_| body(lib, calls, mix, form, (CLIENTS, 16_384)));
+    }
+    for (name, clients, slots) in LARGE {
+        for (id, text, mix, form) in [
+            ("c.singles2", "two keys, two calls", Mix::Pass, Singles(2)),
+            ("c.chain2", "chain of two keys", Mix::Pass, Form::Chain(2)),
+            ("c.prepared2", "prepared chain of two keys", Mix::Pass, Prepared(2)),
+            ("c.chains2", "prepared chain of two keys, burst of 32", Mix::Pass, Chains(2)),
+            ("c.singles3", "three keys, three calls", Mix::Pass, Singles(3)),
+            ("c.singles3_denied", "three keys, three calls, denied", Mix::Deny, Singles(3)),
+            ("c.chain3", "chain of three keys", Mix::Pass, Form::Chain(3)),
+            ("c.chain3_denied", "chain of three keys, denied", Mix::Deny, Form::Chain(3)),
+            ("c.ladder4", "ladder, IPv4, 4 prefixes", Mix::Pass, Form::Ladder(4)),
+            ("c.ladder6", "ladder, IPv6, 5 prefixes", Mix::Pass, Form::Ladder(16)),
+            ("c.ladder6_denied", "ladder, IPv6, 5 prefixes, denied", Mix::Deny, Form::Ladder(16)),
+            ("c.ladder6_told", "ladder, IPv6, 5 prefixes, with the decision", Mix::Pass, Told(16)),
+            ("c.ladders6", "ladder, IPv6, 5 prefixes, burst of 32", Mix::Pass, Ladders(16)),
+        ] {
+            let (id, text) = (format!("{id}_{name}"), format!("C, {name} clients, {text}"));
+            let visits = crate::fixtures::visits(clients as u32);
+            suite.add(&id, &text, mix, visits, |_| body(lib, calls, mix, form, (clients, slots)));
+        }
     }
 }
 
 #[derive(Clone, Copy)]
 struct Calls {
     chain: ChainCheck,
+    prepare: PreparedInit,
+    prepared: PreparedCheck,
+    chains: PreparedBurst,
+    prepared_size: Size,
     specs: LadderSpecs,
     init: LadderInit,
     ladder: LadderCheck,
-    size: unsafe extern "C" fn() -> usize,
+    ladders: LadderMany,
+    size: Size,
 }
 
 impl Calls {
@@ -123,128 +219,223 @@ impl Calls {
         unsafe {
             Some(Calls {
                 chain: transmute::<*mut c_void, ChainCheck>(find("tatcell_chain_check")?),
+                prepare: transmute::<*mut c_void, PreparedInit>(find("tatcell_prepared_chain_init")?),
+                prepared: transmute::<*mut c_void, PreparedCheck>(find("tatcell_prepared_chain_check")?),
+                chains: transmute::<*mut c_void, PreparedBurst>(find("tatcell_prepared_chain_check_burst")?),
+                prepared_size: transmute::<*mut c_void, Size>(find("tatcell_prepared_chain_size")?),
                 specs: transmute::<*mut c_void, LadderSpecs>(find("tatcell_ladder_table_specs")?),
                 init: transmute::<*mut c_void, LadderInit>(find("tatcell_ladder_init")?),
                 ladder: transmute::<*mut c_void, LadderCheck>(find("tatcell_ladder_check")?),
-                size: transmute::<*mut c_void, unsafe extern "C" fn() -> usize>(find("tatcell_ladder_size")?),
+                ladders: transmute::<*mut c_void, LadderMany>(find("tatcell_ladder_check_burst")?),
+                size: transmute::<*mut c_void, Size>(find("tatcell_ladder_size")?),
             })
         }
     }
 }
 
-/// An address of a client. Clients share no prefix but the shortest.
-fn address(client: u64) -> [u8; 16] {
-    let [.., high, low] = client.to_be_bytes();
-    [0x20, 1, 0xd, 0xb8, high, low, 0, 0, 0, 0, 0, 0, 0, 0, high, low]
+/// An address of a client. A thousand clients share no prefix but the shortest; more would exceed its limit, and share
+/// none.
+fn address(client: u64, clients: u64) -> [u8; 16] {
+    let [.., top, high, low] = client.to_be_bytes();
+    let [a, b, c, d] = if clients > CLIENTS { [0x26, top, high, low] } else { [0x20, 1, 0xd, 0xb8] };
+    [a, b, c, d, high, low, 0, 0, 0, 0, 0, 0, 0, 0, high, low]
 }
 
-fn body(lib: Library, calls: Calls, mix: Mix, form: Form) -> Body {
-    let memory = Memory::new(tatcell::lines_for(16_384) * 64);
-    // A client has twenty times its share, or one unit that it has used.
-    let (period, burst) = if mix == Mix::Pass { (DT * CLIENTS / 20, 32) } else { (DT << 40, 1) };
-    let size = size_of::<Spec>() as u32;
-    // SAFETY: plain old data with all-zero as "default".
-    let spec = Spec { size, units: 1, period, burst, ..unsafe { zeroed() } };
-    let [mut fast, mut slow] = [Spec { ..spec }, Spec { ..spec }];
-    let (mut table, mut limit, mut plain) =
-        (Library::object(lib.handle_size), Library::object(lib.limit_size), Library::object(lib.limit_size));
-    let mut ladder: Object = Library::object(calls.size);
-    let mut cells: Box<[[u64; 8]; 8]> = Box::new([[0; 8]; 8]);
-    // SAFETY: plain old data with all-zero as "default"; pointers to live objects of the header's types, here and
-    // below.
-    unsafe {
-        assert_eq!((calls.specs)(&spec, null(), &mut fast, &mut slow), 0);
-        let mut options: Options = std::mem::zeroed();
-        (options.size, options.hash) = (size_of::<Options>() as u32, Hashing::Fast.kind() as u32);
-        (options.fastest, options.slowest, options.seed) = (&fast, &slow, b"not so secret 16");
-        let bytes = memory.lines().len() * 64;
-        assert_eq!((lib.table_init)(table.as_mut_ptr(), memory.as_ptr().cast(), bytes, &options), 0);
-        assert_eq!((lib.table_limit)(limit.as_mut_ptr(), table.as_ptr(), &spec), 0);
-        assert_eq!((calls.init)(ladder.as_mut_ptr(), table.as_ptr(), &spec, null()), 0);
-        assert_eq!(
-            (lib.limit_init)(plain.as_mut_ptr(), 1, if mix == Mix::Pass { DT / 2 } else { period }, burst),
-            0
-        );
-    }
+fn body(lib: Library, calls: Calls, mix: Mix, form: Form, (clients, slots): (u64, usize)) -> Body {
+    let mut world = World::new(lib, calls, mix, form, (clients, slots));
     let (mut now, mut client) = (1u64 << 40, 0u64);
-    let mut decide = move |now: u64, client: u64| {
-        let _memory = &memory;
-        let keys: [[u8; 16]; 3] = std::array::from_fn(|i| key((client + i as u64 * 333) % CLIENTS));
-        let (count, in_cells) = match form {
-            Form::Singles(n) => {
-                // SAFETY: as above.
-                let one = |key: &[u8; 16]| unsafe {
-                    (lib.table_check)(
-                        table.as_ptr(),
-                        limit.as_ptr(),
-                        now,
-                        key.as_ptr().cast(),
-                        16,
-                        1,
-                        null_mut(),
-                    )
-                };
-                return keys.iter().take(n).all(|key| one(key) == 0);
-            }
-            Form::Ladder(length) | Form::Told(length) => {
-                let whole = address(client);
-                let at = if length == 4 { &[10, whole[4], whole[5], 1][..] } else { &whole };
-                let mut told = [0u64; 32];
-                told[0] = 144;
-                let out = if matches!(form, Form::Told(_)) { told.as_mut_ptr() } else { null_mut() };
-                let (ladder, table, none) = (ladder.as_ptr(), table.as_ptr(), null_mut());
-                // SAFETY: as above.
-                let code = unsafe {
-                    (calls.ladder)(ladder, table, now, at.as_ptr().cast(), length, 1, out, none, none)
-                };
-                return code == 0;
-            }
-            Form::Chain(n) => (n, false),
-            Form::Cells(n) => (n, true),
+    let step = if matches!(form, Chains(_) | Ladders(_)) { BURST as u64 } else { 1 };
+    // Every client is there, and has used its unit if it is to be denied.
+    for client in (0..clients).step_by(step as usize) {
+        world.decide(now, client);
+    }
+    now += DT * clients;
+    Box::new(move |n| {
+        let mut passed = 0;
+        for _ in 0..n / step {
+            now += DT * 3 * step;
+            client = (client + step) % clients;
+            passed += world.decide(now, client);
+        }
+        passed
+    })
+}
+
+/// Everything that a row decides with.
+struct World {
+    lib: Library,
+    calls: Calls,
+    form: Form,
+    clients: u64,
+    /// Holds the slots.
+    _memory: Memory,
+    table: Object,
+    limit: Object,
+    plain: Object,
+    ladder: Object,
+    prepared: Object,
+    cells: Box<[[u64; 8]; 8]>,
+}
+
+impl World {
+    fn new(lib: Library, calls: Calls, mix: Mix, form: Form, (clients, slots): (u64, usize)) -> World {
+        let memory = Memory::new(tatcell::lines_for(slots) * 64);
+        // A client has twenty times its share, or one unit that it has used.
+        let (period, burst) = if mix == Mix::Pass { (DT * clients / 20, 32) } else { (DT << 40, 1) };
+        let size = size_of::<Spec>() as u32;
+        // SAFETY: plain old data with all-zero as "default".
+        let spec = Spec { size, units: 1, period, burst, ..unsafe { zeroed() } };
+        let [mut fast, mut slow] = [Spec { ..spec }, Spec { ..spec }];
+        let mut world = World {
+            lib,
+            calls,
+            form,
+            clients,
+            table: Library::object(lib.handle_size),
+            limit: Library::object(lib.limit_size),
+            plain: Library::object(lib.limit_size),
+            ladder: Library::object(calls.size),
+            prepared: Library::object(calls.prepared_size),
+            cells: Box::new([[0; 8]; 8]),
+            _memory: memory,
         };
-        let links: [Link; 3] = std::array::from_fn(|i| Link {
+        let World { table, limit, plain, ladder, _memory: memory, .. } = &mut world;
+        // SAFETY: plain old data with all-zero as "default"; pointers to live objects of the header's types, here and
+        // below.
+        unsafe {
+            assert_eq!((calls.specs)(&spec, null(), &mut fast, &mut slow), 0);
+            let mut options: Options = zeroed();
+            (options.size, options.hash) = (size_of::<Options>() as u32, Hashing::Fast.kind() as u32);
+            (options.fastest, options.slowest, options.seed) = (&fast, &slow, b"not so secret 16");
+            let bytes = memory.lines().len() * 64;
+            assert_eq!((lib.table_init)(table.as_mut_ptr(), memory.as_ptr().cast(), bytes, &options), 0);
+            assert_eq!((lib.table_limit)(limit.as_mut_ptr(), table.as_ptr(), &spec), 0);
+            assert_eq!((calls.init)(ladder.as_mut_ptr(), table.as_ptr(), &spec, null()), 0);
+            let period = if mix == Mix::Pass { DT / 2 } else { period };
+            assert_eq!((lib.limit_init)(plain.as_mut_ptr(), 1, period, burst), 0);
+        }
+        if let Prepared(n) | PreparedCells(n) | Chains(n) = form {
+            let links = world.links(&[[0; 16]; 3]);
+            let chain = chain(&links, n);
+            // SAFETY: as above.
+            unsafe { assert_eq!((calls.prepare)(world.prepared.as_mut_ptr(), &chain), 0) };
+        }
+        world
+    }
+
+    fn keys(&self, client: u64) -> [[u8; 16]; 3] {
+        std::array::from_fn(|i| key((client + i as u64 * 333) % self.clients))
+    }
+
+    fn links(&mut self, keys: &[[u8; 16]; 3]) -> [Link; 3] {
+        let in_cells = matches!(self.form, Cells(_) | PreparedCells(_));
+        std::array::from_fn(|i| Link {
             size: size_of::<Link>() as u32,
             flags: 0,
             cost: 1,
             extra: 0,
             hash: 0,
-            limit: if in_cells { plain.as_ptr() } else { limit.as_ptr() },
-            cell: if in_cells { cells[i].as_mut_ptr() } else { null_mut() },
+            limit: if in_cells { self.plain.as_ptr() } else { self.limit.as_ptr() },
+            cell: if in_cells { self.cells[i].as_mut_ptr() } else { null_mut() },
             cell32: null_mut(),
-            table: if in_cells { null() } else { table.as_ptr() },
+            table: if in_cells { null() } else { self.table.as_ptr() },
             key: if in_cells { null() } else { keys[i].as_ptr().cast() },
             key_len: if in_cells { 0 } else { 16 },
             room: 0,
-        });
-        let chain = Chain {
-            size: size_of::<Chain>() as u32,
-            flags: 0,
-            count: count as u32,
-            link_size: size_of::<Link>() as u32,
-            decision_size: 0,
-            reserved: 0,
-            links: links.as_ptr(),
-            permits: null_mut(),
-            decisions: null_mut(),
-            counters: null_mut(),
-            link_counters: null_mut(),
-            reserved_pointer: null(),
-        };
-        // SAFETY: as above.
-        unsafe { (calls.chain)(&chain, now, null_mut()) == 0 }
-    };
-    // Every client is there, and has used its unit if it is to be denied.
-    for client in 0..CLIENTS {
-        decide(now, client);
+        })
     }
-    now += DT * CLIENTS;
-    Box::new(move |n| {
-        let mut passed = 0;
-        for _ in 0..n {
-            now += DT * 3;
-            client = (client + 1) % CLIENTS;
-            passed += u64::from(decide(now, client));
-        }
-        passed
-    })
+
+    /// Decides one request, or a burst of them, and returns how many pass.
+    #[inline(always)]
+    fn decide(&mut self, now: u64, client: u64) -> u64 {
+        let (lib, calls, none) = (self.lib, self.calls, null_mut());
+        let (table, limit, plain) = (self.table.as_ptr(), self.limit.as_ptr(), self.plain.as_ptr());
+        // SAFETY: pointers to live objects of the header's types.
+        let passes = unsafe {
+            match self.form {
+                Singles(n) => {
+                    let one = |key: &[u8; 16]| {
+                        (lib.table_check)(table, limit, now, key.as_ptr().cast(), 16, 1, null_mut()) == 0
+                    };
+                    // All of them, whatever one says.
+                    self.keys(client).iter().take(n).fold(true, |all, key| one(key) & all)
+                }
+                SingleCells(n) => {
+                    let one =
+                        |cell: &mut [u64; 8]| (lib.cell_check)(cell.as_mut_ptr(), plain, now, 1, null_mut());
+                    self.cells.iter_mut().take(n).fold(true, |all, cell| (one(cell) == 0) & all)
+                }
+                Form::Ladder(length) | Told(length) => {
+                    let whole = address(client, self.clients);
+                    let at = if length == 4 {
+                        &[10 ^ (client >> 16) as u8, whole[4], whole[5], 1][..]
+                    } else {
+                        &whole
+                    };
+                    let mut told = [0u64; 32];
+                    told[0] = 144;
+                    let out = if matches!(self.form, Told(_)) { told.as_mut_ptr() } else { none };
+                    let (ladder, none) = (self.ladder.as_ptr(), null_mut());
+                    (calls.ladder)(ladder, table, now, at.as_ptr().cast(), length, 1, out, none, none) == 0
+                }
+                Form::Chain(n) | Cells(n) => {
+                    let keys = self.keys(client);
+                    let links = self.links(&keys);
+                    (calls.chain)(&chain(&links, n), now, null_mut()) == 0
+                }
+                Prepared(_) => {
+                    let keys = self.keys(client);
+                    let one = |key: &[u8; 16]| Key { stride: 0, key: key.as_ptr().cast(), key_len: 16 };
+                    let keys = keys.each_ref().map(one);
+                    (calls.prepared)(self.prepared.as_ptr(), now, keys.as_ptr(), null(), null_mut()) == 0
+                }
+                PreparedCells(_) => {
+                    let keys = [const { Key { stride: 0, key: null(), key_len: 0 } }; 3];
+                    (calls.prepared)(self.prepared.as_ptr(), now, keys.as_ptr(), null(), null_mut()) == 0
+                }
+                Chains(_) => {
+                    let keys: [[[u8; 16]; 3]; BURST] = std::array::from_fn(|i| self.keys(client + i as u64));
+                    let stride = size_of_val(&keys[0]) as i64;
+                    let first = keys[0].each_ref();
+                    let each = first.map(|key| Key { stride, key: key.as_ptr().cast(), key_len: 16 });
+                    let mut burst: ChainBurst = zeroed();
+                    (burst.size, burst.count) = (size_of::<ChainBurst>() as u32, BURST as u32);
+                    (burst.now, burst.keys) = (now, each.as_ptr());
+                    let mut pass = 0;
+                    assert_eq!((calls.chains)(self.prepared.as_ptr(), &burst, &mut pass), 0);
+                    return u64::from(pass.count_ones());
+                }
+                Ladders(length) => {
+                    let at: [[u8; 16]; BURST] =
+                        std::array::from_fn(|i| address((client + i as u64) % self.clients, self.clients));
+                    let mut burst: LadderBurst = zeroed();
+                    (burst.size, burst.count) = (size_of::<LadderBurst>() as u32, BURST as u32);
+                    (burst.now, burst.addresses) = (now, at.as_ptr().cast());
+                    (burst.stride, burst.address_len) = (16, length);
+                    let mut pass = 0;
+                    assert_eq!((calls.ladders)(self.ladder.as_ptr(), table, &burst, &mut pass), 0);
+                    return u64::from(pass.count_ones());
+                }
+            }
+        };
+        u64::from(passes)
+    }
+}
+
+/// A chain of these links, of which only the verdict is wanted.
+fn chain(links: &[Link; 3], count: usize) -> Chain {
+    Chain {
+        size: size_of::<Chain>() as u32,
+        flags: 0,
+        count: count as u32,
+        link_size: size_of::<Link>() as u32,
+        decision_size: 0,
+        reserved: 0,
+        links: links.as_ptr(),
+        permits: null_mut(),
+        decisions: null_mut(),
+        counters: null_mut(),
+        link_counters: null_mut(),
+        reserved_pointer: null(),
+    }
 }

@@ -95,16 +95,26 @@ pub const ROWS: &[&str] = &[
     "c.lease",
     "c.singles2",
     "c.chain2",
+    "c.prepared2",
+    "c.chains2",
     "c.singles3",
+    "c.singles3_denied",
     "c.chain3",
     "c.chain3_denied",
+    "c.prepared3",
+    "c.prepared3_denied",
+    "c.singles2_cells",
+    "c.singles2_cells_denied",
     "c.chain2_cells",
     "c.chain2_cells_denied",
+    "c.prepared2_cells",
+    "c.prepared2_cells_denied",
     "c.ladder4",
     "c.ladder4_denied",
     "c.ladder6",
     "c.ladder6_denied",
     "c.ladder6_told",
+    "c.ladders6",
     "c.single1e3",
     "c.single4_1e3",
     "c.single12_1e3",
@@ -130,9 +140,12 @@ pub const ROWS: &[&str] = &[
     "churn.governor",
 ];
 
-/// The row that is counted in place of this one, whose code is the same: a table's of 1e3 keys, a floor's of 1e6.
+/// The row that is counted in place of this one, whose code is the same: a table's of 1e3 keys, a floor's of 1e6. A
+/// chain's or ladder's of more clients has the size at its end.
 pub fn counted(id: &str) -> String {
+    let bare = id.strip_suffix("_1e5").or_else(|| id.strip_suffix("_1e6")).unwrap_or(id);
     match id {
+        _ if bare != id && bare.starts_with("c.") => bare.into(),
         "c.single1e6" => "c.single1e3".into(),
         "c.ahead64" => "c.ahead64_1e3".into(),
         "c.next32" => "c.ahead32_1e3".into(),

@@ -110,6 +110,38 @@ pub const GOALS: &[(&str, &[Asked])] = &[
         ],
     ),
     (
+        "chains beside their single calls, from C",
+        &[
+            (Times(1.3, "c.chain2", "c.singles2"), &CHAIN_2),
+            (Times(1.3, "c.chain3", "c.singles3"), &CHAIN_3),
+            (Times(1.3, "c.prepared2", "c.singles2"), &PREPARED_2),
+            (Times(1.3, "c.prepared3", "c.singles3"), &PREPARED_3),
+            (Times(1.5, "c.prepared2_cells", "c.singles2_cells"), &PREPARED_CELLS),
+            (Times(1.5, "c.chain3_denied", "c.singles3_denied"), &CHAIN_DENIED),
+            (Times(1.5, "c.prepared3_denied", "c.singles3_denied"), &PREPARED_DENIED),
+            (Times(1.3, "c.chain2_1e5", "c.singles2_1e5"), &CHAIN_2),
+            (Times(1.3, "c.prepared2_1e5", "c.singles2_1e5"), &PREPARED_2),
+            (Times(1.5, "c.chain3_denied_1e5", "c.singles3_denied_1e5"), &CHAIN_DENIED),
+            (Times(1.3, "c.chain2_1e6", "c.singles2_1e6"), &CHAIN_2),
+            (Times(1.3, "c.prepared2_1e6", "c.singles2_1e6"), &PREPARED_2),
+            (Times(1.5, "c.chain3_denied_1e6", "c.singles3_denied_1e6"), &CHAIN_DENIED),
+        ],
+    ),
+    (
+        "ladders, from C",
+        &[
+            (Times(1.5, "c.ladder6_told", "c.ladder6"), &LADDER_TOLD),
+            (Times(0.5, "c.ladders6_1e6", "c.ladder6_1e6"), &LADDERS),
+        ],
+    ),
+    (
+        "limits by address with a clock, beside governor with its own",
+        &[
+            (Times(0.7, "ip.prefix_1", "ip.governor_1"), &PER_IP),
+            (Times(0.7, "ip.prefix_1e5", "ip.governor_1e5"), &PER_IP),
+        ],
+    ),
+    (
         "C beside Rust",
         &[
             (Times(1.15, "c.conforming", "cell.conforming"), &CALL_SWAP),

@@ -57,6 +57,7 @@ const GROUPS: &[(&str, &str, &str)] = &[
         "cost.admit",
     ),
     ("c", "tatcell from C, through the shared library; ratio to the same from Rust", ""),
+    ("ip", "Limits by address, the clock included; ratio to governor as shipped", ""),
     ("threads", "One thread and two, ns of all together; ratio to one thread; last: by wall time", ""),
     ("paced", "Requests at a rate, a clock read once in 64; ratio to one thread; last: by wall time", ""),
     ("algorithm", "Other algorithms and meters, one word; ratio to load + lock cmpxchg", "floor.cmpxchg"),
@@ -82,6 +83,7 @@ fn base(row: &Row) -> String {
     };
     match row.id.split_once('.') {
         Some(("c", name)) => of_c(name),
+        Some(("ip", name)) => format!("ip.governor_{}", name.rsplit('_').next().unwrap_or(name)),
         Some((group @ ("threads" | "paced"), name)) => {
             format!("{group}.{}_1", name.rsplit_once('_').map_or(name, |(name, _)| name))
         }

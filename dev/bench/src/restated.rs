@@ -54,6 +54,8 @@ const LINES: &str = "lines of both threads go to and fro; 1.8 is 0.9 of two";
 const TRANSFERS: &str = "two threads wait for the lines that the other one has written";
 const ONE_WORD: &str = "one word is at one processor at a time";
 const OWN: &str = "processors share their clock and caches; 1.8 is 0.9 of two";
+const LINKS: &str = "links are looked at each time; a prepared chain has looked at them";
+const ALL_OR_NONE: &str = "all words are looked at before the first swap";
 const CALL: &str = "a call from C brings its arguments, which have to be looked at";
 const INLINE: &str = "the same check by another compiler; a tenth of a nanosecond is two instructions";
 const SMALL: &str = "whatever the memory does: it swings by more than the part costs";
@@ -107,6 +109,19 @@ pub static SINGLE_COUNT: Restated = restated(
 // Parts.
 pub static PART_COUNT: Restated = restated(Instructions("cost.admit"), 1.05, SMALL);
 pub static LINE_COUNT: Restated = restated(Instructions("cost.one_line"), 1.05, SMALL);
+// Chains, ladders, addresses.
+pub static CHAIN_2: Restated = restated(Instructions("c.singles2"), 1.5, LINKS);
+pub static CHAIN_3: Restated = restated(Instructions("c.singles3"), 1.5, LINKS);
+pub static PREPARED_2: Restated = restated(Instructions("c.singles2"), 1.5, ALL_OR_NONE);
+pub static PREPARED_3: Restated = restated(Instructions("c.singles3"), 1.5, ALL_OR_NONE);
+pub static PREPARED_CELLS: Restated = restated(Instructions("c.singles2_cells"), 1.5, ALL_OR_NONE);
+pub static CHAIN_DENIED: Restated = restated(Instructions("c.singles3_denied"), 1.5, LINKS);
+pub static PREPARED_DENIED: Restated = restated(Instructions("c.singles3_denied"), 1.5, ALL_OR_NONE);
+pub static LADDER_TOLD: Restated = restated(Instructions("c.ladder6"), 1.5, "each tier says what is left");
+pub static LADDERS: Restated =
+    restated(Instructions("c.ladder6"), 1.0, "a burst makes its answers one by one");
+pub static PER_IP: Restated =
+    restated(Bare("floor1e3.single"), 1.5, "address, clock and check, nothing else");
 // C.
 pub static CALL_SWAP: Restated = restated(Call("c.floor_conforming", "floor.cmpxchg"), 1.15, CALL);
 pub static CALL_DENIED: Restated = restated(Call("c.floor_denied", "floor.load"), 1.15, CALL);

@@ -3,7 +3,7 @@
 use crate::suite::{Suite, Wanted};
 use crate::{
     algorithms, capi, capi_chains, capi_floors, cells, costs, cpu, fixtures, floor_words, floors, foreign,
-    paced, peers, stagger, tables, thread_floors, threads,
+    paced, peers, per_ip, stagger, tables, thread_floors, threads,
 };
 #[cfg(target_arch = "x86_64")]
 use crate::{floor_insert, floor_single};
@@ -27,6 +27,7 @@ pub fn all(wanted: Wanted, lib: Option<&str>, cpus: Option<cpu::Cpus>) -> Suite 
     capi_chains::add(&mut suite, lib);
     capi_floors::add(&mut suite);
     peers::add(&mut suite);
+    per_ip::add(&mut suite);
     foreign::add(&mut suite);
     threads::add(&mut suite, &mut fixtures, cpus);
     thread_floors::add(&mut suite, cpus);

@@ -59,7 +59,7 @@ fn sibling<'a>(function: &Item, items: &'a Items) -> Option<&'a Item> {
 fn is_size(function: &Item) -> bool {
     let says =
         format!(" of the linked library, to compare with {}. Since ", function.name.to_ascii_uppercase());
-    let body = text_of(&function.comment);
+    let body = text_of(&function.comment).replace('\n', " ");
     body.trim().starts_with("Returns sizeof(tatcell_")
         && body.contains(&says)
         && parameters(function).is_empty()

@@ -2,8 +2,7 @@
 
 use super::links::{tatcell_chain_t, tatcell_link_t, TATCELL_LINK_HASH};
 use crate::capi::pointers::contract::Contract;
-use crate::capi::table::check::hash_of;
-use crate::combine::link::Target;
+use crate::combine::link::{either, Target};
 use crate::combine::short::{self, Links};
 use crate::combine::MAX_LINKS;
 
@@ -13,7 +12,9 @@ impl Contract<'_> {
     /// gone when the long way begins.
     #[inline(never)]
     pub(super) fn chain_in_place(self, chain: *const tatcell_chain_t, now: u64) -> Option<bool> {
-        short::passes(&InPlace::of(self, chain)?, now)
+        let mut links = InPlace { c: self, links: &[], names: [0; MAX_LINKS] };
+        links.take(chain)?;
+        short::passes(&links, now)
     }
 }
 
@@ -25,8 +26,10 @@ struct InPlace<'a> {
 }
 
 impl<'a> InPlace<'a> {
+    /// Takes the links of a chain. In place: a hash that was just stored is slow to move.
     #[inline(always)]
-    fn of(c: Contract<'a>, chain: *const tatcell_chain_t) -> Option<InPlace<'a>> {
+    fn take(&mut self, chain: *const tatcell_chain_t) -> Option<()> {
+        let c = self.c;
         let given = c.options_in_place(chain)?;
         let (count, same) = (given.count as usize, given.link_size as usize == size_of::<tatcell_link_t>());
         let told = given.permits.addr() | given.decisions.addr();
@@ -39,17 +42,19 @@ impl<'a> InPlace<'a> {
         {
             return None;
         }
-        let links = c.slice(given.links, count).ok()?;
-        let mut made = InPlace { c, links, names: [0; MAX_LINKS] };
-        for (i, link) in links.iter().enumerate() {
+        self.links = c.slice(given.links, count).ok()?;
+        for (i, link) in self.links.iter().enumerate() {
             let by_hash = link.flags & TATCELL_LINK_HASH != 0;
             let (name, flags) = match () {
                 () if link.table.is_null() => (link.cell.addr() as u64, 0),
                 () if by_hash => (link.hash, TATCELL_LINK_HASH),
-                () => (hash_of(c.handle(link.table).ok()?, c.key(link.key, link.key_len).ok()?).ok()?, 0),
+                () => {
+                    let key = c.key(link.key, link.key_len).ok()?;
+                    (either!(c.handle(link.table).ok()?.table(), t => &t.hasher).hash_one(key)?, 0)
+                }
             };
-            *made.names.get_mut(i)? = name;
-            let (target, cost) = made.at(i)?;
+            *self.names.get_mut(i)? = name;
+            let (target, cost) = self.at(i)?;
             let amounts = link.extra | link.room;
             if !link.cell32.is_null() || link.flags != flags || amounts != 0 || !target.is_plain(cost) {
                 return None;
@@ -57,14 +62,14 @@ impl<'a> InPlace<'a> {
             if count > 1 {
                 target.prefetch();
             }
-            for (j, known) in made.names.iter().enumerate().take(i) {
+            for (j, known) in self.names.iter().enumerate().take(i) {
                 // Links of one debt are one charge.
-                if *known == name && made.at(j)?.0.is(&target) {
+                if *known == name && self.at(j)?.0.is(&target) {
                     return None;
                 }
             }
         }
-        Some(made)
+        Some(())
     }
 }
 

@@ -182,6 +182,9 @@ impl<'a> Work<'a> {
         let Work { limits, table, now, costs, rooms, overrides, decisions, permits, counters, .. } = self;
         let addresses = self.addresses.get(..self.count).ok_or_else(|| impossible!(TATCELL_ERR_COUNT))?;
         let burst = LadderBurst { limits, now, addresses, costs, rooms, overrides };
+        if !charges && decisions.is_none() && permits.is_empty() && !counters.any() {
+            return burst.verdicts(table.table()).map_err(table_code);
+        }
         let each = |i: usize, answer: &Decision, of_tiers: &[Permit; MAX_LINKS]| {
             let places = permits.iter_mut().skip(i.wrapping_mul(MAX_LINKS));
             places.zip(of_tiers).for_each(|(place, permit)| *place = *permit);

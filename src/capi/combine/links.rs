@@ -6,8 +6,8 @@ use crate::answer::{Decision, Permit};
 use crate::capi::cell::cell::tatcell_cell_t;
 use crate::capi::cell::cell32::tatcell_cell32_t;
 use crate::capi::codes::{
-    TATCELL_ERR_ALGORITHM, TATCELL_ERR_COST, TATCELL_ERR_FOREIGN, TATCELL_ERR_LINKS, TATCELL_ERR_NULL,
-    TATCELL_ERR_OPTION, TATCELL_ERR_TWO_LIMITS,
+    TATCELL_ERR_ALGORITHM, TATCELL_ERR_COST, TATCELL_ERR_COUNT, TATCELL_ERR_FOREIGN, TATCELL_ERR_LINKS,
+    TATCELL_ERR_NULL, TATCELL_ERR_OPTION, TATCELL_ERR_TWO_LIMITS,
 };
 use crate::capi::decision::tatcell_decision_t;
 use crate::capi::limit::limit::tatcell_limit_t;
@@ -137,6 +137,7 @@ pub(in crate::capi) fn chain_code(e: ChainError) -> i32 {
         ChainError::BadCost => TATCELL_ERR_COST,
         ChainError::BadAlgorithm => TATCELL_ERR_ALGORITHM,
         ChainError::BadRoom => TATCELL_ERR_OPTION,
+        ChainError::BadCount => TATCELL_ERR_COUNT,
     }
 }
 

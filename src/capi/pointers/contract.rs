@@ -5,8 +5,8 @@
 //! an initialised object, overlap. It cannot see the rest, which is the header's contract, the same for every `@param`:
 //!
 //! ```text
-//!  valid   what the pointer points to lasts for the call (memory of a table, shaper or queue: as long as its handle),
-//!          at its stated length
+//!  valid   what the pointer points to lasts for the call (memory of a table, shaper or queue: as long as its handle;
+//!          what a prepared chain names: as long as that), at its stated length
 //!  quiet   nobody else writes it during the call, unless the function's line "Thread" allows it: cells and slots are
 //!          atomics, limits and handles are read-only once initialised
 //!  alone   what the call changes in place (`owned`, `buffer`) overlaps nothing else that it is given; where the header
@@ -29,7 +29,7 @@ use crate::capi::codes::{
     TATCELL_ERR_ALIGN, TATCELL_ERR_COUNT, TATCELL_ERR_KEY_LENGTH, TATCELL_ERR_NULL, TATCELL_ERR_OPTION,
     TATCELL_ERR_SIZE, TATCELL_ERR_TOO_LARGE,
 };
-use crate::table::{Line, MAX_BURST};
+use crate::table::MAX_BURST;
 
 /// Proves that the contract holds for the pointers of this call, also for those inside its structures, as the header
 /// says.
@@ -235,27 +235,6 @@ impl<'a> Contract<'a> {
         possible(p, bytes)?;
         // SAFETY: not NULL, aligned, of a possible length, and any bytes are a T; the contract: valid, quiet, alone.
         Ok(unsafe { core::slice::from_raw_parts_mut(p, bytes / size_of::<T>()) })
-    }
-
-    /// Returns memory that stays with a handle, its only user.
-    pub(in crate::capi) fn kept<T: Plain + 'static>(
-        self,
-        p: *mut T,
-        bytes: usize,
-    ) -> Result<&'static mut [T], i32> {
-        possible(p, bytes)?;
-        // SAFETY: not NULL, aligned, of a possible length, and any bytes are a T; the contract: valid as long as the
-        // handle, whose owner is the only one to have this memory.
-        Ok(unsafe { core::slice::from_raw_parts_mut(p, bytes / size_of::<T>()) })
-    }
-
-    /// Returns table memory, which stays with the handle.
-    pub(in crate::capi) fn lines(self, p: *mut c_void, bytes: usize) -> Result<&'static [Line], i32> {
-        let p = p.cast::<Line>();
-        possible(p, bytes)?;
-        // SAFETY: not NULL, aligned, of a possible length, and any bytes are atomics; the contract: valid as long as
-        // the handle, which is the only one to have these lines, and quiet.
-        Ok(unsafe { core::slice::from_raw_parts(p, bytes / size_of::<Line>()) })
     }
 
     /// Returns a string.

@@ -126,6 +126,9 @@ impl<'w, 'd> World<'w, 'd> {
             (_, "colours") => self.place(&[9; 3], 1, may_change),
             (_, "counts") => self.place(&[0; 24], 8, may_change),
             (_, "second_costs" | "rooms") => self.place(&[1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0], 4, false),
+            // Of the two links of a prepared chain.
+            ("uint64_t", "hashes" | "costs") => self.place(&[7; 2 * 8], 8, may_change),
+            ("tatcell_chain_key_t", _) => self.chain_keys(),
             ("void", _) => panic!("what is {} of {}?", part.name, self.function.name),
             ("uint64_t" | "size_t", _) => self.place(&[0; 8], 8, may_change),
             ("uint32_t" | "int32_t", _) => self.place(&[0; 4], 4, may_change),
@@ -135,7 +138,7 @@ impl<'w, 'd> World<'w, 'd> {
             }
         };
         let align = match (part.base, part.name) {
-            ("uint64_t" | "size_t", _) | (_, "permits") => 8,
+            ("uint64_t" | "size_t" | "tatcell_chain_key_t", _) | (_, "permits") => 8,
             ("uint32_t" | "int32_t", _) => 4,
             _ => 1,
         };

@@ -56,7 +56,8 @@ impl World<'_, '_> {
     /// A limit of the kind that the call wants, or now and then of another.
     fn limit(&mut self) -> Vec<u8> {
         let name = self.function.name;
-        let of_table = ["_table_", "_ladder_", "_mark"].iter().any(|part| name.contains(part));
+        let of_table =
+            ["_table_", "_ladder_", "_mark", "_prepared_chain_check"].iter().any(|part| name.contains(part));
         let kind = if self.data.rarely() {
             self.data.below(6)
         } else if name.contains("32") {
@@ -107,6 +108,28 @@ impl World<'_, '_> {
                 let rungs = words(rungs);
                 let (table, _) = self.good_table();
                 must("tatcell_ladder_init", &[to, table, spec.as_ptr() as usize, rungs.as_ptr() as usize]);
+            }
+            "tatcell_prepared_chain_t" => {
+                // A key and a cell.
+                let (chain, link) = (find("tatcell_chain_t"), find("tatcell_link_t"));
+                let (table, limit) = self.good_table();
+                let limit = self.place(&limit, 8, false);
+                let plain = self.limit_of_cells();
+                let (plain, cell) = (self.place(&plain, 8, false), self.place(&[0; 8], 8, true));
+                let mut links = vec![0; 2 * link.size];
+                let (first, second) = links.split_at_mut(link.size);
+                set(link, first, "table", table);
+                set(link, first, "limit", limit);
+                set(link, second, "cell", cell);
+                set(link, second, "limit", plain);
+                let links = words(links);
+                let mut bytes = vec![0; chain.size];
+                let fields = [("size", chain.size), ("count", 2), ("link_size", link.size)];
+                fields.into_iter().chain([("links", links.as_ptr() as usize)]).for_each(|(name, value)| {
+                    set(chain, &mut bytes, name, value);
+                });
+                let bytes = words(bytes);
+                must("tatcell_prepared_chain_init", &[to, bytes.as_ptr() as usize]);
             }
             "tatcell_shaper_t" => {
                 let bytes = self.ask("tatcell_shaper_bytes", &[64, 8]) as usize;
@@ -195,6 +218,7 @@ impl World<'_, '_> {
             }
             "tatcell_link_t" => self.link(),
             "tatcell_chain_t" => self.chain(),
+            "tatcell_chain_burst_t" => self.requests(),
             "tatcell_ladder_burst_t" => self.addresses(),
             "tatcell_burst_t" => self.burst(),
             // Numbers only, and results.
@@ -237,16 +261,57 @@ impl World<'_, '_> {
         let (decisions, counters) = (self.place(&decisions, 8, true), self.place(&[0; 128], 8, true));
         let of_links = self.place(&[0; 2 * 128], 8, true);
         let count = if self.data.rarely() { 9 + self.data.scaled(31) as usize } else { 2 };
-        vec![
+        let known =
+            [("count", count), ("link_size", self.stride(link.size)), ("links", self.bend(links, 8, true))];
+        // Nothing is told of a chain that is only prepared.
+        if self.function.name == "tatcell_prepared_chain_init" && !self.data.rarely() {
+            return known.to_vec();
+        }
+        let told = vec![
             ("link_counters", self.bend(of_links, 8, true)),
-            ("count", count),
-            ("link_size", self.stride(link.size)),
             ("decision_size", self.stride(decision.size)),
-            ("links", self.bend(links, 8, true)),
             ("permits", self.bend(permits, 8, true)),
             ("decisions", self.bend(decisions, 8, true)),
             ("counters", self.bend(counters, 8, true)),
-        ]
+        ];
+        [told, known.to_vec()].concat()
+    }
+
+    /// The keys of the two links of a prepared chain, for up to two requests.
+    pub(super) fn chain_keys(&mut self) -> usize {
+        let record = find("tatcell_chain_key_t");
+        let key = self.place(b"one two ", 1, false);
+        let key_len = if self.data.rarely() { 1 << 63 | self.data.word() as usize } else { 4 };
+        let stride = if self.data.flag() { 4 } else { 0 };
+        let mut keys = vec![0; 2 * record.size];
+        let (first, _) = keys.split_at_mut(record.size);
+        for (name, value) in [("key", self.bend(key, 1, true)), ("key_len", key_len), ("stride", stride)] {
+            set(record, first, name, value);
+        }
+        self.place(&keys, 8, false)
+    }
+
+    /// Two requests of a prepared chain, and a place for what is said of them.
+    fn requests(&mut self) -> Vec<(&'static str, usize)> {
+        let mut fields = vec![("count", 2), ("now", 1_000_000_000)];
+        let kind = self.data.byte();
+        let (name, given) = match kind & 1 {
+            0 => ("keys", self.chain_keys()),
+            _ => ("hashes", self.place(&[9; 4 * 8], 8, false)),
+        };
+        fields.push((name, self.bend(given, 8, true)));
+        if kind & 2 != 0 {
+            let costs = self.place(&[1; 4 * 8], 8, false);
+            fields.push(("costs", self.bend(costs, 8, true)));
+        }
+        if kind & 4 != 0 {
+            let retries = self.place(&[0; 2 * 8], 8, true);
+            fields.push(("retry_after", self.bend(retries, 8, true)));
+        }
+        if self.data.rarely() {
+            fields[0].1 = 65 + self.data.scaled(31) as usize;
+        }
+        fields
     }
 
     /// Two addresses, in one of the ways there are, and places for what is said of them.

@@ -1,0 +1,392 @@
+//! A chain whose links are checked once. A request brings only what changes: hashes of keys, costs and `now`.
+//!
+//! ```text
+//!  new      links: limits, tables, cells that occur twice, links of one table      once, before the first request
+//!  request  hashes, costs ----> are all costs plain, are keys of one table different?
+//!                               yes: short way (short.rs), no link is copied       no: a Chain of these links
+//! ```
+//!
+//! `prepared_burst.rs` decides many requests, with the lines of those ahead prefetched.
+
+use super::chain::{Chain, MAX_LINKS};
+use super::error::ChainError;
+use super::link::{either, Link, Target};
+use super::short::{self, Links};
+use crate::answer::{Decision, Verdict};
+use crate::keys::Hasher;
+
+/// Holds the links of a [`Chain`] that is asked again and again. Threads may share it.
+///
+/// [`new`](PreparedChain::new) checks the links once. Each request then brings a hash and a cost for each link. The
+/// answers are those of a [`Chain`] of the same links.
+///
+/// ```
+/// use tatcell::{limit, Cell, Limit, LimitSpec, Line, Link, PreparedChain, Table, TableOptions};
+/// static MEMORY: [Line; 66] = [Line::EMPTY; 66];
+/// static ALL: Cell = Cell::new();
+/// static OF_ALL: Limit = limit!(1_000 per 1_000, burst 3); // ticks are milliseconds
+///
+/// let spec = LimitSpec::new(10, 1_000, 2);
+/// let table = Table::init(&MEMORY, &TableOptions::new(spec).seed([7; 16]))?;
+/// let limit = table.limit(&spec)?;
+/// // The hash and the costs of these links do not matter.
+/// let chain = PreparedChain::new(&[Link::hash(&table, &limit, 0, 1), Link::cell(&ALL, &OF_ALL, 1)])?;
+///
+/// let one = table.hash(b"192.0.2.1")?;
+/// assert!(chain.verdict(0, &[one, 0], None)?.passes());
+/// assert!(chain.verdict(0, &[one, 0], None)?.passes());
+/// assert_eq!(chain.check(0, &[one, 0], Some(&[1, 1]))?.retry_after, 100); // the limit of the key
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy)]
+pub struct PreparedChain<'a> {
+    links: [Link<'a>; MAX_LINKS],
+    count: usize,
+    /// Whether the short way knows all links, if their costs are plain.
+    short: bool,
+    /// Whether a link is a key.
+    keys: bool,
+    /// Whether two links are keys of one table.
+    shares: bool,
+    /// For each link the links before it that are keys of the same table, one bit each.
+    same: [u8; MAX_LINKS],
+}
+
+impl<'a> PreparedChain<'a> {
+    /// Prepares 1 to [`MAX_LINKS`] links. Hashes and costs of these links are not used; extra units and elastic room
+    /// are those of each request.
+    ///
+    /// # Errors
+    /// [`ChainError`], as [`Chain::new`] reports for links of different keys.
+    ///
+    /// # Cost
+    /// Compares each link with those before it; reads no word.
+    pub fn new(links: &[Link<'a>]) -> Result<PreparedChain<'a>, ChainError> {
+        let first = links.first().ok_or(ChainError::Empty)?;
+        let mut all = [*first; MAX_LINKS];
+        let own = all.get_mut(..links.len()).ok_or(ChainError::TooManyLinks)?;
+        for ((i, to), link) in own.iter_mut().enumerate().zip(links) {
+            *to = Link { target: link.target.with_hash(i as u64), cost: 0, ..*link };
+        }
+        // Refuses what is wrong whatever the keys are: they are different here.
+        Chain::new(own)?;
+        let mut made = PreparedChain {
+            links: all,
+            count: links.len(),
+            short: true,
+            keys: false,
+            shares: false,
+            same: [0; MAX_LINKS],
+        };
+        for ((i, link), same) in links.iter().enumerate().zip(&mut made.same) {
+            let knows = matches!(link.target, Target::Cell(..) | Target::Key(_, Some(_), _));
+            made.keys |= matches!(link.target, Target::Key(..));
+            made.short &= knows && link.extra | link.room == 0;
+            for (j, before) in links.iter().enumerate().take(i) {
+                match (&link.target, &before.target) {
+                    (Target::Key(a, ..), Target::Key(b, ..)) if a.is(b) => {
+                        *same |= 1u8.wrapping_shl(j as u32)
+                    }
+                    (a, b) => made.short &= !a.is(b),
+                }
+            }
+            made.shares |= *same != 0;
+        }
+        Ok(made)
+    }
+
+    /// Returns the number of links.
+    pub const fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Decides one request: charges all links if it conforms to all, else none. This is the fastest form.
+    ///
+    /// `hashes` has one for each link, made by the link's table; that of a cell is not used. `costs` has one for each
+    /// link; `None` means one unit each.
+    ///
+    /// # Errors
+    /// [`ChainError::BadCount`] unless there are as many hashes and costs as links; [`ChainError::TwoLimits`] and
+    /// [`ChainError::BadCost`] if two links name one key. Nothing is touched then.
+    ///
+    /// # Concurrency
+    /// Like [`Chain::check`].
+    ///
+    /// # Cost
+    /// One lookup and one compare-and-swap for each link, only loads if the request is refused; no link is copied.
+    #[inline]
+    pub fn verdict(&self, now: u64, hashes: &[u64], costs: Option<&[u64]>) -> Result<Verdict, ChainError> {
+        let mut asked = Asked::of(self, costs);
+        asked.take(hashes, true)?;
+        asked.verdict(now)
+    }
+
+    /// Does the same as [`verdict`](PreparedChain::verdict), with the hash that `hash` makes of each key. As many costs
+    /// as links are given.
+    #[allow(dead_code)] // the C layer asks
+    #[inline(always)]
+    pub(crate) fn verdict_by<E: From<ChainError>>(
+        &self,
+        now: u64,
+        costs: Option<&[u64]>,
+        hash: impl FnMut(usize, &Hasher) -> Result<u64, E>,
+    ) -> Result<Verdict, E> {
+        let mut asked = Asked::of(self, costs);
+        asked.hash(true, hash)?;
+        Ok(asked.verdict(now)?)
+    }
+
+    /// Decides like [`verdict`](PreparedChain::verdict), with the decision of [`Chain::check`].
+    ///
+    /// # Errors
+    /// The errors of [`verdict`](PreparedChain::verdict).
+    pub fn check(&self, now: u64, hashes: &[u64], costs: Option<&[u64]>) -> Result<Decision, ChainError> {
+        let mut asked = Asked::of(self, costs);
+        asked.take(hashes, true)?;
+        asked.decision(now)
+    }
+
+    /// Does the same as [`check`](PreparedChain::check), in the way of [`verdict_by`](PreparedChain::verdict_by).
+    #[allow(dead_code)] // the C layer asks
+    #[inline(always)]
+    pub(crate) fn check_by<E: From<ChainError>>(
+        &self,
+        now: u64,
+        costs: Option<&[u64]>,
+        hash: impl FnMut(usize, &Hasher) -> Result<u64, E>,
+    ) -> Result<Decision, E> {
+        let mut asked = Asked::of(self, costs);
+        asked.hash(true, hash)?;
+        Ok(asked.decision(now)?)
+    }
+
+    /// Decides like [`verdict`](PreparedChain::verdict) a request whose lines are prefetched.
+    #[inline(always)]
+    pub(super) fn verdict_of(
+        &self,
+        now: u64,
+        hashes: &[u64],
+        costs: Option<&[u64]>,
+    ) -> Result<Verdict, ChainError> {
+        let mut asked = Asked::of(self, costs);
+        asked.take(hashes, false)?;
+        asked.verdict(now)
+    }
+
+    /// Decides like [`check`](PreparedChain::check) a request whose lines are prefetched; returns `None` if it passes.
+    #[inline(always)]
+    pub(super) fn refusal_of(
+        &self,
+        now: u64,
+        hashes: &[u64],
+        costs: Option<&[u64]>,
+    ) -> Result<Option<Decision>, ChainError> {
+        let mut asked = Asked::of(self, costs);
+        asked.take(hashes, false)?;
+        match asked.refusal(now) {
+            Some(refusal) => Ok(refusal),
+            None => asked.long_way(now).map(|made| (!made.passes()).then_some(made)),
+        }
+    }
+
+    /// Makes the chain of one request, for all that a chain can do: count, peek, charge, reserve, refund.
+    ///
+    /// # Errors
+    /// The errors of [`verdict`](PreparedChain::verdict).
+    pub fn chain(&self, hashes: &[u64], costs: Option<&[u64]>) -> Result<Chain<'a>, ChainError> {
+        let mut asked = Asked::of(self, costs);
+        asked.take(hashes, true)?;
+        asked.chain()
+    }
+
+    /// Returns whether some keys or costs of a request are an error.
+    pub(super) fn may_err(&self) -> bool {
+        self.shares || !self.short
+    }
+
+    /// Refuses keys and costs that are an error: only equal keys can be one, or links that the short way does not know.
+    pub(super) fn verify(&self, (hashes, costs): (&[u64], Option<&[u64]>)) -> Result<(), ChainError> {
+        if self.short && !self.has_twice(hashes) {
+            return Ok(());
+        }
+        self.chain(hashes, costs).map(drop)
+    }
+
+    /// Returns whether two links are one key of one table.
+    #[inline(always)]
+    fn has_twice(&self, hashes: &[u64]) -> bool {
+        let mut twice = false;
+        // Loops, because chains of iterators stay calls here.
+        for (i, (same, hash)) in self.same.iter().zip(hashes).enumerate().take(self.count) {
+            for (j, before) in hashes.iter().enumerate().take(i) {
+                twice |= same.wrapping_shr(j as u32) & 1 != 0 && before == hash;
+            }
+        }
+        twice
+    }
+
+    /// Returns what hashes the key of link i, if it has one.
+    #[allow(dead_code)] // the C layer asks
+    #[inline(always)]
+    pub(crate) fn hasher(&self, i: usize) -> Option<&'a Hasher> {
+        match self.links.get(i)?.target {
+            Target::Key(table, ..) => Some(either!(table, t => &t.hasher)),
+            _ => None,
+        }
+    }
+
+    /// Prefetches the lines of a request's keys.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, hashes: &[u64]) {
+        for (link, hash) in self.links.iter().zip(hashes) {
+            link.target.with_hash(*hash).prefetch();
+        }
+    }
+}
+
+/// Returns the cost of link i.
+#[inline(always)]
+fn cost_of(costs: Option<&[u64]>, i: usize) -> u64 {
+    // As many costs as links; no limit passes a cost that is missing.
+    costs.map_or(1, |costs| costs.get(i).copied().unwrap_or_else(|| impossible!(u64::MAX)))
+}
+
+/// One request of a prepared chain, as links of the short way. The lines of its keys are prefetched.
+struct Asked<'a, 'r> {
+    chain: &'r PreparedChain<'a>,
+    hashes: [u64; MAX_LINKS],
+    costs: Option<&'r [u64]>,
+    /// Whether the short way knows all links. That of a cell may still have a cost that is not plain: the look finds
+    /// out.
+    short: bool,
+}
+
+impl<'a, 'r> Asked<'a, 'r> {
+    /// Makes a request whose keys are not hashed yet.
+    #[inline(always)]
+    fn of(chain: &'r PreparedChain<'a>, costs: Option<&'r [u64]>) -> Asked<'a, 'r> {
+        Asked { chain, hashes: [0; MAX_LINKS], costs, short: chain.short }
+    }
+
+    /// Hashes the keys of a request, prefetches their lines, and tests whether the short way knows them. In place: a
+    /// hash that was just stored is slow to move.
+    #[inline(always)]
+    fn hash<E>(
+        &mut self,
+        fetch: bool,
+        mut hash: impl FnMut(usize, &Hasher) -> Result<u64, E>,
+    ) -> Result<(), E> {
+        let PreparedChain { links, count, keys, shares, .. } = self.chain;
+        if !keys {
+            return Ok(());
+        }
+        for (i, (link, place)) in links.iter().zip(&mut self.hashes).enumerate().take(*count) {
+            if let Target::Key(table, _, _) = link.target {
+                let made = hash(i, either!(table, t => &t.hasher))?;
+                *place = made;
+                let target = link.target.with_hash(made);
+                self.short &= target.is_plain(cost_of(self.costs, i));
+                if fetch {
+                    target.prefetch();
+                }
+            }
+        }
+        if *shares {
+            self.short &= !self.chain.has_twice(&self.hashes);
+        }
+        Ok(())
+    }
+
+    /// Takes the hashes of a request, as many as links.
+    #[inline(always)]
+    fn take(&mut self, hashes: &[u64], fetch: bool) -> Result<(), ChainError> {
+        let count = self.chain.count;
+        if hashes.len() != count || self.costs.is_some_and(|costs| costs.len() != count) {
+            return Err(ChainError::BadCount);
+        }
+        self.hash(fetch, |i, _| hashes.get(i).copied().ok_or(ChainError::BadCount))
+    }
+
+    #[inline(always)]
+    fn verdict(&self, now: u64) -> Result<Verdict, ChainError> {
+        match self.passes(now) {
+            Some(true) => Ok(Verdict::Conforming),
+            Some(false) => Ok(Verdict::NonConforming),
+            None => Ok(self.long_way(now)?.verdict),
+        }
+    }
+
+    #[inline(always)]
+    fn decision(&self, now: u64) -> Result<Decision, ChainError> {
+        match self.check(now) {
+            Some(decision) => Ok(decision),
+            None => self.long_way(now),
+        }
+    }
+
+    /// Decides if the short way can, and returns whether the request passes.
+    #[inline(always)]
+    fn passes(&self, now: u64) -> Option<bool> {
+        if !self.short {
+            return None;
+        }
+        // A link that can never pass would decide instead of one that refuses.
+        short::passes(self, now).filter(|passes| *passes || self.is_plain())
+    }
+
+    /// Decides if the short way can, in a frame of its own.
+    #[inline(never)]
+    fn check(&self, now: u64) -> Option<Decision> {
+        (self.short && self.is_plain()).then(|| short::check(self, now)).flatten()
+    }
+
+    /// Decides like [`check`](Asked::check); `Some(None)` means that the request passes.
+    #[inline(always)]
+    fn refusal(&self, now: u64) -> Option<Option<Decision>> {
+        (self.short && self.is_plain()).then(|| short::refusal(self, now)).flatten()
+    }
+
+    /// Decides by a chain, for links or costs that the short way does not know.
+    #[cold]
+    #[inline(never)]
+    fn long_way(&self, now: u64) -> Result<Decision, ChainError> {
+        Ok(self.chain()?.check_long(now))
+    }
+
+    fn chain(&self) -> Result<Chain<'a>, ChainError> {
+        let mut links = self.chain.links;
+        for (i, link) in links.iter_mut().enumerate().take(self.chain.count) {
+            let (target, cost) = self.at(i).ok_or_else(|| impossible!(ChainError::BadCount))?;
+            (link.target, link.cost) = (target, if target.is_overrides() { 0 } else { cost });
+        }
+        Chain::new(links.get(..self.chain.count).unwrap_or_else(|| impossible!(&[])))
+    }
+
+    /// Returns whether one inequality decides each link.
+    fn is_plain(&self) -> bool {
+        (0..self.chain.count).all(|i| self.at(i).is_some_and(|(target, cost)| target.is_plain(cost)))
+    }
+}
+
+impl<'a> Links<'a> for Asked<'a, '_> {
+    #[inline(always)]
+    fn count(&self) -> usize {
+        self.chain.count
+    }
+
+    #[inline(always)]
+    fn at(&self, i: usize) -> Option<(Target<'a>, u64)> {
+        let (link, hash) = (self.chain.links.get(i)?, *self.hashes.get(i)?);
+        Some((link.target.with_hash(hash), cost_of(self.costs, i)))
+    }
+
+    /// They are prefetched.
+    #[inline(always)]
+    fn prefetch(&self, _: usize) {}
+}
+
+impl core::fmt::Debug for PreparedChain<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("PreparedChain").field("links", &self.count).finish_non_exhaustive()
+    }
+}
