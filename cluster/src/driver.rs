@@ -1,0 +1,205 @@
+//! Runs the machine of a node: the thread, its sockets, its clock and its waiting. It decides nothing.
+//!
+//! The thread waits for its sockets, the bell and the machine's deadline at once. A stream is made by a thread of its
+//! own, because to find a name's address waits.
+
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::sync::mpsc::{channel, sync_channel, Receiver, Sender, SyncSender};
+use std::sync::Arc;
+use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
+
+use mio::{Events, Poll, Token, Waker};
+use redis::ConnectionAddr;
+use tatcell::host::HostError;
+
+use crate::error::OpenError;
+use crate::machine::Machine;
+use crate::node::{Job, Node};
+use crate::opening::Opening;
+use crate::streams::{Stream, Streams};
+use crate::wire::{Action, Event, LinkId, Now};
+
+/// The token of the bell; that of a stream is its number, which is above 0.
+const BELL: Token = Token(0);
+
+/// How many bytes are read at once.
+const READ: usize = 1 << 14;
+
+type Made = (LinkId, io::Result<Stream>);
+
+struct Driver {
+    node: Arc<Node>,
+    machine: Machine,
+    started: Instant,
+    poll: Poll,
+    waker: Arc<Waker>,
+    streams: Streams,
+    /// `None` while it is being made.
+    links: HashMap<LinkId, Option<Stream>>,
+    made: (Sender<Made>, Receiver<Made>),
+    /// Streams that failed while they were written to.
+    failed: VecDeque<(LinkId, String)>,
+    opened: SyncSender<Result<(), OpenError>>,
+    buffer: Box<[u8]>,
+}
+
+/// Starts the thread of a node. It says whether the node could be opened.
+pub(crate) fn start(
+    node: Arc<Node>,
+    streams: Streams,
+    opening: Opening,
+    jobs: Receiver<Job>,
+) -> Result<(JoinHandle<()>, Receiver<Result<(), OpenError>>), OpenError> {
+    let system = |error: io::Error| OpenError::Host(HostError::System(error.raw_os_error().unwrap_or_default()));
+    let poll = Poll::new().map_err(system)?;
+    let waker = Arc::new(Waker::new(poll.registry(), BELL).map_err(system)?);
+    let by_bell = waker.clone();
+    // If it cannot be woken, it wakes by itself at its deadline.
+    node.bell.set_wake(move || drop(by_bell.wake()));
+    let (tell, opened) = sync_channel(1);
+    let run = move || {
+        let machine = Machine::new(node.clone(), opening, jobs);
+        let driver = Driver {
+            node,
+            machine,
+            started: Instant::now(),
+            poll,
+            waker,
+            streams,
+            links: HashMap::new(),
+            made: channel(),
+            failed: VecDeque::new(),
+            opened: tell,
+            buffer: vec![0; READ].into(),
+        };
+        driver.run();
+    };
+    let thread = Builder::new().name("tatcell-cluster".into()).spawn(run).map_err(system)?;
+    Ok((thread, opened))
+}
+
+impl Driver {
+    fn run(mut self) {
+        let mut events = Events::with_capacity(64);
+        self.step(Event::Time);
+        while !self.machine.is_done() {
+            let (deadline, now) = (self.machine.deadline(), self.timer());
+            let timeout = (deadline != u64::MAX).then(|| Duration::from_nanos(deadline.saturating_sub(now)));
+            // It fails if a signal comes.
+            if self.poll.poll(&mut events, timeout).is_err() {
+                events.clear();
+            }
+            while let Ok((id, made)) = self.made.1.try_recv() {
+                self.made(id, made);
+            }
+            for event in events.iter().filter(|event| event.token() != BELL) {
+                let id = LinkId(event.token().0 as u64);
+                if event.is_writable() {
+                    self.write(id, Stream::flush);
+                }
+                if event.is_readable() || event.is_read_closed() || event.is_error() {
+                    self.read(id, event.is_read_closed() || event.is_error());
+                }
+            }
+            self.step(Event::Time);
+        }
+    }
+
+    fn timer(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// Steps the machine, and does what it says.
+    fn step(&mut self, event: Event<'_>) {
+        let now = Now { reading: self.node.clock.read(), timer: self.timer() };
+        let actions = self.machine.step(now, event);
+        self.act(actions);
+        while let Some((id, why)) = self.failed.pop_front() {
+            let now = Now { reading: self.node.clock.read(), timer: self.timer() };
+            let actions = self.machine.step(now, Event::Closed(id, why));
+            self.act(actions);
+        }
+        if let Some(opened) = self.machine.opened() {
+            // The opener waits for it.
+            let _ = self.opened.try_send(opened);
+        }
+    }
+
+    fn act(&mut self, actions: Vec<Action>) {
+        for action in actions {
+            match action {
+                Action::Connect(id, at) => self.connect(id, at),
+                Action::Send(id, bytes) => self.write(id, |stream| stream.send(bytes)),
+                Action::Close(id) => drop(self.links.remove(&id)),
+            }
+        }
+    }
+
+    fn connect(&mut self, id: LinkId, at: ConnectionAddr) {
+        self.links.insert(id, None);
+        let (streams, tell, waker) = (self.streams.clone(), self.made.0.clone(), self.waker.clone());
+        let make = move || {
+            // If nobody takes it, the node was closed.
+            let _ = tell.send((id, streams.connect(&at)));
+            let _ = waker.wake();
+        };
+        if let Err(error) = Builder::new().name("tatcell-connect".into()).spawn(make) {
+            self.failed.push_back((id, format!("no thread: {error}")));
+        }
+    }
+
+    fn made(&mut self, id: LinkId, made: io::Result<Stream>) {
+        // If the machine gave up, the stream is dropped.
+        let Some(link) = self.links.get_mut(&id) else { return };
+        let registered = made.and_then(|mut stream| {
+            stream.register(self.poll.registry(), Token(id.0 as usize))?;
+            *link = Some(stream);
+            Ok(())
+        });
+        match registered {
+            Ok(()) => self.step(Event::Connected(id)),
+            Err(error) => self.step(Event::Closed(id, error.to_string())),
+        }
+    }
+
+    fn write(&mut self, id: LinkId, write: impl FnOnce(&mut Stream) -> io::Result<()>) {
+        let Some(Some(stream)) = self.links.get_mut(&id) else { return };
+        if let Err(error) = write(stream) {
+            self.failed.push_back((id, error.to_string()));
+        }
+    }
+
+    /// Reads all that has come; up to the end, if the other end is `closed`.
+    fn read(&mut self, id: LinkId, closed: bool) {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        // The machine may drop the stream meanwhile.
+        while let Some(Some(stream)) = self.links.get_mut(&id) {
+            match stream.read(&mut buffer) {
+                Ok(0) => {
+                    self.step(Event::Closed(id, "the server closed the connection".into()));
+                    break;
+                }
+                Ok(read) => {
+                    self.step(Event::Bytes(id, &buffer[..read]));
+                    if read < buffer.len() && !closed && self.drained(id) {
+                        break;
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    self.step(Event::Closed(id, error.to_string()));
+                    break;
+                }
+            }
+        }
+        self.buffer = buffer;
+    }
+
+    /// Returns whether a short read says that the socket has no more.
+    fn drained(&self, id: LinkId) -> bool {
+        matches!(self.links.get(&id), Some(Some(stream)) if stream.is_plain())
+    }
+}
