@@ -33,6 +33,7 @@ struct Driver {
     node: Arc<Node>,
     machine: Machine,
     started: Instant,
+    steps: u64,
     poll: Poll,
     waker: Arc<Waker>,
     streams: Streams,
@@ -52,7 +53,8 @@ pub(crate) fn start(
     opening: Opening,
     jobs: Receiver<Job>,
 ) -> Result<(JoinHandle<()>, Receiver<Result<(), OpenError>>), OpenError> {
-    let system = |error: io::Error| OpenError::Host(HostError::System(error.raw_os_error().unwrap_or_default()));
+    let system =
+        |error: io::Error| OpenError::Host(HostError::System(error.raw_os_error().unwrap_or_default()));
     let poll = Poll::new().map_err(system)?;
     let waker = Arc::new(Waker::new(poll.registry(), BELL).map_err(system)?);
     let by_bell = waker.clone();
@@ -65,6 +67,7 @@ pub(crate) fn start(
             node,
             machine,
             started: Instant::now(),
+            steps: 0,
             poll,
             waker,
             streams,
@@ -91,6 +94,7 @@ impl Driver {
             if self.poll.poll(&mut events, timeout).is_err() {
                 events.clear();
             }
+            let steps = self.steps;
             while let Ok((id, made)) = self.made.1.try_recv() {
                 self.made(id, made);
             }
@@ -103,7 +107,9 @@ impl Driver {
                     self.read(id, event.is_read_closed() || event.is_error());
                 }
             }
-            self.step(Event::Time);
+            if self.steps == steps {
+                self.step(Event::Time);
+            }
         }
     }
 
@@ -113,6 +119,7 @@ impl Driver {
 
     /// Steps the machine, and does what it says.
     fn step(&mut self, event: Event<'_>) {
+        self.steps = self.steps.wrapping_add(1);
         let now = Now { reading: self.node.clock.read(), timer: self.timer() };
         let actions = self.machine.step(now, event);
         self.act(actions);

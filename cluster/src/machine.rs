@@ -85,3 +85,7 @@ impl Machine {
         self.main.is_none()
     }
 }
+
+#[cfg(all(test, not(tatcell_cluster_loom)))]
+#[path = "machine_tests.rs"]
+mod machine_tests;

@@ -76,14 +76,7 @@ impl Batch {
         calls
     }
 
-    fn calls_of(
-        &mut self,
-        node: &Node,
-        found: Found<'_>,
-        jobs: Vec<Job>,
-        now: u64,
-        calls: &mut Vec<Call>,
-    ) {
+    fn calls_of(&mut self, node: &Node, found: Found<'_>, jobs: Vec<Job>, now: u64, calls: &mut Vec<Call>) {
         let first = &jobs[0];
         let (limit, index, tag, key) = (first.limit, first.index, first.tag, first.key.clone());
         let version = first.version.clone();

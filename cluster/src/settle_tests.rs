@@ -150,8 +150,11 @@ fn a_fault_of_one_key_begins_no_share_and_opens_only_an_open_gate() {
 #[test]
 fn a_fault_is_over_as_soon_at_a_low_rate() {
     let limit = SharedLimit::new("x", 1, Duration::from_secs(86_400), 3).reserve(0, 0);
-    let (node, jobs) =
-        Cluster::builder("redis://127.0.0.1/", 1).limit(limit).keys(8).node(clock(), Seeds::System, None).expect("a node");
+    let (node, jobs) = Cluster::builder("redis://127.0.0.1/", 1)
+        .limit(limit)
+        .keys(8)
+        .node(clock(), Seeds::System, None)
+        .expect("a node");
     let mut batch = Batch::new(&node, Random::new(1));
     assert_eq!(submit(&node, 1), Verdict::Pending);
     let calls = batch.prepare(&node, jobs.try_iter().collect(), true, node.clock.now());
@@ -236,7 +239,13 @@ fn a_strict_limit_asks_once_for_each_request() {
     let asks: Vec<(u64, u64)> = calls.iter().map(|c| (c.ask.want, c.ask.min)).collect();
     assert_eq!(asks, [(1, 1), (2, 2), (1, 1)]);
     let sent = node.clock.now();
-    batch.settle(&node, calls, sent, node.clock.now(), vec![granted(1, 0), refused(40_000), granted(1, 1_000)]);
+    batch.settle(
+        &node,
+        calls,
+        sent,
+        node.clock.now(),
+        vec![granted(1, 0), refused(40_000), granted(1, 1_000)],
+    );
     let verdicts: Vec<bool> = answers(&node).iter().map(|(_, v)| v.passes()).collect();
     assert_eq!(verdicts, [true, false, true]);
 }

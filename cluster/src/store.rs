@@ -175,7 +175,11 @@ impl Store {
     }
 
     /// Sends one command to a server, and returns its answer.
-    pub(crate) async fn query<T: FromRedisValue>(&mut self, at: &ConnectionAddr, command: &Cmd) -> RedisResult<T> {
+    pub(crate) async fn query<T: FromRedisValue>(
+        &mut self,
+        at: &ConnectionAddr,
+        command: &Cmd,
+    ) -> RedisResult<T> {
         let link = self.servers.iter_mut().find(|server| server.at == *at).and_then(|s| s.link.as_mut());
         link.ok_or_else(|| io::Error::from(io::ErrorKind::NotConnected))?.query(command).await
     }
