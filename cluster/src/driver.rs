@@ -1,7 +1,9 @@
 //! Runs the machine of a node: the thread, its sockets, its clock and its waiting. It decides nothing.
 //!
 //! The thread waits for its sockets, the bell and the machine's deadline at once. A stream is made by a thread of its
-//! own, because to find a name's address waits.
+//! own, because to find a name's address waits, sometimes for seconds. If the machine gives up before, the next one that
+//! it asks for at this address takes what that thread makes. So no more threads run than the machine waits for, and an
+//! address that is found slowly is found.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -27,7 +29,21 @@ const BELL: Token = Token(0);
 /// How many bytes are read at once.
 const READ: usize = 1 << 14;
 
-type Made = (LinkId, io::Result<Stream>);
+type Made = (ConnectionAddr, io::Result<Stream>);
+
+/// The streams to one address that are being made.
+#[derive(Default)]
+struct Making {
+    /// Threads that make one.
+    threads: usize,
+    /// Who wants one, in order; the machine may have given some of them up.
+    waiting: VecDeque<LinkId>,
+    /// One that came after its machine gave up.
+    spare: Option<Stream>,
+}
+
+/// Where the thread says whether the node could be opened.
+pub(crate) type Opened = Receiver<Result<(), OpenError>>;
 
 struct Driver {
     node: Arc<Node>,
@@ -39,9 +55,10 @@ struct Driver {
     streams: Streams,
     /// `None` while it is being made.
     links: HashMap<LinkId, Option<Stream>>,
+    making: HashMap<String, Making>,
     made: (Sender<Made>, Receiver<Made>),
-    /// Streams that failed while they were written to.
-    failed: VecDeque<(LinkId, String)>,
+    /// Events that came up while the machine's actions were done.
+    events: VecDeque<(LinkId, io::Result<Stream>)>,
     opened: SyncSender<Result<(), OpenError>>,
     buffer: Box<[u8]>,
 }
@@ -52,7 +69,7 @@ pub(crate) fn start(
     streams: Streams,
     opening: Opening,
     jobs: Receiver<Job>,
-) -> Result<(JoinHandle<()>, Receiver<Result<(), OpenError>>), OpenError> {
+) -> Result<(JoinHandle<()>, Opened), OpenError> {
     let system =
         |error: io::Error| OpenError::Host(HostError::System(error.raw_os_error().unwrap_or_default()));
     let poll = Poll::new().map_err(system)?;
@@ -72,8 +89,9 @@ pub(crate) fn start(
             waker,
             streams,
             links: HashMap::new(),
+            making: HashMap::new(),
             made: channel(),
-            failed: VecDeque::new(),
+            events: VecDeque::new(),
             opened: tell,
             buffer: vec![0; READ].into(),
         };
@@ -95,8 +113,8 @@ impl Driver {
                 events.clear();
             }
             let steps = self.steps;
-            while let Ok((id, made)) = self.made.1.try_recv() {
-                self.made(id, made);
+            while let Ok((at, made)) = self.made.1.try_recv() {
+                self.made(&at, made);
             }
             for event in events.iter().filter(|event| event.token() != BELL) {
                 let id = LinkId(event.token().0 as u64);
@@ -107,7 +125,7 @@ impl Driver {
                     self.read(id, event.is_read_closed() || event.is_error());
                 }
             }
-            if self.steps == steps {
+            if self.steps == steps || !self.events.is_empty() {
                 self.step(Event::Time);
             }
         }
@@ -119,14 +137,12 @@ impl Driver {
 
     /// Steps the machine, and does what it says.
     fn step(&mut self, event: Event<'_>) {
-        self.steps = self.steps.wrapping_add(1);
-        let now = Now { reading: self.node.clock.read(), timer: self.timer() };
-        let actions = self.machine.step(now, event);
-        self.act(actions);
-        while let Some((id, why)) = self.failed.pop_front() {
-            let now = Now { reading: self.node.clock.read(), timer: self.timer() };
-            let actions = self.machine.step(now, Event::Closed(id, why));
-            self.act(actions);
+        self.step_once(event);
+        while let Some((id, result)) = self.events.pop_front() {
+            match result.and_then(|stream| self.link(id, stream)) {
+                Ok(()) => self.step_once(Event::Connected(id)),
+                Err(error) => self.step_once(Event::Closed(id, error.to_string())),
+            }
         }
         if let Some(opened) = self.machine.opened() {
             // The opener waits for it.
@@ -134,8 +150,10 @@ impl Driver {
         }
     }
 
-    fn act(&mut self, actions: Vec<Action>) {
-        for action in actions {
+    fn step_once(&mut self, event: Event<'_>) {
+        self.steps = self.steps.wrapping_add(1);
+        let now = Now { reading: self.node.clock.read(), timer: self.timer() };
+        for action in self.machine.step(now, event) {
             match action {
                 Action::Connect(id, at) => self.connect(id, at),
                 Action::Send(id, bytes) => self.write(id, |stream| stream.send(bytes)),
@@ -146,35 +164,54 @@ impl Driver {
 
     fn connect(&mut self, id: LinkId, at: ConnectionAddr) {
         self.links.insert(id, None);
+        let making = self.making.entry(at.to_string()).or_default();
+        if let Some(stream) = making.spare.take() {
+            return self.events.push_back((id, Ok(stream)));
+        }
+        making.waiting.retain(|id| self.links.contains_key(id));
+        making.waiting.push_back(id);
+        if making.threads >= making.waiting.len() {
+            return;
+        }
         let (streams, tell, waker) = (self.streams.clone(), self.made.0.clone(), self.waker.clone());
         let make = move || {
+            let made = streams.connect(&at);
             // If nobody takes it, the node was closed.
-            let _ = tell.send((id, streams.connect(&at)));
+            let _ = tell.send((at, made));
             let _ = waker.wake();
         };
-        if let Err(error) = Builder::new().name("tatcell-connect".into()).spawn(make) {
-            self.failed.push_back((id, format!("no thread: {error}")));
+        match Builder::new().name("tatcell-connect".into()).spawn(make) {
+            Ok(_) => making.threads += 1,
+            Err(error) => self.events.push_back((id, Err(error))),
         }
     }
 
-    fn made(&mut self, id: LinkId, made: io::Result<Stream>) {
-        // If the machine gave up, the stream is dropped.
-        let Some(link) = self.links.get_mut(&id) else { return };
-        let registered = made.and_then(|mut stream| {
-            stream.register(self.poll.registry(), Token(id.0 as usize))?;
-            *link = Some(stream);
-            Ok(())
-        });
-        match registered {
-            Ok(()) => self.step(Event::Connected(id)),
-            Err(error) => self.step(Event::Closed(id, error.to_string())),
+    /// A thread is done: the first one that still waits takes the stream.
+    fn made(&mut self, at: &ConnectionAddr, made: io::Result<Stream>) {
+        let Some(making) = self.making.get_mut(&at.to_string()) else { return };
+        making.threads -= 1;
+        making.waiting.retain(|id| self.links.contains_key(id));
+        match making.waiting.pop_front() {
+            Some(id) => {
+                self.events.push_back((id, made));
+                self.step(Event::Time);
+            }
+            None => making.spare = made.ok(),
         }
+    }
+
+    fn link(&mut self, id: LinkId, mut stream: Stream) -> io::Result<()> {
+        // If the machine gave up meanwhile, the stream is dropped.
+        let Some(link) = self.links.get_mut(&id) else { return Ok(()) };
+        stream.register(self.poll.registry(), Token(id.0 as usize))?;
+        *link = Some(stream);
+        Ok(())
     }
 
     fn write(&mut self, id: LinkId, write: impl FnOnce(&mut Stream) -> io::Result<()>) {
         let Some(Some(stream)) = self.links.get_mut(&id) else { return };
         if let Err(error) = write(stream) {
-            self.failed.push_back((id, error.to_string()));
+            self.events.push_back((id, Err(error)));
         }
     }
 

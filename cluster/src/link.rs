@@ -8,7 +8,7 @@ use redis::{Cmd, ConnectionAddr, ErrorKind, FromRedisValue, Parser, RedisConnect
 use redis::{RedisError, RedisResult, Value};
 
 use crate::script::Fault;
-use crate::wire::{late, timer_ns, LinkId, Unread, Wire};
+use crate::wire::{late, later, LinkId, Unread, Wire};
 
 /// One connection. It closes its stream when it is dropped.
 pub(crate) struct Link {
@@ -52,7 +52,7 @@ impl Link {
     /// Sends one command and returns its answer.
     pub(crate) async fn query<T: FromRedisValue>(&mut self, command: &Cmd) -> RedisResult<T> {
         self.write(command.get_packed_command())?;
-        let end = self.wire.timer().saturating_add(timer_ns(2 * self.timeout));
+        let end = self.wire.after(2 * self.timeout);
         let answer = self.read(end).await?.extract_error()?;
         Ok(redis::from_redis_value(answer)?)
     }
@@ -77,7 +77,7 @@ impl Link {
             if let Some(why) = self.wire.ended(self.id) {
                 return Poll::Ready(Err(std::io::Error::other(why).into()));
             }
-            let piece = self.wire.touched(self.id).saturating_add(timer_ns(self.timeout));
+            let piece = later(self.wire.touched(self.id), self.timeout);
             match self.wire.due(piece.min(end)) {
                 true => Poll::Ready(Err(late(self.timeout).into())),
                 false => Poll::Pending,

@@ -23,7 +23,7 @@ use crate::split::SharedLimit;
 use crate::store::{Sent, Store, PROBE_MAX};
 use crate::sync::Ordering;
 use crate::verdict::ChangeError;
-use crate::wire::{timer_ns, Wire};
+use crate::wire::Wire;
 
 /// The least time for which a mark stays after the last node that set it.
 const MARK_MS: u64 = 60_000;
@@ -65,7 +65,7 @@ impl Marks {
 
     /// Returns when the marks are read next, by the timer.
     pub(crate) fn next(&self, node: &Node, wire: &Wire) -> u64 {
-        // Clocks may run apart, so it looks again at least every second.
+        // If the node's clock does not run as the timer does, it finds out when it reads them next.
         let turn = turns(node).saturating_sub(wire.now()).max(1);
         self.next.min(wire.timer().saturating_add(turn))
     }
@@ -73,11 +73,10 @@ impl Marks {
     /// Reads the marks if it is time, or if a change has just come into force, and calls `say` with what is new. A mark
     /// that cannot be read is read again soon; if that goes on, what is held ends by itself.
     pub(crate) async fn keep(&mut self, node: &Node, store: &mut Store, mut say: impl FnMut(&str)) {
-        let (now, timer) = (store.wire.now(), store.wire.timer());
-        if timer < self.next && turns(node) > now {
+        if store.wire.timer() < self.next && turns(node) > store.wire.now() {
             return;
         }
-        self.next = timer.saturating_add(timer_ns(self.every));
+        self.next = store.wire.after(self.every);
         for limited in &node.limits {
             match look(node, limited, store, None).await {
                 Ok((_, None)) => {}
@@ -87,7 +86,7 @@ impl Marks {
                 }
                 // The store has reported that itself.
                 Err(Miss { fault: Fault::Lost, .. }) => {
-                    self.next = store.wire.timer().saturating_add(timer_ns(AGAIN.min(self.every)));
+                    self.next = store.wire.after(AGAIN.min(self.every));
                 }
                 Err(miss) => say(&format!("the mark of limit {:?}: {}", limited.name, miss.said)),
             }

@@ -20,7 +20,6 @@ use crate::node::Node;
 use crate::reserve::Right;
 use crate::script;
 use crate::store::{Sent, Store};
-use crate::wire::timer_ns;
 
 /// What the store's thread knows of its slot.
 pub(crate) struct Slot {
@@ -67,7 +66,7 @@ impl Slot {
         if store.wire.timer() < self.next {
             return;
         }
-        self.next = store.wire.timer().saturating_add(timer_ns(self.ttl / 3));
+        self.next = store.wire.after(self.ttl / 3);
         let Some(full_ns) = node.full_ns() else { return };
         for index in self.order() {
             let sent = store.wire.now();

@@ -29,7 +29,7 @@ use crate::map::Map;
 use crate::miss::{Answers, Miss};
 use crate::random::Random;
 use crate::script::{self, By, Fault};
-use crate::wire::{timer_ns, Wire};
+use crate::wire::{later, Wire};
 
 /// The most calls of a batch.
 pub(crate) const MAX_BATCH: usize = 64;
@@ -148,8 +148,8 @@ impl Store {
     /// Returns when there is something to tend, by the timer; earlier if a task is [done](Self::is_done).
     pub(crate) fn next(&self) -> u64 {
         let waiting = self.servers.iter().filter(|server| server.link.is_none() && !server.connecting);
-        let try_again = waiting.map(|server| server.next).min().unwrap_or(u64::MAX);
-        try_again.min(if self.looking { u64::MAX } else { self.next_look() })
+        let look = if self.looking { u64::MAX } else { self.next_look() };
+        waiting.map(|server| server.next).fold(look, u64::min)
     }
 
     /// Returns whether there is something to tend now: a task is done, or a connection has ended by itself.
@@ -170,8 +170,7 @@ impl Store {
                 break;
             }
         }
-        let with_key = self.servers.iter().zip(keys).filter_map(|(s, key)| Some((key?, s.at.clone())));
-        with_key.collect()
+        self.servers.iter().zip(keys).filter_map(|(s, key)| Some((key?, s.at.clone()))).collect()
     }
 
     /// Sends one command to a server, and returns its answer.
@@ -256,9 +255,8 @@ impl Store {
     ) -> Vec<(Sending, RedisError)> {
         open.sort_by_key(|sending| sending.server);
         // A server that sends its answers slowly is late too, so every round ends within two timeouts.
-        let end = self.wire.timer().saturating_add(timer_ns(2 * self.endpoint.timeout));
-        let of_one_server = |a: &Sending, b: &Sending| a.server == b.server;
-        for group in open.chunk_by_mut(of_one_server) {
+        let end = self.wire.after(2 * self.endpoint.timeout);
+        for group in open.chunk_by_mut(|a, b| a.server == b.server) {
             let mut packed = Vec::new();
             for sending in group.iter_mut() {
                 if sending.asking {
@@ -335,7 +333,7 @@ impl Store {
             self.losses += 1;
             server.since = self.wire.now();
             server.gap = PROBE_MIN;
-            server.next = self.wire.timer().saturating_add(timer_ns(PROBE_MIN));
+            server.next = self.wire.after(PROBE_MIN);
         }
     }
 
@@ -406,8 +404,8 @@ impl Store {
         let away = self.servers.iter().any(|server| server.link.is_none());
         match self.endpoint.shape {
             Shape::Single => u64::MAX,
-            _ if self.look || away => self.looked.saturating_add(timer_ns(LOOK_GAP)),
-            Shape::Sentinel(_) => self.looked.saturating_add(timer_ns(LOOK_USUAL)),
+            _ if self.look || away => later(self.looked, LOOK_GAP),
+            Shape::Sentinel(_) => later(self.looked, LOOK_USUAL),
             Shape::Cluster => u64::MAX,
         }
     }
@@ -420,8 +418,7 @@ impl Store {
             Err(error) => {
                 server.gap = (server.gap * 2).min(PROBE_MAX);
                 let spread = self.random.below(server.gap.as_micros() as u64 / 2);
-                let gap = server.gap / 2 + Duration::from_micros(spread);
-                server.next = self.wire.timer().saturating_add(timer_ns(gap));
+                server.next = self.wire.after(server.gap / 2 + Duration::from_micros(spread));
                 self.troubles.push(format!("{:?}: {at}: {error}", Fault::of(&error)));
             }
         }

@@ -92,8 +92,8 @@ pub(crate) struct Wire {
     clock: NodeClock,
 }
 
-pub(crate) fn timer_ns(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+pub(crate) fn later(timer: u64, time: Duration) -> u64 {
+    timer.saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
 }
 
 impl Wire {
@@ -171,6 +171,11 @@ impl Wire {
         self.inner.borrow().now.timer
     }
 
+    /// Returns the timer's time that much later.
+    pub(crate) fn after(&self, time: Duration) -> u64 {
+        later(self.timer(), time)
+    }
+
     /// Returns whether the time has come; if not, the machine is stepped then at the latest.
     pub(crate) fn due(&self, until: u64) -> bool {
         let inner = &mut *self.inner.borrow_mut();
@@ -182,7 +187,7 @@ impl Wire {
     }
 
     pub(crate) async fn sleep(&self, time: Duration) {
-        let until = self.timer().saturating_add(timer_ns(time));
+        let until = self.after(time);
         poll_fn(|_| if self.due(until) { Poll::Ready(()) } else { Poll::Pending }).await;
     }
 
@@ -194,7 +199,7 @@ impl Wire {
             let id = LinkId(inner.last);
             inner.streams.insert(id, Stream::default());
             inner.actions.push(Action::Connect(id, at.clone()));
-            (id, inner.now.timer.saturating_add(timer_ns(timeout)))
+            (id, later(inner.now.timer, timeout))
         };
         let connected = poll_fn(|_| match self.inner.borrow().streams.get(&id) {
             Some(Stream { ended: Some(why), .. }) => Poll::Ready(Err(io::Error::other(why.clone()))),
