@@ -64,3 +64,7 @@ impl Bell {
         self.state.load(Ordering::Relaxed) == AWAKE
     }
 }
+
+#[cfg(all(test, tatcell_cluster_loom))]
+#[path = "loom_bell.rs"]
+mod loom_bell;
