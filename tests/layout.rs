@@ -43,17 +43,22 @@ src/capi
     combine
     shaper
 cluster/src
-    axis clock link log map piece random sync tls
-    counts reserve share split waits
+    axis log map piece random sync tls
+    bell clock streams
+    counts reserve share split waits wire
     demand line script
-    error lines verdict
+    error lines link verdict
     answers endpoint limit_version miss
     limit_versions store
     node
     cluster mark settle slot
     capi: cluster lib
     store_thread
+    opening
+    machine
+    driver
     open
+    sim: clock random machine wire lib
 cli/src
     failure record
     input key

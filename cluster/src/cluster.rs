@@ -1,13 +1,13 @@
 //! The handle of a node.
 
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::{sync_channel, Receiver};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::counts::Metrics;
 use crate::limit_version::At;
-use crate::node::{Change, Node, Waiter};
+use crate::node::{Change, Changed, Node, Waiter};
 use crate::split::SharedLimit;
 use crate::sync::Ordering;
 use crate::verdict::{ChangeError, Completion, Verdict};
@@ -44,8 +44,9 @@ pub struct Cluster {
 pub struct LimitId(pub(crate) usize);
 
 impl Cluster {
-    pub(crate) fn new(node: Arc<Node>, thread: JoinHandle<()>) -> Cluster {
-        Cluster { node, thread: Some(thread) }
+    /// Makes a handle; without a thread, somebody else runs the node's machine.
+    pub(crate) fn new(node: Arc<Node>, thread: Option<JoinHandle<()>>) -> Cluster {
+        Cluster { node, thread }
     }
 
     /// Finds a limit by its name.
@@ -100,19 +101,28 @@ impl Cluster {
     /// Decides a request, and waits for the store's answer if it must, up to `timeout`. After that it returns
     /// [`Verdict::Pending`]; units that are granted for it later lapse or are given back.
     pub fn acquire(&self, limit: LimitId, key: &[u8], cost: u64, timeout: Duration) -> Verdict {
+        match self.ask(limit, key, cost, self.now()) {
+            (Verdict::Pending, Some(told)) => told.recv_timeout(timeout).unwrap_or(Verdict::Pending),
+            (verdict, _) => verdict,
+        }
+    }
+
+    /// Decides a request, and returns where the store's answer will come if the verdict is Pending.
+    pub(crate) fn ask(
+        &self,
+        limit: LimitId,
+        key: &[u8],
+        cost: u64,
+        reading: u64,
+    ) -> (Verdict, Option<Receiver<Verdict>>) {
         let mut answer = None;
         let waiter = || {
             let (tell, told) = sync_channel(1);
             answer = Some(told);
             Waiter::Thread(tell)
         };
-        let verdict = self.node.decide(limit.0, key, cost, self.now(), Some(waiter));
-        match answer {
-            Some(told) if verdict == Verdict::Pending => {
-                told.recv_timeout(timeout).unwrap_or(Verdict::Pending)
-            }
-            _ => verdict,
-        }
+        let verdict = self.node.decide(limit.0, key, cost, reading, Some(waiter));
+        (verdict, answer)
     }
 
     /// Decides like [`acquire`](Cluster::acquire), without blocking a thread. To drop the future is to time out.
@@ -147,13 +157,20 @@ impl Cluster {
     /// # Errors
     /// [`ChangeError`] says why the change was not made.
     pub fn change(&self, to: SharedLimit, timeout: Duration) -> Result<Duration, ChangeError> {
+        let told = self.ask_for_change(to)?;
+        told.recv_timeout(timeout).unwrap_or(Err(ChangeError::Unanswered))
+    }
+
+    /// Asks for a change, and returns where the answer will come.
+    pub(crate) fn ask_for_change(&self, to: SharedLimit) -> Result<Receiver<Changed>, ChangeError> {
         let limit = self.limit(to.name()).ok_or(ChangeError::Unknown)?.0;
         to.split(self.node.nodes, Duration::ZERO).map_err(ChangeError::Limit)?;
         let (tell, told) = sync_channel(1);
         let mut changes = self.node.changes.lock().unwrap_or_else(|e| e.into_inner());
         changes.push(Change { limit, to, tell });
         drop(changes);
-        told.recv_timeout(timeout).unwrap_or(Err(ChangeError::Unanswered))
+        self.node.bell.ring();
+        Ok(told)
     }
 
     /// Returns the limit as it is now.
@@ -196,6 +213,7 @@ impl Cluster {
     fn close(&self) {
         // ORDERING: Release; pairs with the Acquire of the store's thread.
         self.node.closing.store(1, Ordering::Release);
+        self.node.bell.ring();
     }
 }
 

@@ -1,5 +1,5 @@
-//! Where the store is: its URL and logins, and how to find its servers and connect to them. Everything here waits for
-//! the network, so it runs while a node is opened, or on a thread of its own.
+//! Where the store is: its URL and logins, and how to find its servers and connect to them. That may wait for several
+//! servers, so it is a task of its own, unless a node is being opened.
 //!
 //! ```text
 //!   redis://[user:password@]host[:port][/database]                        a single server
@@ -11,14 +11,13 @@
 
 use std::time::Duration;
 
-use redis::{Client, ConnectionAddr, ConnectionInfo, ErrorKind, IntoConnectionInfo, RedisError, RedisResult};
-use redis::{ServerErrorKind, Value};
+use redis::{Cmd, ConnectionAddr, ConnectionInfo, ErrorKind, FromRedisValue, IntoConnectionInfo};
+use redis::{RedisError, RedisResult, ServerErrorKind, Value};
 
 use crate::error::OpenError;
 use crate::link::Link;
 use crate::map::{host_of, Map};
-#[cfg(feature = "tls")]
-use crate::tls::Tls;
+use crate::wire::Wire;
 
 /// The kind of store at the address.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,8 +44,6 @@ pub(crate) struct Endpoint {
     /// The connection settings for servers that hold keys, and for sentinels.
     info: ConnectionInfo,
     sentinel: ConnectionInfo,
-    #[cfg(feature = "tls")]
-    tls: Option<Tls>,
     pub timeout: Duration,
 }
 
@@ -101,15 +98,7 @@ impl Endpoint {
 
     fn new(shape: Shape, given: Vec<ConnectionAddr>, info: ConnectionInfo, timeout: Duration) -> Endpoint {
         let sentinel = info.clone().set_redis_settings(Default::default());
-        Endpoint {
-            shape,
-            given,
-            info,
-            sentinel,
-            #[cfg(feature = "tls")]
-            tls: None,
-            timeout,
-        }
+        Endpoint { shape, given, info, sentinel, timeout }
     }
 
     /// Sets the login for the servers, or for the sentinels.
@@ -123,10 +112,8 @@ impl Endpoint {
     }
 
     #[cfg(feature = "tls")]
-    pub(crate) fn set_tls(&mut self, tls: Tls) -> Result<(), OpenError> {
-        self.tls = Some(tls);
-        // Reports a certificate that cannot be read now, not at the first connection.
-        self.client(&self.info, &self.given[0]).map(drop).map_err(|e| OpenError::Certificate(e.to_string()))
+    pub(crate) fn is_tls(&self) -> bool {
+        matches!(self.info.addr(), ConnectionAddr::TcpTls { .. })
     }
 
     /// Returns the address of a server of this store, with TLS if the store has it.
@@ -147,24 +134,12 @@ impl Endpoint {
         Some(self.address(host, port.parse().ok()?))
     }
 
-    fn client(&self, info: &ConnectionInfo, at: &ConnectionAddr) -> RedisResult<Client> {
-        let info = info.clone().set_addr(at.clone());
-        #[cfg(feature = "tls")]
-        if let ConnectionAddr::TcpTls { .. } = at {
-            crate::tls::provide();
-            if let Some(tls) = &self.tls {
-                return Client::build_with_tls(info, tls.certificates());
-            }
-        }
-        Client::open(info)
-    }
-
     /// Connects to a server that holds keys. A primary that sentinels name must say itself that it is one.
-    pub(crate) fn connect(&self, at: &ConnectionAddr) -> RedisResult<Link> {
-        let mut link = Link::open(&self.client(&self.info, at)?, self.timeout)?;
-        link.query::<Value>(&redis::cmd("PING"))?;
+    pub(crate) async fn connect(&self, wire: &Wire, at: &ConnectionAddr) -> RedisResult<Link> {
+        let mut link = Link::open(wire, at, self.info.redis_settings(), self.timeout).await?;
+        link.query::<Value>(&redis::cmd("PING")).await?;
         if matches!(self.shape, Shape::Sentinel(_)) {
-            let info: String = link.query(redis::cmd("INFO").arg("replication"))?;
+            let info: String = link.query(redis::cmd("INFO").arg("replication")).await?;
             // Nothing else will do, because an answer to another call says nothing of a role.
             if !info.lines().any(|line| line == "role:master") {
                 let kind = ErrorKind::Server(ServerErrorKind::ReadOnly);
@@ -174,22 +149,33 @@ impl Endpoint {
         Ok(link)
     }
 
+    /// Asks a server one question, over a connection of its own.
+    async fn ask<T: FromRedisValue>(
+        &self,
+        wire: &Wire,
+        at: &ConnectionAddr,
+        login: &ConnectionInfo,
+        question: &Cmd,
+    ) -> RedisResult<T> {
+        let mut link = Link::open(wire, at, login.redis_settings(), self.timeout).await?;
+        link.query(question).await
+    }
+
     /// Finds the servers that hold keys. It asks the `known` ones of before as well as those given.
-    pub(crate) fn find(&self, known: &[ConnectionAddr]) -> Result<Map, OpenError> {
+    pub(crate) async fn find(&self, wire: &Wire, known: &[ConnectionAddr]) -> Result<Map, OpenError> {
         match &self.shape {
             Shape::Single => Ok(Map::of_one(self.given[0].clone())),
-            Shape::Sentinel(name) => self.ask_sentinels(name),
-            Shape::Cluster => self.ask_cluster(known),
+            Shape::Sentinel(name) => self.ask_sentinels(wire, name).await,
+            Shape::Cluster => self.ask_cluster(wire, known).await,
         }
     }
 
     /// Returns the primary that most of the answering sentinels name.
-    fn ask_sentinels(&self, name: &str) -> Result<Map, OpenError> {
+    async fn ask_sentinels(&self, wire: &Wire, name: &str) -> Result<Map, OpenError> {
         let ask = redis::cmd("SENTINEL").arg("get-master-addr-by-name").arg(name).to_owned();
         let (mut votes, mut unknown, mut trouble) = (Vec::<(ConnectionAddr, u32)>::new(), false, None);
         for at in &self.given {
-            let link = self.client(&self.sentinel, at).and_then(|client| Link::open(&client, self.timeout));
-            match link.and_then(|mut link| link.query::<Option<(String, u16)>>(&ask)) {
+            match self.ask::<Option<(String, u16)>>(wire, at, &self.sentinel, &ask).await {
                 Ok(Some((host, port))) => {
                     let named = self.address(&host, port);
                     match votes.iter_mut().find(|(at, _)| *at == named) {
@@ -211,13 +197,12 @@ impl Endpoint {
         }
     }
 
-    fn ask_cluster(&self, known: &[ConnectionAddr]) -> Result<Map, OpenError> {
+    async fn ask_cluster(&self, wire: &Wire, known: &[ConnectionAddr]) -> Result<Map, OpenError> {
         let ask = redis::cmd("CLUSTER").arg("SLOTS").to_owned();
         let mut trouble = None;
         let given = self.given.iter().filter(|at| !known.contains(at));
         for at in known.iter().chain(given) {
-            let link = self.client(&self.info, at).and_then(|client| Link::open(&client, self.timeout));
-            match link.and_then(|mut link| link.query::<Value>(&ask)) {
+            match self.ask::<Value>(wire, at, &self.info, &ask).await {
                 Ok(answer) => match Map::of_slots(&answer, at, |host, port| self.address(host, port)) {
                     Some(map) => return Ok(map),
                     None => trouble = Some(OpenError::NotACluster("no hash slot is served".into())),

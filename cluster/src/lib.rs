@@ -9,12 +9,14 @@
 
 mod answers;
 mod axis;
+mod bell;
 #[cfg(feature = "capi")]
 mod capi;
 mod clock;
 mod cluster;
 mod counts;
 mod demand;
+mod driver;
 mod endpoint;
 mod error;
 mod limit_version;
@@ -23,26 +25,33 @@ mod line;
 mod lines;
 mod link;
 mod log;
+mod machine;
 mod map;
 mod mark;
 mod miss;
 mod node;
 mod open;
+mod opening;
 mod piece;
 mod random;
 mod reserve;
 pub mod script;
 mod settle;
 mod share;
+#[cfg(feature = "sim")]
+#[doc(hidden)]
+pub mod sim;
 mod slot;
 mod split;
 mod store;
 mod store_thread;
+mod streams;
 mod sync;
 #[cfg(feature = "tls")]
 mod tls;
 mod verdict;
 mod waits;
+mod wire;
 
 pub use axis::{Span, Q_PER_US};
 pub use cluster::{Cluster, LimitId};

@@ -27,12 +27,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tatcell::host::random_seed;
 use tatcell::{lines_for, Line, Table, TableLimit};
 
 use crate::axis::Span;
 use crate::error::OpenError;
 use crate::lines::Found;
+use crate::random::Seeds;
 use crate::script::Mark;
 use crate::share::Share;
 use crate::split::{Reserve, SharedLimit, Split};
@@ -83,6 +83,7 @@ pub(crate) struct Maker {
     pub round_trip: Duration,
     pub keys: usize,
     pub delay: Duration,
+    pub seeds: Seeds,
     /// The tables of reserves, whose memory stays allocated: a version that fits one of them uses it again.
     pub tables: Vec<Table<'static>>,
 }
@@ -222,7 +223,7 @@ impl Maker {
                 return Ok((*table, limit));
             }
         }
-        let seed = random_seed().map_err(OpenError::Host)?;
+        let seed = self.seeds.draw().map_err(OpenError::Host)?;
         let lines: Box<[Line]> = (0..lines_for(self.keys)).map(|_| Line::EMPTY).collect();
         let options = reserve.table_options(seed).caller_hash();
         let lines: &'static [Line] = Box::leak(lines);
@@ -257,6 +258,7 @@ mod tests {
             round_trip: Duration::from_millis(4),
             keys: 8,
             delay: Duration::from_secs(30),
+            seeds: Seeds::System,
             tables: Vec::new(),
         };
         let limit = SharedLimit::new("x", 100, Duration::from_secs(1), 100).reserve(0, 0);
@@ -288,6 +290,7 @@ mod tests {
             round_trip: Duration::from_millis(4),
             keys: 8,
             delay: Duration::from_secs(30),
+            seeds: Seeds::System,
             tables: Vec::new(),
         };
         let limit = SharedLimit::new("x", 7, Duration::new(86_400, 5), 11).reserve(20, 300);

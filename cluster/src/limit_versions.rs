@@ -93,11 +93,13 @@ mod tests {
 
     use super::*;
     use crate::limit_version::Maker;
+    use crate::random::Seeds;
     use crate::split::SharedLimit;
 
     fn schedule(version: u64) -> Schedule {
         let (round_trip, delay) = (Duration::from_millis(4), Duration::from_secs(30));
-        let mut maker = Maker { nodes: 1, round_trip, keys: 8, delay, tables: Vec::new() };
+        let mut maker =
+            Maker { nodes: 1, round_trip, keys: 8, delay, seeds: Seeds::System, tables: Vec::new() };
         let limit = SharedLimit::new("x", 100, Duration::from_secs(1), 100).reserve(0, 0);
         Schedule { now: Arc::new(maker.version(version, limit, None).expect("a version")), next: None }
     }

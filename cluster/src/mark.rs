@@ -11,7 +11,7 @@
 //! mark at the moment of a change.
 
 use std::sync::{Arc, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::counts::count;
 use crate::error::OpenError;
@@ -23,6 +23,7 @@ use crate::split::SharedLimit;
 use crate::store::{Sent, Store, PROBE_MAX};
 use crate::sync::Ordering;
 use crate::verdict::ChangeError;
+use crate::wire::Wire;
 
 /// The least time for which a mark stays after the last node that set it.
 const MARK_MS: u64 = 60_000;
@@ -48,47 +49,59 @@ fn turn(nodes: u32, delay: Duration) -> Duration {
 /// The times at which the marks are read.
 pub(crate) struct Marks {
     every: Duration,
-    next: Instant,
+    /// By the timer.
+    next: u64,
 }
 
 impl Marks {
     pub(crate) fn new(nodes: u32, delay: Duration) -> Marks {
-        Marks { every: every(nodes, delay), next: Instant::now() }
+        Marks { every: every(nodes, delay), next: 0 }
     }
 
     /// Reads the marks at the next turn, because the store was away.
     pub(crate) fn look_again(&mut self) {
-        self.next = Instant::now();
+        self.next = 0;
+    }
+
+    /// Returns when the marks are read next, by the timer.
+    pub(crate) fn next(&self, node: &Node, wire: &Wire) -> u64 {
+        // If the node's clock does not run as the timer does, it finds out when it reads them next.
+        let turn = turns(node).saturating_sub(wire.now()).max(1);
+        self.next.min(wire.timer().saturating_add(turn))
     }
 
     /// Reads the marks if it is time, or if a change has just come into force, and calls `say` with what is new. A mark
     /// that cannot be read is read again soon; if that goes on, what is held ends by itself.
-    pub(crate) fn keep(&mut self, node: &Node, store: &mut Store, mut say: impl FnMut(&str)) {
-        let now = node.clock.now();
-        let turned = |limited: &Limited| {
-            limited.versions.load().next.as_ref().is_some_and(|next| now >= next.between.late)
-        };
-        if Instant::now() < self.next && !node.limits.iter().any(turned) {
+    pub(crate) async fn keep(&mut self, node: &Node, store: &mut Store, mut say: impl FnMut(&str)) {
+        if store.wire.timer() < self.next && turns(node) > store.wire.now() {
             return;
         }
-        self.next = Instant::now() + self.every;
+        self.next = store.wire.after(self.every);
         for limited in &node.limits {
-            match look(node, limited, store, None) {
+            match look(node, limited, store, None).await {
                 Ok((_, None)) => {}
                 Ok((_, Some(new))) => {
                     count(&node.counts.changes);
                     say(&new);
                 }
                 // The store has reported that itself.
-                Err(Miss { fault: Fault::Lost, .. }) => self.next = Instant::now() + AGAIN.min(self.every),
+                Err(Miss { fault: Fault::Lost, .. }) => {
+                    self.next = store.wire.after(AGAIN.min(self.every));
+                }
                 Err(miss) => say(&format!("the mark of limit {:?}: {}", limited.name, miss.said)),
             }
         }
     }
 }
 
+/// Returns the time of the next change that comes into force, by the node's clock.
+fn turns(node: &Node) -> u64 {
+    let of = |limited: &Limited| limited.versions.load().next.as_ref().map(|next| next.between.late);
+    node.limits.iter().filter_map(of).min().unwrap_or(u64::MAX)
+}
+
 /// Asks for a change.
-pub(crate) fn change(
+pub(crate) async fn change(
     node: &Node,
     store: &mut Store,
     limit: usize,
@@ -98,7 +111,7 @@ pub(crate) fn change(
     let text = limited.maker.lock().unwrap_or_else(PoisonError::into_inner).text(to);
     let before = limited.versions.load().newest().number;
     let delay_us = u64::try_from(node.delay.as_micros()).unwrap_or(u64::MAX);
-    match look(node, limited, store, Some((&text, delay_us))) {
+    match look(node, limited, store, Some((&text, delay_us))).await {
         Ok((mark, _)) if mark.version == before + 1 && mark.next == text && mark.ahead_us > 0 => {
             count(&node.counts.changes);
             Ok(Duration::from_micros(mark.ahead_us))
@@ -111,21 +124,21 @@ pub(crate) fn change(
 }
 
 /// Reads the mark of a limit, and adopts it. Returns the mark, and in words what is new.
-fn look(
+async fn look(
     node: &Node,
     limited: &Limited,
     store: &mut Store,
     change: Option<(&str, u64)>,
 ) -> Result<(Mark, Option<String>), Miss> {
-    let sent = node.clock.now();
+    let sent = store.wire.now();
     limited.go_on(sent);
     let mine = limited.versions.load().mark(sent);
-    let mark = ask(node, limited, store, &mine, change)?;
-    let new = limited.adopt(&mark, sent, node.clock.now(), node.delay);
+    let mark = ask(node, limited, store, &mine, change).await?;
+    let new = limited.adopt(&mark, sent, store.wire.now(), node.delay);
     Ok((mark, new.map_err(|fault| Miss::new(fault, "the store holds something else"))?))
 }
 
-fn ask(
+async fn ask(
     node: &Node,
     limited: &Limited,
     store: &mut Store,
@@ -133,41 +146,45 @@ fn ask(
     change: Option<(&str, u64)>,
 ) -> Result<Mark, Miss> {
     let (key, ms) = (limited.mark.as_bytes(), life_ms(node.delay));
-    let answers = store.batch(&[key], Sent::UntilItRan, |_, by| script::mark(by, key, ms, mine, change));
+    let call = |_, by| script::mark(by, key, ms, mine, change);
+    let answers = store.batch(&[key], Sent::UntilItRan, call).await;
     answers.each.into_iter().next().unwrap_or_else(|| Err(Miss::new(Fault::Other, "no answer")))
 }
 
 /// Adopts the marks of all limits as a node opens. If no node that runs has written one, or if a change is not in force
 /// yet, waits until those that run had their [turn], and reads it again.
-pub(crate) fn agree(node: &Node, store: &mut Store) -> Result<(), OpenError> {
+pub(crate) async fn agree(node: &Node, store: &mut Store) -> Result<(), OpenError> {
     let mut open = Vec::new();
     for limited in &node.limits {
         let ours = limited.versions.load().now.text.clone();
-        let mark = agree_on(node, limited, store, 0, &ours)?;
+        let mark = agree_on(node, limited, store, 0, &ours).await?;
         if mark.version == 0 || mark.ahead_us > 0 {
             open.push((limited, ours));
         }
     }
     if !open.is_empty() {
-        std::thread::sleep(turn(node.nodes, node.delay));
+        store.wire.sleep(turn(node.nodes, node.delay)).await;
     }
     // From here on it is a node that runs.
-    open.iter().try_for_each(|(limited, ours)| agree_on(node, limited, store, 1, ours).map(drop))
+    for (limited, ours) in open {
+        agree_on(node, limited, store, 1, &ours).await?;
+    }
+    Ok(())
 }
 
 /// Reads the mark of a limit as a node of this version, and adopts it. It is an error if the mark differs but was never
 /// changed.
-fn agree_on(
+async fn agree_on(
     node: &Node,
     limited: &Limited,
     store: &mut Store,
     version: u64,
     ours: &str,
 ) -> Result<Mark, OpenError> {
-    let sent = node.clock.now();
+    let sent = store.wire.now();
     let mine = Mark { version, ahead_us: 0, next: ours.to_owned(), before: ours.to_owned() };
-    let mark = ask(node, limited, store, &mine, None)?;
-    let adopted = limited.adopt(&mark, sent, node.clock.now(), node.delay);
+    let mark = ask(node, limited, store, &mine, None).await?;
+    let adopted = limited.adopt(&mark, sent, store.wire.now(), node.delay);
     // A node can adopt a changed limit, but no other number of nodes and no other delay.
     if (mark.version <= 1 && mark.next != ours) || adopted.is_err() {
         let (name, theirs) = (limited.name.clone(), mark.next);

@@ -12,14 +12,15 @@
 //! versions, or if what is held has ended, the request has neither (a) nor (b). No step waits or locks. The queue to
 //! the store's thread has a bound; if it is full, the verdict is Overloaded.
 
-use std::hash::{BuildHasher, RandomState};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use siphasher::sip::SipHasher13;
 use tatcell::Outcome;
 
 use crate::answers::Answers;
+use crate::bell::Bell;
 use crate::clock::NodeClock;
 use crate::counts::{count, Counts};
 use crate::limit_version::{At, LimitVersion, Maker, Schedule};
@@ -71,18 +72,22 @@ pub(crate) struct Job {
     pub waiter: Waiter,
 }
 
+/// After which time a change is in force, or why it was not made.
+pub(crate) type Changed = Result<Duration, ChangeError>;
+
 /// A change that was asked for.
 pub(crate) struct Change {
     pub limit: usize,
     pub to: SharedLimit,
-    pub tell: SyncSender<Result<Duration, ChangeError>>,
+    pub tell: SyncSender<Changed>,
 }
 
 /// The state that workers and the store's thread share.
 pub(crate) struct Node {
     pub limits: Vec<Limited>,
     pub clock: NodeClock,
-    pub hasher: RandomState,
+    /// With a key that nobody knows.
+    pub hasher: SipHasher13,
     pub right: Right,
     pub up: AtomicU32,
     pub closing: AtomicU32,
@@ -97,6 +102,8 @@ pub(crate) struct Node {
     pub grace_us: u64,
     pub counts: Counts,
     pub queue: SyncSender<Job>,
+    /// Rung after something was put where the store's thread looks.
+    pub bell: Bell,
     pub answers: Answers,
 }
 
@@ -133,7 +140,7 @@ impl Node {
         waiter: Option<impl FnOnce() -> Waiter>,
     ) -> Verdict {
         let limited = &self.limits[limit];
-        let (hash, now) = (self.hasher.hash_one(key), self.clock.of(reading));
+        let (hash, now) = (self.hasher.hash(key), self.clock.of(reading));
         let schedule = limited.versions.load();
         let version = match schedule.at(now) {
             At::Version(version) => version,
@@ -186,7 +193,7 @@ impl Node {
     /// Returns the units of a key that this node would pass now without asking, from its line and its reserve.
     pub(crate) fn left(&self, limit: usize, key: &[u8], reading: u64) -> u64 {
         let limited = &self.limits[limit];
-        let (hash, now) = (self.hasher.hash_one(key), self.clock.of(reading));
+        let (hash, now) = (self.hasher.hash(key), self.clock.of(reading));
         let schedule = limited.versions.load();
         let At::Version(version) = schedule.at(now) else { return 0 };
         if !limited.holds(now) {
@@ -330,6 +337,7 @@ impl Node {
         let Request { limit, tag, cost, .. } = *request;
         let job = Job { limit, version: request.version.clone(), index, tag, key, cost, waiter };
         let sent = self.queue.try_send(job).is_ok();
+        self.bell.ring();
         if token && !sent {
             self.answers.release(1);
         }

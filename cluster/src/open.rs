@@ -1,31 +1,31 @@
 //! Opening a node: its options, the checks, and the errors.
 
-use std::hash::RandomState;
 use std::sync::mpsc::{sync_channel, Receiver};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tatcell::host::{random_seed, HostError};
+use siphasher::sip::SipHasher13;
+use tatcell::host::HostError;
 
 use crate::answers::{Answers, Wake};
+use crate::bell::Bell;
 use crate::clock::NodeClock;
 use crate::cluster::Cluster;
 use crate::counts::Counts;
+use crate::driver;
 use crate::endpoint::{Endpoint, Login, Shape};
 use crate::error::OpenError;
 use crate::limit_version::{Maker, Schedule};
 use crate::limit_versions::LimitVersions;
 use crate::lines::Lines;
 use crate::log::{Log, Sink};
-use crate::mark::agree;
 use crate::node::{Job, Limited, Node};
-use crate::random::Random;
+use crate::opening::Opening;
+use crate::random::{Random, Seeds};
 use crate::reserve::Right;
-use crate::script::{self, Ask, By, Grant};
-use crate::slot::Slot;
 use crate::split::SharedLimit;
-use crate::store::{Store, PROBE_MAX};
-use crate::store_thread::StoreThread;
+use crate::store::PROBE_MAX;
+use crate::streams::Streams;
 use crate::sync::{AtomicU32, AtomicU64};
 #[cfg(feature = "tls")]
 use crate::tls::Tls;
@@ -33,9 +33,6 @@ use crate::verdict::Down;
 
 /// The number of asks that the queue to the store's thread holds.
 const QUEUE: usize = 4_096;
-
-/// The oldest store version that has what the scripts use.
-const OLDEST: (u32, u32) = (6, 2);
 
 /// Collects the options of a node; see [`Cluster::builder`].
 pub struct Builder {
@@ -176,21 +173,46 @@ impl Builder {
 
     /// Opens a node; calls `wake` for each answer.
     pub(crate) fn open_with(self, wake: Option<Wake>) -> Result<Cluster, OpenError> {
-        let (node, jobs) = self.node(wake)?;
-        let seed = random_seed().map_err(OpenError::Host)?;
-        let first = u32::from_le_bytes([seed[0], seed[1], seed[2], seed[3]]);
-        let mut store = Store::open(self.endpoint()?, node.clock, Random::new(u64::from(first)))?;
-        let holder: String = seed.iter().map(|byte| format!("{byte:02x}")).collect();
-        self.probe(&mut store, &holder, &node)?;
+        let clock = NodeClock::new().map_err(OpenError::Host)?;
+        let streams = Streams {
+            timeout: self.timeout,
+            #[cfg(feature = "tls")]
+            tls: self.tls.clone(),
+        };
+        let (node, opening, jobs) = self.parts(clock, Seeds::System, wake)?;
+        // Reports a certificate that cannot be read now, not at the first connection.
+        #[cfg(feature = "tls")]
+        if let (Some(tls), true) = (&streams.tls, opening.endpoint.is_tls()) {
+            tls.config().map_err(|why| OpenError::Certificate(why.to_string()))?;
+        }
+        let (thread, opened) = driver::start(node.clone(), streams, opening, jobs)?;
+        // The thread answers before it ends; a panic ends the process.
+        if let Err(error) = opened.recv().unwrap_or(Err(OpenError::Host(HostError::Unsupported))) {
+            let _ = thread.join();
+            return Err(error);
+        }
+        Ok(Cluster::new(node, Some(thread)))
+    }
 
-        let slot = Slot::new(&self.prefix, self.nodes, holder, self.slot_ttl, first % self.nodes);
-        let node = Arc::new(node);
-        let store_thread = StoreThread::new(node.clone(), store, slot, Log::new(self.sink));
-        let thread = std::thread::Builder::new().name("tatcell-cluster".into());
-        let thread = thread.spawn(move || store_thread.run(&jobs));
-        let thread =
-            thread.map_err(|e| OpenError::Host(HostError::System(e.raw_os_error().unwrap_or_default())))?;
-        Ok(Cluster::new(node, thread))
+    /// Makes the node, what its machine opens it with, and the other end of its queue.
+    pub(crate) fn parts(
+        self,
+        clock: NodeClock,
+        mut seeds: Seeds,
+        wake: Option<Wake>,
+    ) -> Result<(Arc<Node>, Opening, Receiver<Job>), OpenError> {
+        let (node, jobs) = self.node(clock, seeds.split(), wake)?;
+        let holder = seeds.draw().map_err(OpenError::Host)?;
+        let spread = u128::from_le_bytes(seeds.draw().map_err(OpenError::Host)?);
+        let opening = Opening {
+            endpoint: self.endpoint()?,
+            prefix: self.prefix,
+            holder: holder.iter().map(|byte| format!("{byte:02x}")).collect(),
+            slot_ttl: self.slot_ttl,
+            random: Random::new(spread as u64),
+            log: Log::new(self.sink),
+        };
+        Ok((Arc::new(node), opening, jobs))
     }
 
     fn endpoint(&self) -> Result<Endpoint, OpenError> {
@@ -201,26 +223,26 @@ impl Builder {
         if let Some(login) = &self.sentinel_login {
             endpoint.log_in(login, true);
         }
-        #[cfg(feature = "tls")]
-        if let Some(tls) = &self.tls {
-            endpoint.set_tls(tls.clone())?;
-        }
         Ok(endpoint)
     }
 
     /// Makes the node without its thread, and the other end of its queue.
-    pub(crate) fn node(&self, wake: Option<Wake>) -> Result<(Node, Receiver<Job>), OpenError> {
+    pub(crate) fn node(
+        &self,
+        clock: NodeClock,
+        mut seeds: Seeds,
+        wake: Option<Wake>,
+    ) -> Result<(Node, Receiver<Job>), OpenError> {
         self.validate()?;
-        let limits = self.limits.iter().map(|limit| self.limited(limit));
+        let limits = self.limits.iter().map(|limit| self.limited(limit, seeds.split()));
         let limits = limits.collect::<Result<Vec<Limited>, OpenError>>()?;
-        let clock = NodeClock::new().map_err(OpenError::Host)?;
         // A failed connection and the longest wait; twice if the servers must be found first.
         let tries = if self.endpoint()?.shape == Shape::Single { 1 } else { 2 };
         let (queue, jobs) = sync_channel(QUEUE);
         let node = Node {
             limits,
             clock,
-            hasher: RandomState::new(),
+            hasher: SipHasher13::new_with_key(&seeds.draw().map_err(OpenError::Host)?),
             right: Right::new(),
             up: AtomicU32::new(1),
             closing: AtomicU32::new(0),
@@ -232,6 +254,7 @@ impl Builder {
             grace_us: tries * (self.timeout + PROBE_MAX).as_micros() as u64,
             counts: Counts::new(),
             queue,
+            bell: Bell::new(),
             answers: Answers::new(wake),
         };
         Ok((node, jobs))
@@ -253,9 +276,9 @@ impl Builder {
         Ok(())
     }
 
-    fn limited(&self, limit: &SharedLimit) -> Result<Limited, OpenError> {
+    fn limited(&self, limit: &SharedLimit, seeds: Seeds) -> Result<Limited, OpenError> {
         let Builder { nodes, round_trip, keys, delay, .. } = *self;
-        let mut maker = Maker { nodes, round_trip, keys, delay, tables: Vec::new() };
+        let mut maker = Maker { nodes, round_trip, keys, delay, seeds, tables: Vec::new() };
         let version = Arc::new(maker.version(1, limit.clone(), None)?);
         Ok(Limited {
             name: limit.name().to_owned(),
@@ -266,45 +289,6 @@ impl Builder {
             until: AtomicU64::new(u64::MAX),
             maker: Mutex::new(maker),
         })
-    }
-
-    /// Checks that the server is a store, and that this node agrees with the others that use the prefix.
-    fn probe(&self, store: &mut Store, holder: &str, node: &Node) -> Result<(), OpenError> {
-        let cluster = matches!(store.shape(), Shape::Cluster);
-        for (key, at, link) in store.servers(&format!("{}:probe:{holder}:", self.prefix)) {
-            let said = |error| OpenError::at(at, error);
-            let info: String = link.query(&redis::cmd("INFO")).map_err(said)?;
-            let field = |name: &str| info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-            let version = field("redis_version").unwrap_or("unknown");
-            let mut parts = version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
-            if (parts.next().unwrap_or(0), parts.next().unwrap_or(0)) < OLDEST {
-                return Err(OpenError::TooOld(version.to_owned()));
-            }
-            // The second name is that of Valkey.
-            if field("redis_mode").or(field("server_mode")) == Some("sentinel") {
-                return Err(OpenError::Sentinel);
-            }
-            if field("cluster_enabled") == Some("1") && !cluster {
-                return Err(OpenError::ClusterMode);
-            }
-            // Everything that is used later, so that a missing right shows now.
-            for (by, ms) in [(By::Text, 1_000), (By::Digest, 0)] {
-                let mut call = script::slot(by, key.as_bytes(), holder, ms);
-                let answer = link.query(call.arg(holder)).map_err(said)?;
-                script::of_call::<i64>(answer, holder.as_bytes())
-                    .ok_or_else(|| OpenError::out_of_step(at))?;
-            }
-            for limited in &node.limits {
-                let split = &limited.versions.load().now.split;
-                let too_many = split.largest_cost + 1;
-                let nothing = Ask { want: too_many, min: too_many, ..Ask::default() };
-                let mut call = script::grant(By::Text, key.as_bytes(), split, &nothing);
-                let answer = link.query(call.arg(holder)).map_err(said)?;
-                script::of_call::<Grant>(answer, holder.as_bytes())
-                    .ok_or_else(|| OpenError::out_of_step(at))?;
-            }
-        }
-        agree(node, store)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Turns jobs into calls, and answers into pieces, refusals and verdicts. Only the store's thread runs it.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::counts::{add, count};
@@ -46,15 +46,14 @@ const CHANGED_NS: u64 = 1_000_000;
 const FAULT_NS: u64 = 50_000_000;
 
 impl Batch {
-    pub(crate) fn new(node: &Node) -> Batch {
-        let seed = std::hash::BuildHasher::hash_one(&node.hasher, 0);
+    pub(crate) fn new(node: &Node, random: Random) -> Batch {
         let demands = node.limits.iter().map(|l| vec![Demand::default(); l.lines.len()]).collect();
-        Batch { demands, unused: Vec::new(), random: Random::new(seed) }
+        Batch { demands, unused: Vec::new(), random }
     }
 
     /// Turns jobs into calls: one a key, or one a request if the limit is strict. Answers what it can at once.
-    pub(crate) fn prepare(&mut self, node: &Node, jobs: Vec<Job>, up: bool) -> Vec<Call> {
-        let mut lines: HashMap<(usize, usize, u64), Vec<Job>> = HashMap::new();
+    pub(crate) fn prepare(&mut self, node: &Node, jobs: Vec<Job>, up: bool, now: u64) -> Vec<Call> {
+        let mut lines: BTreeMap<(usize, usize, u64), Vec<Job>> = BTreeMap::new();
         for job in jobs {
             lines.entry((job.limit, job.index, job.tag)).or_default().push(job);
         }
@@ -62,29 +61,28 @@ impl Batch {
         for ((limit, index, tag), jobs) in lines {
             let found = node.limits[limit].lines.get(index);
             if !found.line.own_for_store(found.at, tag) {
-                jobs.into_iter().for_each(|job| answer(node, job, Verdict::Overloaded, node.clock.now()));
+                jobs.into_iter().for_each(|job| answer(node, job, Verdict::Overloaded, now));
                 continue;
             }
             // Some are answered now; those that keep waiting are counted again.
             found.line.waits.anew();
             if up {
-                self.calls_of(node, found, jobs, &mut calls);
+                self.calls_of(node, found, jobs, now, &mut calls);
             } else {
-                without_store(node, found, jobs, false);
+                without_store(node, found, jobs, false, now);
                 found.line.disown();
             }
         }
         calls
     }
 
-    fn calls_of(&mut self, node: &Node, found: Found<'_>, jobs: Vec<Job>, calls: &mut Vec<Call>) {
-        let now = node.clock.now();
+    fn calls_of(&mut self, node: &Node, found: Found<'_>, jobs: Vec<Job>, now: u64, calls: &mut Vec<Call>) {
         let first = &jobs[0];
         let (limit, index, tag, key) = (first.limit, first.index, first.tag, first.key.clone());
         let version = first.version.clone();
         // ORDERING: Relaxed; a time. They were queued before a fault that is not over yet.
         if now < found.line.share_until.load(Ordering::Relaxed) {
-            without_store(node, found, jobs, true);
+            without_store(node, found, jobs, true, now);
             return found.line.disown();
         }
         if !node.limits[limit].goes_by(&version, now) {
@@ -136,12 +134,13 @@ impl Batch {
         }
     }
 
-    /// Settles the answers of a batch that was sent at `sent`.
+    /// Settles the answers of a batch that was sent at `sent`; `now` is later than the last of them.
     pub(crate) fn settle(
         &mut self,
         node: &Node,
         calls: Vec<Call>,
         sent: u64,
+        now: u64,
         answers: Vec<Result<Grant, Miss>>,
     ) {
         for (call, reply) in calls.into_iter().zip(answers) {
@@ -156,13 +155,13 @@ impl Batch {
                         returned(found, sent.saturating_add(call.ask.grace_us * 1_000));
                     }
                     if call.version.split.strict {
-                        self.settle_strict(node, found, call, sent, grant);
+                        self.settle_strict(node, found, call, (sent, now), grant);
                     } else {
-                        self.settle_leased(node, found, call, sent, grant);
+                        self.settle_leased(node, found, call, (sent, now), grant);
                     }
                 }
-                Err(Miss { since: Some(since), .. }) => server_away(node, found, since, call.jobs),
-                Err(_) => faulted(node, found, call.jobs),
+                Err(Miss { since: Some(since), .. }) => server_away(node, found, since, call.jobs, now),
+                Err(_) => faulted(node, found, call.jobs, now),
             }
             if last_of_line {
                 found.line.disown();
@@ -170,9 +169,15 @@ impl Batch {
         }
     }
 
-    fn settle_leased(&mut self, node: &Node, found: Found<'_>, call: Call, sent: u64, grant: Grant) {
+    fn settle_leased(
+        &mut self,
+        node: &Node,
+        found: Found<'_>,
+        call: Call,
+        (sent, now): (u64, u64),
+        grant: Grant,
+    ) {
         let (split, demand) = (&call.version.split, &mut self.demands[call.limit][call.index]);
-        let now = node.clock.now();
         if !node.limits[call.limit].goes_by(&call.version, now) {
             return changed(node, call.jobs, now); // what was granted lapses
         }
@@ -202,8 +207,15 @@ impl Batch {
         }
     }
 
-    fn settle_strict(&mut self, node: &Node, found: Found<'_>, mut call: Call, sent: u64, grant: Grant) {
-        let (Some(job), now) = (call.jobs.pop(), node.clock.now()) else { return };
+    fn settle_strict(
+        &mut self,
+        node: &Node,
+        found: Found<'_>,
+        mut call: Call,
+        (sent, now): (u64, u64),
+        grant: Grant,
+    ) {
+        let Some(job) = call.jobs.pop() else { return };
         if !node.limits[call.limit].goes_by(&call.version, now) {
             if grant.units > 0 {
                 self.unused.push((call.limit, call.key, grant.stamp, grant.units));
@@ -247,8 +259,7 @@ impl Batch {
     }
 
     /// Takes everything that the lines still hold, to give it back.
-    pub(crate) fn collect(&mut self, node: &Node) {
-        let floor = node.clock.now();
+    pub(crate) fn collect(&mut self, node: &Node, floor: u64) {
         for (limit, limited) in node.limits.iter().enumerate() {
             let schedule = limited.versions.load();
             let At::Version(version) = schedule.at(floor) else { continue };
@@ -313,8 +324,7 @@ fn changed(node: &Node, jobs: Vec<Job>, now: u64) {
 }
 
 /// The store is there but does not decide this key. No share begins, because others may still be granted its units.
-fn faulted(node: &Node, found: Found<'_>, jobs: Vec<Job>) {
-    let now = node.clock.now();
+fn faulted(node: &Node, found: Found<'_>, jobs: Vec<Job>, now: u64) {
     let until = now.saturating_add(FAULT_NS);
     // So a share of the time until then is empty.
     local_until(found, until, until);
@@ -331,13 +341,13 @@ fn faulted(node: &Node, found: Found<'_>, jobs: Vec<Job>) {
 
 /// The server of the key has been away since `since`; others may be there. Until the next try, requests are decided as
 /// `when_down` says.
-fn server_away(node: &Node, found: Found<'_>, since: u64, jobs: Vec<Job>) {
-    local_until(found, since, node.clock.now().saturating_add(FAULT_NS));
+fn server_away(node: &Node, found: Found<'_>, since: u64, jobs: Vec<Job>, now: u64) {
+    local_until(found, since, now.saturating_add(FAULT_NS));
     if node.down == Down::Share {
         // ORDERING: Relaxed; a flag of this thread. From now on workers may use the share.
         found.line.share_used.store(1, Ordering::Relaxed);
     }
-    without_store(node, found, jobs, false);
+    without_store(node, found, jobs, false, now);
 }
 
 /// The key is not asked for until `until`, and is decided as `when_down` says; a share begins at `share_from`.
@@ -348,8 +358,7 @@ fn local_until(found: Found<'_>, share_from: u64, until: u64) {
 }
 
 /// Answers as `when_down` says: the store is away, or the key is decided without it for a while.
-fn without_store(node: &Node, found: Found<'_>, jobs: Vec<Job>, up: bool) {
-    let now = node.clock.now();
+fn without_store(node: &Node, found: Found<'_>, jobs: Vec<Job>, up: bool, now: u64) {
     for job in jobs.into_iter().filter(|job| !job.waits_for_nobody()) {
         let verdict = node.without_store(&job.version, found, now, job.cost, PROBE_MAX, up);
         answer(node, job, verdict, now);

@@ -13,7 +13,7 @@
 //! another node may have had it, before a call of this node whose answer was lost claimed it again.
 
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::miss::Answers;
 use crate::node::Node;
@@ -31,7 +31,8 @@ pub(crate) struct Slot {
     /// Slots that the store may have given to this node in an answer that was lost.
     doubt: BTreeSet<u32>,
     first: u32,
-    next: Instant,
+    /// When to ask next, by the timer.
+    pub next: u64,
 }
 
 const CLAIMED: i64 = 1;
@@ -46,7 +47,7 @@ struct Trip {
 
 impl Slot {
     pub(crate) fn new(prefix: &str, nodes: u32, holder: String, ttl: Duration, first: u32) -> Slot {
-        let (prefix, next) = (prefix.to_owned(), Instant::now());
+        let (prefix, next) = (prefix.to_owned(), 0);
         Slot { prefix, nodes, holder, ttl, index: None, doubt: BTreeSet::new(), first, next }
     }
 
@@ -56,21 +57,21 @@ impl Slot {
 
     /// Tries the slot again at the next turn, because the store was away.
     pub(crate) fn look_again(&mut self) {
-        self.next = Instant::now();
+        self.next = 0;
     }
 
     /// Renews the slot three times in its life, or claims a free one. Skips servers that are away: the next turn tries
     /// again, and a slot that is not renewed ends.
-    pub(crate) fn keep(&mut self, node: &Node, store: &mut Store) {
-        if Instant::now() < self.next {
+    pub(crate) async fn keep(&mut self, node: &Node, store: &mut Store) {
+        if store.wire.timer() < self.next {
             return;
         }
-        self.next = Instant::now() + self.ttl / 3;
+        self.next = store.wire.after(self.ttl / 3);
         let Some(full_ns) = node.full_ns() else { return };
         for index in self.order() {
-            let sent = node.clock.now();
-            let code = self.ask(store, index, self.ttl.as_millis() as u64);
-            let trip = Trip { sent, received: node.clock.now() };
+            let sent = store.wire.now();
+            let code = self.ask(store, index, self.ttl.as_millis() as u64).await;
+            let trip = Trip { sent, received: store.wire.now() };
             if self.answered(&node.right, index, code, trip, full_ns) {
                 break;
             }
@@ -78,7 +79,7 @@ impl Slot {
         if self.index.is_some() {
             for other in std::mem::take(&mut self.doubt) {
                 // If this call is lost, that slot ends by itself.
-                let _ = self.ask(store, other, 0);
+                let _ = self.ask(store, other, 0).await;
             }
         }
     }
@@ -120,19 +121,19 @@ impl Slot {
         self.index.is_some()
     }
 
-    fn ask(&self, store: &mut Store, index: u32, ms: u64) -> Option<i64> {
+    async fn ask(&self, store: &mut Store, index: u32, ms: u64) -> Option<i64> {
         let key = self.key(index);
         let call = |_, by| script::slot(by, key.as_bytes(), &self.holder, ms);
-        let answers: Answers<i64> = store.batch(&[key.as_bytes()], Sent::UntilItRan, call);
+        let answers: Answers<i64> = store.batch(&[key.as_bytes()], Sent::UntilItRan, call).await;
         answers.each.into_iter().flatten().next()
     }
 
     /// Releases the slot, and every slot that the node may have without knowing.
-    pub(crate) fn release(&mut self, node: &Node, store: &mut Store) {
+    pub(crate) async fn release(&mut self, node: &Node, store: &mut Store) {
         node.right.lost();
         for index in self.index.take().into_iter().chain(std::mem::take(&mut self.doubt)) {
             // If this call is lost, the slot ends by itself.
-            let _ = self.ask(store, index, 0);
+            let _ = self.ask(store, index, 0).await;
         }
     }
 }

@@ -8,20 +8,20 @@
 //!           ASK        it did not run: send it once more there, this time only
 //!           nothing    close the connection, so that a late answer cannot be taken for that of a later call
 //!           another id or shape: the answer belongs to another call; close the connection
-//!   tend    connects to servers that are away, every 20 to 400 ms, and finds the servers: on threads of their own, so
+//!   tend    connects to servers that are away, every 20 to 400 ms, and finds the servers: in tasks of their own, so
 //!           that a server that is away does not delay calls to another
 //! ```
 //!
 //! A server is **away** from the moment at which its connection breaks until there is a new one. A call for a key of
 //! such a server takes no time and returns a [`Miss`], which says since when.
 
-use std::sync::mpsc::{channel, Receiver, Sender};
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::cell::RefCell;
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
 
 use redis::{Cmd, ConnectionAddr, FromRedisValue, RedisError, RedisResult};
 
-use crate::clock::NodeClock;
 use crate::endpoint::{Endpoint, Shape};
 use crate::error::OpenError;
 use crate::link::Link;
@@ -29,6 +29,7 @@ use crate::map::Map;
 use crate::miss::{Answers, Miss};
 use crate::random::Random;
 use crate::script::{self, By, Fault};
+use crate::wire::{later, Wire};
 
 /// The most calls of a batch.
 pub(crate) const MAX_BATCH: usize = 64;
@@ -52,28 +53,29 @@ struct Server {
     link: Option<Link>,
     /// Since when there is no connection.
     since: u64,
-    next: Instant,
+    /// When to try again, by the timer.
+    next: u64,
     gap: Duration,
     connecting: bool,
 }
 
-/// The result of a thread.
-enum Event {
+/// The result of a task.
+enum Done {
     Connected(ConnectionAddr, RedisResult<Link>),
     Found(Result<Map, OpenError>),
 }
 
 /// The servers of the store.
 pub(crate) struct Store {
-    endpoint: Arc<Endpoint>,
+    pub wire: Wire,
+    endpoint: Rc<Endpoint>,
     map: Map,
     /// In the order of the map.
     servers: Vec<Server>,
-    clock: NodeClock,
-    events: (Sender<Event>, Receiver<Event>),
+    done: Rc<RefCell<Vec<Done>>>,
     looking: bool,
     look: bool,
-    looked: Instant,
+    looked: u64,
     random: Random,
     /// The id of the last call that was sent.
     id: u64,
@@ -109,28 +111,27 @@ impl Store {
     ///
     /// # Errors
     /// Those of opening a node.
-    pub(crate) fn open(endpoint: Endpoint, clock: NodeClock, mut random: Random) -> Result<Store, OpenError> {
-        let map = endpoint.find(&[])?;
-        let connect = |at: &ConnectionAddr| {
-            let link = endpoint.connect(at).map_err(|error| OpenError::at(at, error))?;
-            Ok(Server { link: Some(link), ..Server::away(at.clone(), clock.now()) })
-        };
-        let servers = map.servers.iter().map(connect).collect::<Result<Vec<Server>, OpenError>>()?;
-        let (events, now) = (channel(), Instant::now());
+    pub(crate) async fn open(wire: Wire, endpoint: Endpoint, mut random: Random) -> Result<Store, OpenError> {
+        let map = endpoint.find(&wire, &[]).await?;
+        let mut servers = Vec::new();
+        for at in &map.servers {
+            let link = endpoint.connect(&wire, at).await.map_err(|error| OpenError::at(at, error))?;
+            servers.push(Server { link: Some(link), ..Server::away(at.clone(), &wire) });
+        }
         Ok(Store {
-            endpoint: Arc::new(endpoint),
+            endpoint: Rc::new(endpoint),
             map,
             servers,
-            clock,
-            events,
+            done: Rc::default(),
             looking: false,
             look: false,
-            looked: now,
+            looked: wire.timer(),
             // So that no two nodes have the same ids, even if something mixes their connections up.
             id: random.below(1 << 62),
             random,
             troubles: Vec::new(),
             losses: 0,
+            wire,
         })
     }
 
@@ -144,40 +145,46 @@ impl Store {
         self.servers.iter().any(|server| server.link.is_some())
     }
 
-    /// Returns how long there is nothing to tend.
-    pub(crate) fn idle(&self) -> Duration {
-        const USUAL: Duration = Duration::from_millis(50);
-        const UNDER_WAY: Duration = Duration::from_millis(2);
-        let away = self.servers.iter().filter(|server| server.link.is_none());
-        let now = Instant::now();
-        let wait = away.map(|server| match server.connecting || self.looking {
-            true => UNDER_WAY,
-            false => server.next.saturating_duration_since(now),
-        });
-        wait.min().unwrap_or(USUAL).min(USUAL)
+    /// Returns when there is something to tend, by the timer; earlier if a task is [done](Self::is_done).
+    pub(crate) fn next(&self) -> u64 {
+        let waiting = self.servers.iter().filter(|server| server.link.is_none() && !server.connecting);
+        let look = if self.looking { u64::MAX } else { self.next_look() };
+        waiting.map(|server| server.next).fold(look, u64::min)
     }
 
-    /// Returns every server that is there, with a key of its own that begins with `prefix`.
-    pub(crate) fn servers(&mut self, prefix: &str) -> Vec<(String, &ConnectionAddr, &mut Link)> {
-        let Store { map, servers, .. } = self;
-        let mut keys: Vec<Option<String>> = vec![None; servers.len()];
+    /// Returns whether there is something to tend now: a task is done, or a connection has ended by itself.
+    pub(crate) fn is_done(&self) -> bool {
+        !self.done.borrow().is_empty() || self.servers.iter().any(|server| server.ended().is_some())
+    }
+
+    /// Returns the servers that are there, each with a key of its own that begins with `prefix`.
+    pub(crate) fn servers(&self, prefix: &str) -> Vec<(String, ConnectionAddr)> {
+        let mut keys: Vec<Option<String>> = vec![None; self.servers.len()];
         // So many that almost certainly every server gets one.
         for i in 0..1_000_000u32 {
             let key = format!("{prefix}{i}");
-            if let Some(slot) = map.server_of(key.as_bytes()).and_then(|at| keys.get_mut(at)) {
+            if let Some(slot) = self.map.server_of(key.as_bytes()).and_then(|at| keys.get_mut(at)) {
                 slot.get_or_insert(key);
             }
             if keys.iter().all(Option::is_some) {
                 break;
             }
         }
-        let with_key =
-            servers.iter_mut().zip(keys).filter_map(|(s, key)| Some((key?, &s.at, s.link.as_mut()?)));
-        with_key.collect()
+        self.servers.iter().zip(keys).filter_map(|(s, key)| Some((key?, s.at.clone()))).collect()
+    }
+
+    /// Sends one command to a server, and returns its answer.
+    pub(crate) async fn query<T: FromRedisValue>(
+        &mut self,
+        at: &ConnectionAddr,
+        command: &Cmd,
+    ) -> RedisResult<T> {
+        let link = self.servers.iter_mut().find(|server| server.at == *at).and_then(|s| s.link.as_mut());
+        link.ok_or_else(|| io::Error::from(io::ErrorKind::NotConnected))?.query(command).await
     }
 
     /// Sends the calls in one go, each to the server of its key.
-    pub(crate) fn batch<T: FromRedisValue>(
+    pub(crate) async fn batch<T: FromRedisValue>(
         &mut self,
         keys: &[impl AsRef<[u8]>],
         sent: Sent,
@@ -198,7 +205,7 @@ impl Store {
         }
         let (mut with_text, mut redirected) = (0, 0);
         for _ in 0..ROUNDS {
-            let (mut again, broken) = (Vec::new(), self.round(&mut open, &command, &mut each));
+            let (mut again, broken) = (Vec::new(), self.round(&mut open, &command, &mut each).await);
             for (sending, error) in broken {
                 let fault = Fault::of(&error);
                 match (fault, &self.endpoint.shape) {
@@ -213,7 +220,7 @@ impl Store {
                     (Fault::Elsewhere, Shape::Cluster) if sent == Sent::Once => {
                         each[sending.call] = Err(Miss::new(Fault::NotNow, &error.to_string()));
                     }
-                    (Fault::Elsewhere, Shape::Cluster) => match self.redirect(sending, &error) {
+                    (Fault::Elsewhere, Shape::Cluster) => match self.redirect(sending, &error).await {
                         Some(there) => {
                             redirected += 1;
                             again.push(there);
@@ -240,16 +247,16 @@ impl Store {
     }
 
     /// Writes to all servers, then reads from each. Returns the calls that the servers answered with an error.
-    fn round<T: FromRedisValue>(
+    async fn round<T: FromRedisValue>(
         &mut self,
         open: &mut [Sending],
         command: &impl Fn(usize, By) -> Cmd,
         each: &mut [Result<T, Miss>],
     ) -> Vec<(Sending, RedisError)> {
         open.sort_by_key(|sending| sending.server);
-        let end = Instant::now() + self.endpoint.timeout;
-        let of_one_server = |a: &Sending, b: &Sending| a.server == b.server;
-        for group in open.chunk_by_mut(of_one_server) {
+        // A server that sends its answers slowly is late too, so every round ends within two timeouts.
+        let end = self.wire.after(2 * self.endpoint.timeout);
+        for group in open.chunk_by_mut(|a, b| a.server == b.server) {
             let mut packed = Vec::new();
             for sending in group.iter_mut() {
                 if sending.asking {
@@ -260,26 +267,23 @@ impl Store {
                 command(sending.call, sending.by).arg(sending.id).write_packed_command(&mut packed);
             }
             let server = group[0].server;
-            if let Some(Err(error)) = self.servers[server].link.as_mut().map(|link| link.write(&packed)) {
+            if let Some(Err(error)) = self.servers[server].link.as_mut().map(|link| link.write(packed)) {
                 self.lost(server, Fault::of(&error), &error.to_string());
             }
         }
         let mut errors = Vec::new();
         for sending in open.iter() {
-            let reply = self.servers[sending.server].link.as_mut().map(|link| {
-                if sending.asking {
-                    link.read()?;
-                }
-                link.read()
-            });
             let answer = &mut each[sending.call];
+            let Some(link) = self.servers[sending.server].link.as_mut() else {
+                *answer = Err(self.away(sending.server));
+                continue;
+            };
+            let mut reply = link.read(end).await;
+            if sending.asking && reply.is_ok() {
+                reply = link.read(end).await;
+            }
             match reply {
-                // A server that sends its answers slowly is late too, so every batch ends within two timeouts.
-                Some(Ok(_)) if Instant::now() > end + self.endpoint.timeout => {
-                    self.lost(sending.server, Fault::Lost, "its answers come too slowly");
-                    *answer = Err(self.away(sending.server));
-                }
-                Some(Ok(value)) => match value.extract_error() {
+                Ok(value) => match value.extract_error() {
                     Ok(value) => match script::of_call(value, sending.id.to_string().as_bytes()) {
                         Some(value) => *answer = Ok(value),
                         None => {
@@ -289,25 +293,24 @@ impl Store {
                     },
                     Err(error) => errors.push((*sending, error)),
                 },
-                Some(Err(error)) => {
+                Err(error) => {
                     self.lost(sending.server, Fault::of(&error), &error.to_string());
                     *answer = Err(self.away(sending.server));
                 }
-                None => *answer = Err(self.away(sending.server)),
             }
         }
         errors
     }
 
     /// Redirects a call that the server sent elsewhere. Returns `None` if there is no connection to that server.
-    fn redirect(&mut self, sending: Sending, error: &RedisError) -> Option<Sending> {
+    async fn redirect(&mut self, sending: Sending, error: &RedisError) -> Option<Sending> {
         let (name, slot) = error.redirect_node()?;
         let at = self.endpoint.named(&self.servers[sending.server].at, name)?;
         let server = self.map.place_of(at.clone());
         if server == self.servers.len() {
             // Only once for each new server, so a caller waits for one connection at most.
-            let link = self.endpoint.connect(&at);
-            self.servers.push(Server::away(at.clone(), self.clock.now()));
+            let link = self.endpoint.connect(&self.wire, &at).await;
+            self.servers.push(Server::away(at.clone(), &self.wire));
             self.connected(&at, link);
         }
         let asking = matches!(error.kind(), redis::ErrorKind::Server(redis::ServerErrorKind::Ask));
@@ -328,9 +331,9 @@ impl Store {
         let server = &mut self.servers[server];
         if server.link.take().is_some() {
             self.losses += 1;
-            server.since = self.clock.now();
+            server.since = self.wire.now();
             server.gap = PROBE_MIN;
-            server.next = Instant::now() + PROBE_MIN;
+            server.next = self.wire.after(PROBE_MIN);
         }
     }
 
@@ -350,10 +353,11 @@ impl Store {
 
     /// Takes the results that have come, and starts what is due. Never waits.
     pub(crate) fn tend(&mut self) {
-        while let Ok(event) = self.events.1.try_recv() {
-            match event {
-                Event::Connected(at, link) => self.connected(&at, link),
-                Event::Found(found) => {
+        let done = std::mem::take(&mut *self.done.borrow_mut());
+        for done in done {
+            match done {
+                Done::Connected(at, link) => self.connected(&at, link),
+                Done::Found(found) => {
                     self.looking = false;
                     match found {
                         Ok(map) => self.take(map),
@@ -362,36 +366,47 @@ impl Store {
                 }
             }
         }
-        let now = Instant::now();
+        for server in 0..self.servers.len() {
+            if let Some(why) = self.servers[server].ended() {
+                self.lost(server, Fault::Lost, &why);
+            }
+        }
+        let now = self.wire.timer();
         for server in &mut self.servers {
             if server.link.is_none() && !server.connecting && now >= server.next {
                 server.connecting = true;
-                let (endpoint, at, tell) = (self.endpoint.clone(), server.at.clone(), self.events.0.clone());
-                // If no thread starts, the next turn tries again. If the receiver is gone, the store was closed.
-                let thread = std::thread::Builder::new().name("tatcell-connect".into());
-                let thread = thread.spawn(move || {
-                    let link = endpoint.connect(&at);
-                    let _ = tell.send(Event::Connected(at, link));
+                let (endpoint, at, done) = (self.endpoint.clone(), server.at.clone(), self.done.clone());
+                let wire = self.wire.clone();
+                self.wire.spawn(async move {
+                    let link = endpoint.connect(&wire, &at).await;
+                    done.borrow_mut().push(Done::Connected(at, link));
                 });
-                server.connecting = thread.is_ok();
             }
         }
-        let away = self.servers.iter().any(|server| server.link.is_none());
-        let usual = matches!(self.endpoint.shape, Shape::Sentinel(_)) && now >= self.looked + LOOK_USUAL;
-        let due = (self.look || away) && now >= self.looked + LOOK_GAP || usual;
-        if due && !self.looking && self.endpoint.shape != Shape::Single {
-            (self.look, self.looked) = (false, now);
-            let (endpoint, mut known, tell) =
-                (self.endpoint.clone(), self.map.servers.clone(), self.events.0.clone());
+        if !self.looking && now >= self.next_look() {
+            (self.look, self.looked, self.looking) = (false, now, true);
+            let (endpoint, mut known, done) =
+                (self.endpoint.clone(), self.map.servers.clone(), self.done.clone());
             // A server that was cut off from the others keeps answering what it knew, so each search begins with
             // another one.
             let from = self.random.below(known.len() as u64) as usize;
             known.rotate_left(from);
-            let thread = std::thread::Builder::new().name("tatcell-find".into());
-            let thread = thread.spawn(move || {
-                let _ = tell.send(Event::Found(endpoint.find(&known)));
+            let wire = self.wire.clone();
+            self.wire.spawn(async move {
+                let found = endpoint.find(&wire, &known).await;
+                done.borrow_mut().push(Done::Found(found));
             });
-            self.looking = thread.is_ok();
+        }
+    }
+
+    /// Returns when to search for the servers, by the timer.
+    fn next_look(&self) -> u64 {
+        let away = self.servers.iter().any(|server| server.link.is_none());
+        match self.endpoint.shape {
+            Shape::Single => u64::MAX,
+            _ if self.look || away => later(self.looked, LOOK_GAP),
+            Shape::Sentinel(_) => later(self.looked, LOOK_USUAL),
+            Shape::Cluster => u64::MAX,
         }
     }
 
@@ -403,7 +418,7 @@ impl Store {
             Err(error) => {
                 server.gap = (server.gap * 2).min(PROBE_MAX);
                 let spread = self.random.below(server.gap.as_micros() as u64 / 2);
-                server.next = Instant::now() + server.gap / 2 + Duration::from_micros(spread);
+                server.next = self.wire.after(server.gap / 2 + Duration::from_micros(spread));
                 self.troubles.push(format!("{:?}: {at}: {error}", Fault::of(&error)));
             }
         }
@@ -411,10 +426,10 @@ impl Store {
 
     /// Replaces the servers. Connections to those that stay are kept.
     fn take(&mut self, map: Map) {
-        let (mut old, now) = (std::mem::take(&mut self.servers), self.clock.now());
+        let mut old = std::mem::take(&mut self.servers);
         let of = |at: &ConnectionAddr| match old.iter().position(|server| server.at == *at) {
             Some(known) => old.swap_remove(known),
-            None => Server::away(at.clone(), now),
+            None => Server::away(at.clone(), &self.wire),
         };
         self.servers = map.servers.iter().map(of).collect();
         self.map = map;
@@ -423,7 +438,13 @@ impl Store {
 
 impl Server {
     /// Makes a server without a connection, which is tried at once.
-    fn away(at: ConnectionAddr, since: u64) -> Server {
-        Server { at, link: None, since, next: Instant::now(), gap: PROBE_MIN, connecting: false }
+    fn away(at: ConnectionAddr, wire: &Wire) -> Server {
+        let (since, next) = (wire.now(), wire.timer());
+        Server { at, link: None, since, next, gap: PROBE_MIN, connecting: false }
+    }
+
+    /// Returns why the connection has ended by itself, if it has.
+    fn ended(&self) -> Option<String> {
+        self.link.as_ref()?.ended()
     }
 }

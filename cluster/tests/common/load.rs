@@ -37,13 +37,16 @@ fn work(node: &Cluster, worker: u64, load: Load, stop: &AtomicBool) -> Audit {
     let (mut audit, mut random, mut answers) = (Audit::default(), Random(worker), Vec::new());
     // Of those that wait: the key, the cost, and when it was asked for.
     let mut waits: Vec<(u32, u64, u64)> = Vec::new();
-    let note = |audit: &mut Audit, waits: &[(u32, u64, u64)], answers: &mut Vec<Completion>| {
-        for answer in answers.drain(..).filter(|a| a.verdict.passes()) {
-            let (key, cost, asked) = waits[(answer.token & 0xffff_ffff) as usize];
-            assert_eq!(answer.token >> 32, worker, "another worker's answer");
-            audit.add_between(key, asked, answer.reading, cost);
-        }
-    };
+    let mut open = 0;
+    let note =
+        |audit: &mut Audit, waits: &[(u32, u64, u64)], answers: &mut Vec<Completion>, open: &mut usize| {
+            *open -= answers.len();
+            for answer in answers.drain(..).filter(|a| a.verdict.passes()) {
+                let (key, cost, asked) = waits[(answer.token & 0xffff_ffff) as usize];
+                assert_eq!(answer.token >> 32, worker, "another worker's answer");
+                audit.add_between(key, asked, answer.reading, cost);
+            }
+        };
     // One worker of a node drains, so only that one waits.
     let drains = worker.is_multiple_of(2);
     while !stop.load(Ordering::Relaxed) {
@@ -59,22 +62,25 @@ fn work(node: &Cluster, worker: u64, load: Load, stop: &AtomicBool) -> Audit {
                 let before = node.now();
                 waits.push((key, cost, before));
                 let token = worker << 32 | (waits.len() as u64 - 1);
-                if node.submit(limit, &key.to_le_bytes(), cost, token).passes() {
-                    audit.add(key, before, cost);
+                match node.submit(limit, &key.to_le_bytes(), cost, token) {
+                    Verdict::Pass => audit.add(key, before, cost),
+                    Verdict::Pending => open += 1,
+                    _ => {}
                 }
             }
             _ => {}
         }
         if drains {
             node.drain(&mut answers);
-            note(&mut audit, &waits, &mut answers);
+            note(&mut audit, &waits, &mut answers, &mut open);
         }
         std::thread::sleep(load.pause);
     }
-    std::thread::sleep(Duration::from_millis(if drains { 600 } else { 0 }));
-    if drains {
+    // Each is answered, however late: one that is left would come to the next load of this node.
+    while open > 0 {
+        std::thread::sleep(Duration::from_millis(1));
         node.drain(&mut answers);
-        note(&mut audit, &waits, &mut answers);
+        note(&mut audit, &waits, &mut answers, &mut open);
     }
     audit
 }

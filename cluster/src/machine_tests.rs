@@ -1,0 +1,207 @@
+//! A machine against answers that a test makes up: bytes that come one by one, late, or not at all. Nothing waits here,
+//! because the test says what time it is.
+
+use std::sync::Arc;
+
+use redis::Value;
+
+use super::*;
+use crate::clock::NodeClock;
+use crate::random::{Random, Seeds};
+use crate::wire::LinkId;
+use crate::{Builder, Cluster, SharedLimit, Verdict};
+
+const MS: u64 = 1_000_000;
+
+/// A node, and a store with a single server that says what the test wants.
+struct World {
+    cluster: Cluster,
+    machine: Machine,
+    time: u64,
+    /// Bytes that come at once.
+    piece: usize,
+    actions: Vec<String>,
+}
+
+fn builder() -> Builder {
+    let limit = SharedLimit::new("x", 1_000, std::time::Duration::from_secs(1), 1_000).reserve(0, 0);
+    Cluster::builder("redis://:secret@store/3", 1).limit(limit).keys(8).log(|_| {})
+}
+
+impl World {
+    fn new(piece: usize) -> World {
+        let clock = Arc::new(crate::sync::AtomicU64::new(0));
+        let seeds = Seeds::Given(Random::new(1));
+        let (node, opening, jobs) = builder().parts(NodeClock::given(clock), seeds, None).expect("a node");
+        let cluster = Cluster::new(node.clone(), None);
+        let machine = Machine::new(node, opening, jobs);
+        World { cluster, machine, time: 1_000 * MS, piece, actions: Vec::new() }
+    }
+
+    /// Steps, and answers what is sent until there is nothing more to do. Returns whether something was sent.
+    fn step(&mut self, event: Event<'_>, answer: &dyn Fn(&[Vec<u8>]) -> Vec<u8>) {
+        let now = |time| Now { reading: time, timer: time };
+        let mut todo = self.machine.step(now(self.time), event);
+        while !todo.is_empty() {
+            for action in std::mem::take(&mut todo) {
+                let (id, bytes) = match action {
+                    Action::Connect(id, at) => {
+                        self.actions.push(format!("connect {at}"));
+                        todo.extend(self.machine.step(now(self.time), Event::Connected(id)));
+                        continue;
+                    }
+                    Action::Close(_) => {
+                        self.actions.push("close".into());
+                        continue;
+                    }
+                    Action::Send(id, bytes) => (id, bytes),
+                };
+                let mut answers = Vec::new();
+                for call in calls(&bytes) {
+                    self.actions.push(String::from_utf8_lossy(&call[0]).into());
+                    answers.extend(answer(&call));
+                }
+                for piece in answers.chunks(self.piece) {
+                    todo.extend(self.machine.step(now(self.time), Event::Bytes(id, piece)));
+                }
+            }
+        }
+    }
+
+    /// Lets time pass up to the machine's deadline.
+    fn wait(&mut self, answer: &dyn Fn(&[Vec<u8>]) -> Vec<u8>) {
+        self.time = self.time.max(self.machine.deadline());
+        self.step(Event::Time, answer);
+    }
+
+    fn opened(&mut self) -> Option<Result<(), String>> {
+        self.machine.opened().map(|opened| opened.map_err(|why| why.to_string()))
+    }
+}
+
+/// The words of each command.
+fn calls(mut bytes: &[u8]) -> Vec<Vec<Vec<u8>>> {
+    let mut calls = Vec::new();
+    while !bytes.is_empty() {
+        let Ok(Value::Array(words)) = redis::Parser::new().parse_value(&mut bytes) else {
+            panic!("no command")
+        };
+        let word = |word| redis::from_redis_value::<Vec<u8>>(word).expect("a word");
+        calls.push(words.into_iter().map(word).collect());
+    }
+    calls
+}
+
+/// Answers as a server with no debt and no mark does.
+fn sound(call: &[Vec<u8>]) -> Vec<u8> {
+    let text = |n: usize| String::from_utf8_lossy(&call[n]).into_owned();
+    let bulk = |s: &str| format!("${}\r\n{s}\r\n", s.len());
+    let id = bulk(&text(call.len() - 1));
+    let said = match (text(0).as_str(), call.len()) {
+        ("AUTH" | "SELECT", _) => "+OK\r\n".to_owned(),
+        ("PING", _) => "+PONG\r\n".to_owned(),
+        ("INFO", _) => bulk("redis_version:7.0.15\r\nredis_mode:standalone\r\n"),
+        // A slot: holder, time, id.
+        (_, 7) => format!("*2\r\n:1\r\n{id}"),
+        // A mark: time, version, next, before, ahead, change, delay, id.
+        (_, 12) => format!("*5\r\n:{}\r\n:0\r\n{}{}{id}", text(5), bulk(&text(6)), bulk(&text(7))),
+        // A grant of what is wanted, but not of what cannot be granted.
+        (_, 15) if text(8).parse::<u64>().expect("a number") > 500 => {
+            format!("*5\r\n:0\r\n:0\r\n:9\r\n$0\r\n\r\n{id}")
+        }
+        (_, 15) => format!("*5\r\n:{}\r\n:0\r\n:0\r\n{}{id}", text(8), bulk("1:0:1000:0:1")),
+        (_, 6) => format!("*2\r\n:1\r\n{id}"),
+        other => panic!("{other:?}"),
+    };
+    said.into_bytes()
+}
+
+fn nothing(_: &[Vec<u8>]) -> Vec<u8> {
+    Vec::new()
+}
+
+#[test]
+fn a_node_is_opened_asks_and_is_closed_in_steps_whatever_the_pieces_of_the_answers() {
+    let run = |piece| {
+        let mut world = World::new(piece);
+        world.step(Event::Time, &sound);
+        assert_eq!(world.opened(), None, "it waits for the turn of other nodes");
+        world.wait(&sound);
+        assert_eq!((world.opened(), world.time), (Some(Ok(())), 2_800 * MS));
+        let limit = world.cluster.limit("x").expect("a limit");
+        assert_eq!(world.cluster.submit_at(limit, b"key", 3, world.time, 7), Verdict::Pending);
+        assert_eq!(world.machine.deadline(), 0, "a worker rang");
+        world.step(Event::Time, &sound);
+        let mut answers = Vec::new();
+        world.cluster.drain(&mut answers);
+        assert_eq!(answers.iter().map(|a| (a.token, a.verdict)).collect::<Vec<_>>(), [(7, Verdict::Pass)]);
+        assert_eq!(
+            world.cluster.check_at(limit, b"key", 1, world.time),
+            Verdict::Pass,
+            "the rest of the piece"
+        );
+        drop(std::mem::replace(&mut world.cluster, World::new(1).cluster));
+        world.step(Event::Time, &sound);
+        assert!(world.machine.is_done() && world.machine.deadline() == u64::MAX);
+        world.actions
+    };
+    let whole = run(usize::MAX);
+    assert_eq!(whole[..4], ["connect store:6379", "AUTH", "SELECT", "PING"]);
+    for piece in [1, 2, 7, 64] {
+        assert_eq!(run(piece), whole, "{piece}");
+    }
+}
+
+#[test]
+fn a_server_that_says_nothing_is_given_up_after_the_timeout() {
+    let mut world = World::new(1);
+    world.step(Event::Time, &nothing);
+    assert_eq!((world.actions.len(), world.machine.deadline()), (2, 1_250 * MS));
+    world.wait(&nothing);
+    let said = world.opened().expect("an end").expect_err("no store");
+    assert!(said.contains("no answer within 250ms"), "{said}");
+    assert!(world.machine.is_done() && world.actions.ends_with(&["close".into()]));
+}
+
+#[test]
+fn a_stream_that_is_not_made_is_given_up_after_the_timeout() {
+    let mut world = World::new(1);
+    let actions = world.machine.step(Now { reading: 0, timer: world.time }, Event::Time);
+    assert!(matches!(actions[..], [Action::Connect(..)]));
+    world.time = world.machine.deadline();
+    assert_eq!(world.time, 1_250 * MS);
+    world.step(Event::Time, &nothing);
+    assert_eq!(world.actions, ["close"]);
+    assert!(world.opened().is_some_and(|opened| opened.is_err()));
+}
+
+#[test]
+fn what_ends_while_nobody_asks_is_noticed_and_connected_again() {
+    let mut world = World::new(9);
+    world.step(Event::Time, &sound);
+    world.wait(&sound);
+    assert_eq!(world.opened(), Some(Ok(())));
+    world.actions.clear();
+    world.step(Event::Closed(LinkId(1), "reset".into()), &sound);
+    assert!(!world.cluster.metrics().up);
+    world.wait(&sound);
+    assert!(world.cluster.metrics().up);
+    assert_eq!(world.actions[..2], ["close", "connect store:6379"]);
+}
+
+#[test]
+fn a_server_that_sends_what_nobody_asked_for_is_left() {
+    let mut world = World::new(9);
+    world.step(Event::Time, &sound);
+    world.wait(&sound);
+    world.actions.clear();
+    let flood = vec![b'+'; 1 << 16];
+    for _ in 0..17 {
+        world.step(Event::Bytes(LinkId(1), &flood), &sound);
+    }
+    // At the next call, because what came before might be an answer.
+    while !world.actions.contains(&"close".to_owned()) {
+        assert!(world.time < 20_000 * MS, "{:?}", world.actions);
+        world.wait(&sound);
+    }
+}
