@@ -53,7 +53,11 @@ fn features() -> String {
     #[cfg(not(target_arch = "x86_64"))]
     let vectors = [None, None];
     let all: Vec<&str> = std::iter::once(aes).chain(vectors).flatten().collect();
-    if all.is_empty() { "none".into() } else { all.join(" ") }
+    if all.is_empty() {
+        "none".into()
+    } else {
+        all.join(" ")
+    }
 }
 
 #[cfg(target_arch = "x86_64")]

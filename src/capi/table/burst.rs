@@ -180,9 +180,8 @@ pub(in crate::capi) enum Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// Checks the keys of a burst, which must lie apart from what is written. Out of line: ten calls need it, each of
-    /// them once for a burst.
-    #[inline(never)]
+    /// Checks the keys of a burst, which must lie apart from what is written.
+    #[inline(always)]
     pub(in crate::capi) fn new(
         c: Contract<'a>,
         b: &tatcell_burst_t,

@@ -107,12 +107,12 @@ impl<M: Access> Table<'_, M> {
 
     #[inline(never)]
     fn decide_plain(&self, burst: &Burst<'_>) -> u64 {
-        self.decide(burst, None, nothing, (&[], false))
+        self.decide(burst, None, nothing)
     }
 
     #[inline(never)]
     fn decide_counted(&self, burst: &Burst<'_>, counters: &mut Counters) -> u64 {
-        self.decide(burst, Some(counters), nothing, (&[], false))
+        self.decide(burst, Some(counters), nothing)
     }
 
     /// Decides a burst, and prefetches `next` between the decisions.
@@ -142,57 +142,24 @@ impl<M: Access> Table<'_, M> {
                 None => next.get(these.start..).unwrap_or(&[]).iter().for_each(|&hash| ask(hash)),
             }
         };
-        let pass = self.decide(burst, counters, ahead, (next, WRITE));
+        let pass = self.decide(burst, counters, ahead);
         ahead(self, burst.hashes.len()..next.len());
         pass
     }
 
-    /// Decides in order, and calls `ahead(self, range)` before the decisions of each range of requests. Groups have one
-    /// `ahead` for all kinds of bursts, which prefetches `next`: eight decisions share its test of the kind, and each
-    /// instance of the groups takes kilobytes.
+    /// Decides in order, and calls `ahead(self, range)` before the decisions of each range of requests.
     #[inline(always)]
     fn decide(
         &self,
         burst: &Burst<'_>,
         counters: Option<&mut Counters>,
         ahead: impl Fn(&Self, Range<usize>) + Copy,
-        next: (&[u64], bool),
     ) -> u64 {
         #[cfg(any(tatcell_sse2, test))]
         if self.may_group(burst, counters.is_some()) {
-            return self.decide_by(burst, counters, ahead, group_ahead(next.0, next.1));
+            return self.decide_by(burst, counters, ahead);
         }
-        #[cfg(not(any(tatcell_sse2, test)))]
-        let _ = next;
         self.decide_from(burst, 0, usize::MAX, counters, ahead).pass
-    }
-}
-
-/// Returns the `ahead` of groups: it prefetches the lines of the requests of the next burst, for writing if `write`.
-#[cfg(any(tatcell_sse2, test))]
-#[inline(always)]
-fn group_ahead<'n, M: Access>(
-    next: &'n [u64],
-    write: bool,
-) -> impl Fn(&Table<'_, M>, Range<usize>) + Copy + 'n {
-    move |table, these| {
-        let (slots, lines) = (table.slots.as_ptr(), table.geometry.lines);
-        let part = next.get(these.clone());
-        // Written out, because a loop stays one where code is compiled for size.
-        macro_rules! prefetch {
-            ($hashes:ident, $write:literal, $($i:literal)*) => {
-                {$(prefetch_set(slots, lines, $hashes[$i], $write);)*}
-            };
-        }
-        match part.and_then(|part| <&[u64; 8]>::try_from(part).ok()) {
-            Some(hashes) if write => prefetch!(hashes, true, 0 1 2 3 4 5 6 7),
-            Some(hashes) => prefetch!(hashes, false, 0 1 2 3 4 5 6 7),
-            // The next burst is shorter than this one, or this is no whole group.
-            None => {
-                let part = part.or(next.get(these.start..)).unwrap_or(&[]);
-                part.iter().for_each(|&hash| prefetch_set(slots, lines, hash, write));
-            }
-        }
     }
 }
 

@@ -78,7 +78,7 @@ mod portable;
 use core::ops::Range;
 
 use super::call::Burst;
-use super::scalar::{nothing, Stop};
+use super::scalar::Stop;
 use crate::algorithms::gcra::{self, Plain};
 use crate::keys::home_line;
 use crate::limit::params::Params;
@@ -182,18 +182,23 @@ const fn all(lanes: usize) -> u32 {
     (1 << lanes) - 1
 }
 
+/// The slot, the old word and the new word of each lane, after C.
+#[inline(always)]
+fn lanes<'a, const L: usize>(
+    side: &'a Side<'_, L>,
+    words: &'a Words<L>,
+) -> impl Iterator<Item = (&'a AtomicU64, u64, u64)> {
+    side.slots.iter().zip(&words.old).zip(&words.new).map(|((slot, old), new)| (*slot, *old, *new))
+}
+
 /// S: swaps all lanes in order. Returns the number of the first lane that lost its swap, or `L`.
 #[inline(always)]
 fn swaps<M: Access, const L: usize>(side: &Side<'_, L>, words: &Words<L>) -> usize {
-    // Written out: where code is compiled for size, a loop stays one, and its counting would be between two swaps.
-    macro_rules! swap {
-        ($($i:literal)*) => {$(
-            if $i < L && !swap::<M>(side.slots[$i], words.old[$i], words.new[$i]) {
-                return $i;
-            }
-        )*};
+    for (i, (slot, old, new)) in lanes(side, words).enumerate() {
+        if !swap::<M>(slot, old, new) {
+            return i;
+        }
     }
-    swap!(0 1 2 3 4 5 6 7);
     L
 }
 
@@ -215,7 +220,6 @@ impl<M: Access> Table<'_, M> {
         burst: &Burst<'_>,
         mut counters: Option<&mut Counters>,
         ahead: impl Fn(&Self, Range<usize>) + Copy,
-        group_ahead: impl Fn(&Self, Range<usize>) + Copy,
     ) -> u64 {
         let Stop { at, pass } = match M::EXCLUSIVE || self.at_once || burst.denies(DENIED) {
             true => Stop { at: 0, pass: 0 },
@@ -225,8 +229,8 @@ impl<M: Access> Table<'_, M> {
             return pass;
         }
         pass | match (self.wide, self.half) {
-            (Some(wide), _) => self.decide_groups::<_, LANES>(wide, burst, at, counters, group_ahead),
-            (None, Some(half)) => self.decide_groups::<_, LANES>(half, burst, at, counters, group_ahead),
+            (Some(wide), _) => self.decide_groups::<_, LANES>(wide, burst, at, counters, ahead),
+            (None, Some(half)) => self.decide_groups::<_, LANES>(half, burst, at, counters, ahead),
             (None, None) => self.decide_from(burst, at, usize::MAX, counters, ahead).pass,
         }
     }
@@ -273,9 +277,7 @@ impl<M: Access> Table<'_, M> {
             at += L;
         }
         if at < burst.hashes.len() {
-            // At most seven requests: prefetched together, so that the loop needs no instance of its own.
-            ahead(self, at..burst.hashes.len());
-            pass |= self.decide_from(burst, at, usize::MAX, counters, nothing).pass;
+            pass |= self.decide_from(burst, at, usize::MAX, counters, ahead).pass;
         }
         pass
     }
