@@ -8,6 +8,7 @@
 //! - [`TickClock`]: the processor's own counter (TSC, CNTVCT) with its frequency, at a tenth of the cost of a system
 //!   call.
 //! - [`Memory`]: anonymous memory, on huge pages if the system gives them, and named memory that several processes map.
+//! - [`ReadOnlyMemory`]: named memory, mapped for reading alone, to look at the table in it.
 //! - [`OwnedTable`]: a table with its memory and seed, in one call.
 //! - [`random_seed`]: secret bytes for the seed of a table.
 //!
@@ -33,7 +34,7 @@ pub(crate) use ticks::scale;
 
 pub use clock::{now_ns, resolution_ns, Clock};
 pub use guard::ClockGuard;
-pub use memory::{Memory, Pages};
+pub use memory::{Memory, Pages, ReadOnlyMemory};
 pub use names::unlink;
 pub use random::random_seed;
 #[cfg(feature = "capi")]

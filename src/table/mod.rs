@@ -27,7 +27,7 @@ mod overrides;
 mod set;
 mod upkeep;
 
-pub use crate::sync::access::{Access, Exclusive, Shared};
+pub use crate::sync::access::{Access, Exclusive, Mode, ReadOnly, Shared};
 pub(crate) use burst::call::cost_of;
 pub use burst::call::{Burst, NextBurst};
 #[cfg(feature = "capi")]
@@ -37,7 +37,8 @@ pub(crate) use calls::look::{left, refused, wait};
 pub(crate) use calls::pair::{Half, Known};
 pub use counters::Counters;
 pub use error::TableError;
-pub use handle::{ExclusiveTable, Table};
+pub use handle::{ExclusiveTable, ReadOnlyTable, Table};
+pub use layout::clock::TableClock;
 pub use layout::fit_report::{FitPart, TableFit};
 pub use layout::geometry::{MAX_BURST, MIN_SLOTS, SLOTS_PER_LINE};
 pub use layout::image::{lines_for, Line, LAYOUT_VERSION};
@@ -50,3 +51,4 @@ pub(crate) use set::attempt::Done;
 pub use upkeep::export::TableNumbers;
 pub use upkeep::info::TableInfo;
 pub use upkeep::sweep::{Slot, Stats};
+pub use upkeep::words::{SlotWord, WordKind};

@@ -4,4 +4,5 @@
 mod common;
 
 mod clock;
+mod read_only;
 mod system;

@@ -4,3 +4,4 @@ pub(super) mod export;
 pub(super) mod info;
 pub(super) mod sweep;
 mod top;
+pub(super) mod words;
