@@ -1,6 +1,7 @@
 //! `tatcell_host_*`: what a host with an operating system adds; only in libraries built with feature `host`.
 
 mod guard;
+mod look;
 mod table;
 
 use core::ffi::{c_char, c_void};

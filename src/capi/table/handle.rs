@@ -2,11 +2,14 @@
 
 use core::ffi::c_void;
 
-use super::options::{tatcell_attach_options_t, tatcell_table_options_t, TATCELL_TABLE_EXCLUSIVE};
-use crate::capi::codes::{table_code, TATCELL_ERR_HANDLE, TATCELL_ERR_WRONG_SIZE, TATCELL_PASS};
+use super::options::{tatcell_attach_options_t, tatcell_table_options_t, How, TATCELL_TABLE_EXCLUSIVE};
+use super::seen::{look, own_memory, publish_reader, Seen};
+use crate::capi::codes::{
+    table_code, TATCELL_ERR_HANDLE, TATCELL_ERR_OPTION, TATCELL_ERR_WRONG_SIZE, TATCELL_PASS,
+};
 use crate::capi::pointers::contract::{args, inside, possible, Contract, Marked, Out};
 use crate::capi::pointers::places::Span;
-use crate::combine::link::{either, TableRef};
+use crate::combine::link::TableRef;
 use crate::keys::aes::AesKeys;
 use crate::keys::Hasher;
 use crate::limit::params::{self, Kind};
@@ -53,8 +56,18 @@ impl Handle {
     }
 }
 
+impl Handle {
+    /// Returns the table for a call that only looks.
+    pub(super) fn seen(&self) -> Seen<'_> {
+        match &self.table {
+            Any::Shared(table) => Seen::Shared(table),
+            Any::Exclusive(table) => Seen::Exclusive(table),
+        }
+    }
+}
+
 /// "tatcell", kind of object, version of `Handle`: raised whenever it, `Table` or `Geometry` change.
-const READY: u64 = 0x7461_7463_656c_6806;
+const READY: u64 = 0x7461_7463_656c_6807;
 
 /// Either form of a table.
 pub(in crate::capi) enum Any {
@@ -178,6 +191,10 @@ pub unsafe extern "C" fn tatcell_table_init(
 
 /// Attaches to a table that another process (or this one) has initialised in this memory.
 ///
+/// With TATCELL_TABLE_READ_ONLY the handle only looks. No call stores through it, so the memory may be mapped for
+/// reading alone (tatcell_host_memory_attach_read_only). It is for tatcell_table_info, _export, _stats, _next, _top,
+/// _may_be, _save and, with a seed, tatcell_table_hash. All other calls return TATCELL_ERR_HANDLE. Since 0.4.
+///
 /// @param table   handle to initialise, outside the memory; not NULL.
 /// @param memory  the image, aligned to 64 bytes; not NULL.
 /// @param bytes   the same number that it was initialised with.
@@ -209,15 +226,14 @@ pub unsafe extern "C" fn tatcell_table_attach(
         c,
         out = c.result(table),
         lines = c.lines(memory, bytes),
-        (options, exclusive) = c.attach_options(options),
+        (options, how) = c.attach_options(options),
         () = Span::of(table, 1).apart(Span::bytes(memory, bytes))
     );
-    let made = if exclusive {
-        Table::<Exclusive>::attach_as(lines, &options).map(Any::Exclusive)
-    } else {
-        Table::<Shared>::attach_as(lines, &options).map(Any::Shared)
-    };
-    publish(made, out)
+    match how {
+        How::Shared => publish(Table::<Shared>::attach_as(lines, &options).map(Any::Shared), out),
+        How::Exclusive => publish(Table::<Exclusive>::attach_as(lines, &options).map(Any::Exclusive), out),
+        How::ReadOnly => publish_reader(Table::attach_as(lines, &options), out),
+    }
 }
 
 /// Fills memory from an image that tatcell_table_save wrote. Older permits credit nothing afterwards.
@@ -232,6 +248,7 @@ pub unsafe extern "C" fn tatcell_table_attach(
 /// @retval 0 done.
 /// @retval TATCELL_ERR_WRONG_SIZE memory and image differ in length.
 /// @retval TATCELL_ERR_OVERLAP memory overlaps image or handle.
+/// @retval TATCELL_ERR_OPTION also for TATCELL_TABLE_READ_ONLY.
 /// @retval others as tatcell_table_attach. Nothing is changed on error.
 /// Thread: one, before any other uses the memory. Cost: writes all of it. Since 0.1.
 #[no_mangle]
@@ -250,14 +267,16 @@ pub unsafe extern "C" fn tatcell_table_restore(
         out = c.result(table),
         lines = c.lines(memory, bytes),
         image = c.words(image, image_bytes),
-        (options, exclusive) = c.attach_options(options),
+        (options, how) = c.attach_options(options),
         () = Span::bytes(memory, bytes).apart_from(&others)
     );
     let lines = whole_sets(lines);
-    let made = if exclusive {
-        Table::<Exclusive>::restore_as(lines, image, &options, clock_offset).map(Any::Exclusive)
-    } else {
-        Table::<Shared>::restore_as(lines, image, &options, clock_offset).map(Any::Shared)
+    let made = match how {
+        How::Shared => Table::<Shared>::restore_as(lines, image, &options, clock_offset).map(Any::Shared),
+        How::Exclusive => {
+            Table::<Exclusive>::restore_as(lines, image, &options, clock_offset).map(Any::Exclusive)
+        }
+        How::ReadOnly => return TATCELL_ERR_OPTION,
     };
     match made {
         Err(TableError::BufferTooSmall) => TATCELL_ERR_WRONG_SIZE,
@@ -270,17 +289,9 @@ fn whole_sets(lines: &'static [Line]) -> &'static [Line] {
     lines.get(..lines.len() & !1).unwrap_or_else(|| impossible!(lines))
 }
 
-/// Returns the memory of a table, header included.
-pub(in crate::capi) fn own_memory(handle: &Handle) -> Span {
-    let (words, slots) = either!(handle.table(), t => (t.image_words(), t.slots));
-    let bytes = words.wrapping_mul(size_of::<u64>());
-    let header = bytes.wrapping_sub(size_of_val(slots));
-    Span::bytes(slots.as_ptr().wrapping_byte_sub(header), bytes)
-}
-
 /// Copies the image of a table, each word whole. Keys that have expired at now are left out.
 ///
-/// @param table handle; not NULL.
+/// @param table handle, also a read-only one; not NULL.
 /// @param now   the caller's clock, ticks.
 /// @param image buffer outside the table's memory, aligned to 8 bytes; not NULL.
 /// @param bytes length of the buffer; image_bytes of tatcell_table_info_t is enough.
@@ -300,13 +311,13 @@ pub unsafe extern "C" fn tatcell_table_save(
 ) -> i32 {
     args!(
         c,
-        handle = c.handle(table),
+        seen = c.seen(table),
         used = c.result_if(used),
         () = possible(image.cast::<u64>(), bytes),
-        () = Span::bytes(image, bytes).apart_from(&[own_memory(handle), Span::of(table, 1)]),
+        () = Span::bytes(image, bytes).apart_from(&[own_memory(seen), Span::of(table, 1)]),
         image = c.buffer(image.cast::<u64>(), bytes)
     );
-    match either!(handle.table(), t => t.save(now, image)) {
+    match look!(seen, t => t.save(now, image)) {
         Ok(n) => {
             if let Some(out) = used {
                 out.put(n * size_of::<u64>());

@@ -13,5 +13,6 @@ pub(super) mod options;
 pub(super) mod override_addresses;
 mod overrides;
 mod refund;
+pub(super) mod seen;
 mod top;
 mod upkeep;
