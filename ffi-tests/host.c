@@ -212,8 +212,7 @@ TEST(a_reader_looks_without_seed_and_without_writing) {
 
     EQ(tatcell_host_memory_attach_read_only(name_, 128 * KIB, &mapped), TATCELL_ERR_WRONG_SIZE);
     EQ(tatcell_host_memory_attach_read_only(name_, 64 * KIB, &mapped), 0);
-    const tatcell_attach_options_t *look = kit_attach(NULL, TATCELL_TABLE_READ_ONLY);
-    EQ(tatcell_table_attach(&bare, mapped.memory, mapped.bytes, look), 0);
+    EQ(tatcell_table_attach(&bare, mapped.memory, mapped.bytes, kit_attach(NULL, TATCELL_TABLE_READ_ONLY)), 0);
     EQ(tatcell_table_attach(&keyed, mapped.memory, mapped.bytes, kit_attach(kit_seed, TATCELL_TABLE_READ_ONLY)), 0);
     unsigned char other[16] = {1};
     EQ(tatcell_table_attach(&keyed, mapped.memory, mapped.bytes, kit_attach(other, TATCELL_TABLE_READ_ONLY)),
@@ -259,8 +258,48 @@ TEST(a_reader_looks_without_seed_and_without_writing) {
     EQ(tatcell_table_ban(&keyed, SECOND, "much", 4, 2 * SECOND), TATCELL_ERR_HANDLE);
     EQ(tatcell_table_sweep(&keyed, SECOND, 0, 16, NULL), TATCELL_ERR_HANDLE);
     EQ(tatcell_limit_init_table(&limit, &keyed, &spec), TATCELL_ERR_HANDLE);
-    EQ(tatcell_table_restore(&table, m.memory, m.bytes, image, used, look, 0), TATCELL_ERR_OPTION);
+    EQ(tatcell_table_restore(&table, m.memory, m.bytes, image, used,
+           kit_attach(kit_seed, TATCELL_TABLE_READ_ONLY), 0), TATCELL_ERR_OPTION);
     EQ(tatcell_host_memory_unmap(&mapped), 0);
+    EQ(tatcell_host_memory_unmap(&m), 0);
+    EQ(tatcell_host_memory_unlink(name_, NULL), 0);
+}
+
+TEST(counters_in_a_name_are_read_by_others) {
+    fresh_names();
+    tatcell_limit_spec_t spec = kit_spec(1, SECOND, 5);
+    tatcell_table_options_t o = kit_options(&spec);
+    static _Alignas(64) unsigned char memory[4 * 1024];
+    tatcell_table_t table;
+    tatcell_limit_t limit;
+    EQ(tatcell_table_init(&table, memory, sizeof memory, &o), 0);
+    EQ(tatcell_limit_init_table(&limit, &table, &spec), 0);
+
+    tatcell_host_memory_t m = TATCELL_HOST_MEMORY_INIT, seen = TATCELL_HOST_MEMORY_INIT;
+    tatcell_counters_t *first = NULL, *second = NULL, total = TATCELL_COUNTERS_INIT;
+    EQ(tatcell_host_counters_attach(name_, &seen), TATCELL_ERR_ABSENT);
+    EQ(tatcell_host_counters_open(name_, 0, 0, &m), TATCELL_ERR_TOO_SMALL);
+    EQ(tatcell_host_counters_open(name_, 2, 010000, &m), TATCELL_ERR_OPTION);
+    EQ(tatcell_host_counters_open(name_, 2, 0, &m), 0);
+    EQ(tatcell_host_counters_attach(name_, &seen), 0);
+    EQ(tatcell_host_counters_block(m.memory, m.bytes, 0, &first), 0);
+    EQ(tatcell_host_counters_block(m.memory, m.bytes, 1, &second), 0);
+    EXPECT(second == first + 1);
+    EQ(tatcell_host_counters_block(m.memory, m.bytes, 2, &second), TATCELL_ERR_COUNT);
+    EQ(tatcell_host_counters_block(memory, sizeof memory, 0, &second), TATCELL_ERR_VERSION);
+    tatcell_decision_t d = TATCELL_DECISION_INIT;
+    for (int i = 0; i < 7; i++)
+        EXPECT(tatcell_table_check_ex(&table, &limit, SECOND, "key", 3, 1, 0, &d, first) >= 0);
+    second->never = 4;
+    EQ(tatcell_host_counters_sum(seen.memory, seen.bytes, &total), 0);
+    EXPECT(total.conforming == 5 && total.non_conforming == 2 && total.never == 4 && total.inserted == 1);
+    EQ(tatcell_host_counters_sum(memory, sizeof memory, &total), TATCELL_ERR_VERSION);
+
+    tatcell_host_memory_t again = TATCELL_HOST_MEMORY_INIT;
+    EQ(tatcell_host_counters_open(name_, 3, 0, &again), TATCELL_ERR_WRONG_SIZE);
+    EQ(tatcell_host_counters_open(name_, 2, 0, &again), 0);
+    EQ(tatcell_host_memory_unmap(&again), 0);
+    EQ(tatcell_host_memory_unmap(&seen), 0);
     EQ(tatcell_host_memory_unmap(&m), 0);
     EQ(tatcell_host_memory_unlink(name_, NULL), 0);
 }
@@ -477,6 +516,7 @@ int main(void) {
     RUN(memory_holds_a_table_and_goes_away);
     RUN(a_name_joins_two_processes);
     RUN(a_reader_looks_without_seed_and_without_writing);
+    RUN(counters_in_a_name_are_read_by_others);
     RUN(a_structure_tells_the_mapping_that_it_has_now);
     RUN(an_empty_file_is_not_ready);
     RUN(system_errors_carry_errno);

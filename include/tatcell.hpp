@@ -2204,6 +2204,42 @@ private:
     tatcell_host_memory_t raw_ TATCELL_HOST_MEMORY_INIT;
 };
 
+/// Counters of several threads in named memory, which other processes may read. It owns the mapping and can be moved.
+class shared_counters {
+public:
+    /// Creates them, or attaches to them if they exist (tatcell_host_counters_open). mode: permission bits; 0 = 0600.
+    /// Errors: err_wrong_size for another number of threads, err_not_ready, err_version, and those of memory::create.
+    result open(const char *name, std::uint32_t threads, std::uint32_t mode = 0) noexcept {
+        tatcell_host_memory_t made TATCELL_HOST_MEMORY_INIT;
+        const result rc(tatcell_host_counters_open(name, threads, mode, &made));
+        if (rc) memory_ = memory(made);
+        return rc;
+    }
+    /// Maps those of another process for reading alone (tatcell_host_counters_attach). Errors: err_absent, err_version.
+    result attach(const char *name) noexcept {
+        tatcell_host_memory_t made TATCELL_HOST_MEMORY_INIT;
+        const result rc(tatcell_host_counters_attach(name, &made));
+        if (rc) memory_ = memory(made);
+        return rc;
+    }
+    /// The block of one thread, from 0; null if there are fewer or nothing is open (tatcell_host_counters_block). After
+    /// attach a store to it ends the process.
+    tatcell_counters_t *block(std::uint32_t number) const noexcept TATCELL_LIFETIMEBOUND {
+        tatcell_counters_t *found = nullptr;
+        TATCELL_IGNORE(tatcell_host_counters_block(memory_.data(), memory_.size(), number, &found));
+        return found;
+    }
+    /// The sum of all blocks (tatcell_host_counters_sum).
+    outcome<counters> sum() const noexcept {
+        counters total;
+        const std::int32_t rc = tatcell_host_counters_sum(memory_.data(), memory_.size(), &total);
+        return {rc, total};
+    }
+
+private:
+    memory memory_;
+};
+
 /// A table with its memory, seed and one limit for all keys. It owns them and can be moved.
 ///
 ///     tatcell::host::owned_table clients;

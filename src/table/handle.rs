@@ -97,6 +97,8 @@ unsafe impl Send for Table<'_, Exclusive> {}
 // SAFETY: besides plain data a table holds one reference, which may go where a reference to the words may go. (The impl
 // above removes the automatic impl of this type too.)
 unsafe impl<'m> Send for Table<'m, Shared> where &'m [Line]: Send {}
+// SAFETY: as above.
+unsafe impl<'m> Send for Table<'m, ReadOnly> where &'m [Line]: Send {}
 
 impl Clone for Table<'_, Shared> {
     fn clone(&self) -> Self {
@@ -104,6 +106,12 @@ impl Clone for Table<'_, Shared> {
     }
 }
 impl Copy for Table<'_, Shared> {}
+impl Clone for Table<'_, ReadOnly> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl Copy for Table<'_, ReadOnly> {}
 
 impl core::fmt::Debug for Table<'_, Shared> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
@@ -166,17 +174,11 @@ impl<'m> Table<'m, Shared> {
 impl<'m> Table<'m, ReadOnly> {
     /// Attaches to a table only to look at it, whether it is shared or exclusive.
     ///
-    /// Without a seed in the options, only what asks for a key is missing. With a seed it must be that of the table.
-    ///
     /// # Errors
     /// The errors of [`attach`](Table::attach), but a missing seed is none.
     ///
     /// # Concurrency
-    /// During any call of others. What an exclusive owner does meanwhile is seen word by word.
-    ///
-    /// # Cost
-    /// As [`attach`](Table::attach). Nothing is stored. On targets with atomic instructions for 64 bits, the calls read
-    /// the memory by relaxed loads alone, so it may be read-only.
+    /// During any call of others. On targets with 64-bit atomics all reads are relaxed loads, so memory may be read-only.
     pub fn attach_read_only(lines: &'m [Line], options: &AttachOptions) -> Result<Self, TableError> {
         Self::attach_as(lines, options)
     }

@@ -48,6 +48,8 @@ pub use layout::size::{full_set_ppb, lines_for_load};
 pub use migrate::Migrated;
 pub use overrides::{Override, PrefixLengths};
 pub(crate) use set::attempt::Done;
+#[cfg(feature = "host")]
+pub(crate) use upkeep::counter_blocks;
 pub use upkeep::export::TableNumbers;
 pub use upkeep::info::TableInfo;
 pub use upkeep::sweep::{Slot, Stats};

@@ -35,6 +35,12 @@ fn fill(memory: &Memory, options: &TableOptions) -> Vec<u64> {
     image
 }
 
+/// Threads share and copy a reader, as they do a shared table.
+const _: () = {
+    const fn goes_anywhere<T: Send + Sync + Copy>() {}
+    goes_anywhere::<ReadOnlyTable<'static>>()
+};
+
 /// Everything that a reader can ask.
 #[derive(Debug, PartialEq)]
 struct Seen {

@@ -1,5 +1,6 @@
 //! Tables: [`handle`] makes one and finds it again; [`check`] and the other files use it.
 
+mod attach;
 pub(super) mod burst;
 mod change;
 mod charge;

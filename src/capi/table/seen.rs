@@ -1,6 +1,6 @@
 //! Handles of any kind for calls that only look: those of `TATCELL_TABLE_READ_ONLY` among them.
 
-use super::handle::tatcell_table_t;
+use super::handle::{tatcell_table_t, Any, Handle};
 use crate::capi::codes::{table_code, TATCELL_ERR_HANDLE, TATCELL_PASS};
 use crate::capi::pointers::contract::{inside, Contract, Marked, Out};
 use crate::capi::pointers::places::Span;
@@ -30,6 +30,16 @@ pub(in crate::capi) enum Seen<'a> {
     Shared(&'a Table<'static>),
     Exclusive(&'a ExclusiveTable<'static>),
     ReadOnly(&'a ReadOnlyTable<'static>),
+}
+
+impl Handle {
+    /// Returns the table for a call that only looks.
+    pub(in crate::capi) fn seen(&self) -> Seen<'_> {
+        match &self.table {
+            Any::Shared(table) => Seen::Shared(table),
+            Any::Exclusive(table) => Seen::Exclusive(table),
+        }
+    }
 }
 
 /// Runs an expression that only looks, on a table of any mode.
