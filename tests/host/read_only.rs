@@ -189,7 +189,7 @@ fn a_full_set_is_one_that_no_new_key_can_enter() {
     let limit = table.limit(&spec()).unwrap();
     assert_eq!((table.stats(NOW).full_sets, table.stats(NOW).longest), (0, 0));
     for key in 0..400u32 {
-        table.check(&limit, NOW, &key.to_le_bytes(), 1).unwrap();
+        let _ = table.check(&limit, NOW, &key.to_le_bytes(), 1).unwrap();
     }
     let stats = table.stats(NOW);
     assert_eq!((stats.slots, stats.live, stats.full_sets, stats.longest), (32, 32, 2, 1_000_000_000));
