@@ -507,7 +507,8 @@ TEST(memory_of_the_system_holds_a_table) {
     namespace host = tatcell::host;
     host::memory mapped;
     tatcell::table table;
-    const auto options = tatcell::table_options(limit_spec(1, 1s, 1)).seed(secret);
+    const auto options =
+        tatcell::table_options(limit_spec(1, 1s, 1)).seed(secret).clock(tatcell::table_clock::raw);
     EXPECT(mapped.map(0) == code::err_too_small && mapped.data() == nullptr);
     EXPECT(mapped.map(tatcell::table_bytes(1000)) && mapped.size() >= tatcell::table_bytes(1000));
     EXPECT(table.init(mapped, options) && mapped.pages() == host::pages::normal);
@@ -524,6 +525,18 @@ TEST(memory_of_the_system_holds_a_table) {
     tatcell::table other;
     const auto attached = user.attach(name.c_str());
     const auto same = other.attach(user, tatcell::attach_options(secret));
+    host::memory looked;
+    tatcell::table reader;
+    EXPECT(looked.attach_read_only(name.c_str()) && reader.attach(looked, tatcell::attach_options().read_only()));
+    EXPECT(reader.stats(instant(0))->live == 0 && reader.hash("key") == code::err_seed);
+    EXPECT(reader.info()->clock == TATCELL_CLOCK_RAW);
+    const std::string numbers = name + "-counters";
+    host::shared_counters counting, looking;
+    EXPECT(looking.attach(numbers.c_str()) == code::err_absent && counting.block(0) == nullptr);
+    EXPECT(counting.open(numbers.c_str(), 2) && looking.attach(numbers.c_str()));
+    counting.block(1)->conforming = 3;
+    EXPECT(looking.sum() && looking.sum()->conforming == 3 && counting.block(2) == nullptr);
+    EXPECT(host::memory::unlink(numbers.c_str()));
     EXPECT(host::memory::unlink(name.c_str()));
     EXPECT(attached && same && user.data() != creator.data() && user.size() == creator.size());
     EXPECT(host::memory::unlink(name.c_str()) == code::err_absent);

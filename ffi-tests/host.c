@@ -191,6 +191,119 @@ TEST(a_name_joins_two_processes) {
 }
 
 /* A structure that is used again tells its new mapping, and nothing of what it told before. */
+TEST(a_reader_looks_without_seed_and_without_writing) {
+    fresh_names();
+    tatcell_limit_spec_t spec = kit_spec(1, SECOND, 5);
+    tatcell_table_options_t o = kit_options(&spec);
+    o.clock = TATCELL_CLOCK_COUNTER + 1;
+    tatcell_host_memory_t m = TATCELL_HOST_MEMORY_INIT, mapped = TATCELL_HOST_MEMORY_INIT;
+    tatcell_table_t table, bare, keyed;
+    tatcell_limit_t limit;
+    EQ(tatcell_host_memory_attach_read_only(name_, 0, &mapped), TATCELL_ERR_ABSENT);
+    EQ(tatcell_host_memory_create(name_, 64 * KIB, 0, &m), 0);
+    EQ(tatcell_table_init(&table, m.memory, m.bytes, &o), TATCELL_ERR_OPTION);
+    o.clock = TATCELL_CLOCK_BOOTTIME, o.reserved_number = 1;
+    EQ(tatcell_table_init(&table, m.memory, m.bytes, &o), TATCELL_ERR_OPTION);
+    o.reserved_number = 0;
+    EQ(tatcell_table_init(&table, m.memory, m.bytes, &o), 0);
+    EQ(tatcell_limit_init_table(&limit, &table, &spec), 0);
+    EQ(tatcell_table_check(&table, &limit, SECOND, "much", 4, 5, NULL), 0);
+    EQ(tatcell_table_check(&table, &limit, SECOND, "little", 6, 1, NULL), 0);
+
+    EQ(tatcell_host_memory_attach_read_only(name_, 128 * KIB, &mapped), TATCELL_ERR_WRONG_SIZE);
+    EQ(tatcell_host_memory_attach_read_only(name_, 64 * KIB, &mapped), 0);
+    EQ(tatcell_table_attach(&bare, mapped.memory, mapped.bytes, kit_attach(NULL, TATCELL_TABLE_READ_ONLY)), 0);
+    EQ(tatcell_table_attach(&keyed, mapped.memory, mapped.bytes, kit_attach(kit_seed, TATCELL_TABLE_READ_ONLY)), 0);
+    unsigned char other[16] = {1};
+    EQ(tatcell_table_attach(&keyed, mapped.memory, mapped.bytes, kit_attach(other, TATCELL_TABLE_READ_ONLY)),
+        TATCELL_ERR_WRONG_SEED);
+    EQ(tatcell_table_attach(&keyed, mapped.memory, mapped.bytes,
+           kit_attach(kit_seed, TATCELL_TABLE_READ_ONLY | TATCELL_TABLE_EXCLUSIVE)), TATCELL_ERR_OPTION);
+
+    /* Every call that looks, on pages that cannot be written. */
+    tatcell_table_info_t info = TATCELL_TABLE_INFO_INIT;
+    EQ(tatcell_table_info(&bare, &info), 0);
+    EQ(info.clock, TATCELL_CLOCK_BOOTTIME);
+    tatcell_table_numbers_t numbers = TATCELL_TABLE_NUMBERS_INIT;
+    EQ(tatcell_table_export(&bare, &numbers), 0);
+    tatcell_stats_t stats = TATCELL_STATS_INIT;
+    EQ(tatcell_table_stats(&bare, SECOND, &stats), 0);
+    EXPECT(stats.live == 2 && stats.full_sets == 0 && stats.longest == 5 * SECOND);
+    tatcell_slot_t slot, top[4];
+    EQ(tatcell_table_next(&bare, SECOND, 0, &slot), 0);
+    uint32_t found = 0;
+    EQ(tatcell_table_top(&bare, SECOND, top, 4, &found), 0);
+    EXPECT(found == 2 && top[0].reset_after == 5 * SECOND && top[1].reset_after == SECOND);
+    static uint64_t image[8 * 1024];
+    size_t used = 0;
+    EQ(tatcell_table_save(&bare, SECOND, image, sizeof image, &used), 0);
+    EQ(used, info.image_bytes);
+
+    /* A key needs the seed. */
+    uint64_t hash = 0, same = 1;
+    unsigned char address[4] = {192, 0, 2, 1};
+    EQ(tatcell_table_hash(&bare, "much", 4, &hash), TATCELL_ERR_SEED);
+    EQ(tatcell_address_prefix_hash(&bare, address, 4, 24, 56, &hash), TATCELL_ERR_SEED);
+    EQ(tatcell_table_hash(&keyed, "much", 4, &hash), 0);
+    EQ(tatcell_table_hash(&table, "much", 4, &same), 0);
+    EQ(hash, same);
+    EQ(tatcell_table_may_be(&bare, &top[0], hash), 0);
+    EQ(tatcell_table_may_be(&bare, &top[1], hash), TATCELL_END);
+    EQ(tatcell_address_prefix_hash(&keyed, address, 4, 24, 56, &hash), 0);
+
+    /* No other call takes the handle. */
+    EQ(tatcell_table_check(&keyed, &limit, SECOND, "much", 4, 1, NULL), TATCELL_ERR_HANDLE);
+    EQ(tatcell_table_check_hash(&keyed, &limit, SECOND, hash, 1, NULL), TATCELL_ERR_HANDLE);
+    EQ(tatcell_table_reset(&keyed, SECOND, "much", 4), TATCELL_ERR_HANDLE);
+    EQ(tatcell_table_ban(&keyed, SECOND, "much", 4, 2 * SECOND), TATCELL_ERR_HANDLE);
+    EQ(tatcell_table_sweep(&keyed, SECOND, 0, 16, NULL), TATCELL_ERR_HANDLE);
+    EQ(tatcell_limit_init_table(&limit, &keyed, &spec), TATCELL_ERR_HANDLE);
+    EQ(tatcell_table_restore(&table, m.memory, m.bytes, image, used,
+           kit_attach(kit_seed, TATCELL_TABLE_READ_ONLY), 0), TATCELL_ERR_OPTION);
+    EQ(tatcell_host_memory_unmap(&mapped), 0);
+    EQ(tatcell_host_memory_unmap(&m), 0);
+    EQ(tatcell_host_memory_unlink(name_, NULL), 0);
+}
+
+TEST(counters_in_a_name_are_read_by_others) {
+    fresh_names();
+    tatcell_limit_spec_t spec = kit_spec(1, SECOND, 5);
+    tatcell_table_options_t o = kit_options(&spec);
+    static _Alignas(64) unsigned char memory[4 * 1024];
+    tatcell_table_t table;
+    tatcell_limit_t limit;
+    EQ(tatcell_table_init(&table, memory, sizeof memory, &o), 0);
+    EQ(tatcell_limit_init_table(&limit, &table, &spec), 0);
+
+    tatcell_host_memory_t m = TATCELL_HOST_MEMORY_INIT, seen = TATCELL_HOST_MEMORY_INIT;
+    tatcell_counters_t *first = NULL, *second = NULL, total = TATCELL_COUNTERS_INIT;
+    EQ(tatcell_host_counters_attach(name_, &seen), TATCELL_ERR_ABSENT);
+    EQ(tatcell_host_counters_open(name_, 0, 0, &m), TATCELL_ERR_TOO_SMALL);
+    EQ(tatcell_host_counters_open(name_, 2, 010000, &m), TATCELL_ERR_OPTION);
+    EQ(tatcell_host_counters_open(name_, 2, 0, &m), 0);
+    EQ(tatcell_host_counters_attach(name_, &seen), 0);
+    EQ(tatcell_host_counters_block(m.memory, m.bytes, 0, &first), 0);
+    EQ(tatcell_host_counters_block(m.memory, m.bytes, 1, &second), 0);
+    EXPECT(second == first + 1);
+    EQ(tatcell_host_counters_block(m.memory, m.bytes, 2, &second), TATCELL_ERR_COUNT);
+    EQ(tatcell_host_counters_block(memory, sizeof memory, 0, &second), TATCELL_ERR_VERSION);
+    tatcell_decision_t d = TATCELL_DECISION_INIT;
+    for (int i = 0; i < 7; i++)
+        EXPECT(tatcell_table_check_ex(&table, &limit, SECOND, "key", 3, 1, 0, &d, first) >= 0);
+    second->never = 4;
+    EQ(tatcell_host_counters_sum(seen.memory, seen.bytes, &total), 0);
+    EXPECT(total.conforming == 5 && total.non_conforming == 2 && total.never == 4 && total.inserted == 1);
+    EQ(tatcell_host_counters_sum(memory, sizeof memory, &total), TATCELL_ERR_VERSION);
+
+    tatcell_host_memory_t again = TATCELL_HOST_MEMORY_INIT;
+    EQ(tatcell_host_counters_open(name_, 3, 0, &again), TATCELL_ERR_WRONG_SIZE);
+    EQ(tatcell_host_counters_open(name_, 2, 0, &again), 0);
+    EQ(tatcell_host_memory_unmap(&again), 0);
+    EQ(tatcell_host_memory_unmap(&seen), 0);
+    EQ(tatcell_host_memory_unmap(&m), 0);
+    EQ(tatcell_host_memory_unlink(name_, NULL), 0);
+}
+
 TEST(a_structure_tells_the_mapping_that_it_has_now) {
     fresh_names();
     for (int call = 0; call < 3; call++) {
@@ -402,6 +515,8 @@ int main(void) {
     RUN(ticks_go_forward_where_the_processor_counts_them);
     RUN(memory_holds_a_table_and_goes_away);
     RUN(a_name_joins_two_processes);
+    RUN(a_reader_looks_without_seed_and_without_writing);
+    RUN(counters_in_a_name_are_read_by_others);
     RUN(a_structure_tells_the_mapping_that_it_has_now);
     RUN(an_empty_file_is_not_ready);
     RUN(system_errors_carry_errno);

@@ -36,6 +36,13 @@ enum {
     TATCELL_TABLE_RESOLUTION = 2,
     TATCELL_TABLE_POLICY = 4,
     TATCELL_TABLE_ZEROED = 8,
+    TATCELL_TABLE_READ_ONLY = 16,
+    TATCELL_CLOCK_UNKNOWN = 0,
+    TATCELL_CLOCK_MONOTONIC = 1,
+    TATCELL_CLOCK_BOOTTIME = 2,
+    TATCELL_CLOCK_REALTIME = 3,
+    TATCELL_CLOCK_RAW = 4,
+    TATCELL_CLOCK_COUNTER = 5,
     TATCELL_FULL_ADMIT = 0,
     TATCELL_FULL_INHERIT = 1,
     TATCELL_FULL_DENY = 2,
@@ -260,6 +267,8 @@ typedef struct tatcell_table_options_t {
     uint64_t overrides;
     const tatcell_limit_spec_t *old_limit;
     const tatcell_limit_spec_t *new_limit;
+    uint32_t clock;
+    uint32_t reserved_number;
 } tatcell_table_options_t;
 
 typedef struct tatcell_table_fit_t {
@@ -486,6 +495,8 @@ typedef struct tatcell_stats_t {
     uint64_t claims;
     uint64_t expired;
     uint64_t debt[8];
+    uint64_t full_sets;
+    uint64_t longest;
 } tatcell_stats_t;
 
 typedef struct tatcell_slot_t {
@@ -536,6 +547,8 @@ typedef struct tatcell_table_info_t {
     uint32_t count_bits;
     uint64_t guard;
     uint64_t border_error;
+    uint32_t clock;
+    uint32_t reserved;
 } tatcell_table_info_t;
 
 typedef struct tatcell_limit_numbers_t {
@@ -1019,9 +1032,14 @@ int32_t tatcell_host_random(void *bytes, size_t count, int32_t *system_error);
 int32_t tatcell_host_memory_map(size_t bytes, uint32_t flags, tatcell_host_memory_t *memory);
 int32_t tatcell_host_memory_create(const char *name, size_t bytes, uint32_t mode, tatcell_host_memory_t *memory);
 int32_t tatcell_host_memory_attach(const char *name, size_t bytes, tatcell_host_memory_t *memory);
+int32_t tatcell_host_memory_attach_read_only(const char *name, size_t bytes, tatcell_host_memory_t *memory);
 int32_t tatcell_host_memory_unmap(tatcell_host_memory_t *memory);
 int32_t tatcell_host_memory_unlink(const char *name, int32_t *system_error);
 int32_t tatcell_host_memory_huge_bytes(const tatcell_host_memory_t *memory, uint64_t *bytes, int32_t *system_error);
+int32_t tatcell_host_counters_open(const char *name, uint32_t threads, uint32_t mode, tatcell_host_memory_t *memory);
+int32_t tatcell_host_counters_attach(const char *name, tatcell_host_memory_t *memory);
+int32_t tatcell_host_counters_block(void *memory, size_t bytes, uint32_t number, tatcell_counters_t **block);
+int32_t tatcell_host_counters_sum(const void *memory, size_t bytes, tatcell_counters_t *total);
 int32_t tatcell_host_table_open(const tatcell_limit_spec_t *spec, size_t keys, uint32_t policy,
     tatcell_host_table_t *out);
 int32_t tatcell_host_table_close(tatcell_host_table_t *table);

@@ -493,6 +493,24 @@ typedef struct TATCELL_ALIGNED(8) tatcell_table_t {
 #define TATCELL_TABLE_POLICY 4
 /** flags of table options: the memory is all zero, as from the system; init writes only the header. Since 0.4. */
 #define TATCELL_TABLE_ZEROED 8
+/**
+ * flags of attach options: only look at the table, whether it is shared or exclusive. The handle needs no seed, and
+ * the memory may be mapped for reading alone. Since 0.4.
+ */
+#define TATCELL_TABLE_READ_ONLY 16
+
+/** clock: not stated. Since 0.4. */
+#define TATCELL_CLOCK_UNKNOWN 0
+/** clock: CLOCK_MONOTONIC, also its coarse form. Since 0.4. */
+#define TATCELL_CLOCK_MONOTONIC 1
+/** clock: CLOCK_BOOTTIME, which runs while the system sleeps. Since 0.4. */
+#define TATCELL_CLOCK_BOOTTIME 2
+/** clock: CLOCK_REALTIME, the wall clock since 1970. Since 0.4. */
+#define TATCELL_CLOCK_REALTIME 3
+/** clock: CLOCK_MONOTONIC_RAW, the oscillator without corrections. Since 0.4. */
+#define TATCELL_CLOCK_RAW 4
+/** clock: the processor's counter (tatcell_host_ticks); tick_hz is its frequency. Since 0.4. */
+#define TATCELL_CLOCK_COUNTER 5
 
 /** policy: if its set is full, a new key passes untracked. */
 #define TATCELL_FULL_ADMIT 0
@@ -587,12 +605,20 @@ typedef struct tatcell_table_options_t {
     const tatcell_limit_spec_t *old_limit;
     /** See old_limit. tatcell_table_init refuses both with TATCELL_ERR_OPTION. Since 0.4. */
     const tatcell_limit_spec_t *new_limit;
+    /**
+     * A TATCELL_CLOCK_ constant: the callers' clock. The image keeps it for programs that only look at the table. It
+     * decides nothing. Libraries before 0.4 refuse an image whose clock is not 0. Since 0.4.
+     */
+    uint32_t clock;
+    /** Must be 0. Since 0.4. */
+    uint32_t reserved_number;
 } tatcell_table_options_t;
 
 /** Bytes of a tatcell_table_options_t in its first release: the least size that a library accepts. */
 #define TATCELL_TABLE_OPTIONS_MIN (48 + 4 * sizeof(void *))
 /** Default options; set fastest and seed. */
-#define TATCELL_TABLE_OPTIONS_INIT {sizeof(tatcell_table_options_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define TATCELL_TABLE_OPTIONS_INIT \
+    {sizeof(tatcell_table_options_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /**
  * Formats memory as a fresh table, in which all keys are absent.
@@ -695,12 +721,12 @@ int32_t tatcell_table_check_hash(const tatcell_table_t *table,
  * TATCELL_HASH_CALLER, pass your own keyed hash there instead. Tables with the same seed and the same hash give a key
  * the same hash: one call serves the tables of limits and of overrides.
  *
- * @param table   handle; not NULL.
+ * @param table   handle, also a read-only one; not NULL.
  * @param key     bytes of the key; not NULL, even when empty. Pass only identifying bytes: padding makes new keys.
  * @param key_len bytes.
  * @param hash    the 64-bit hash: the high 32 bits choose the line, the low bits are the tag. Not NULL.
  * @retval 0 done.
- * @retval TATCELL_ERR_HASH the caller hashes for this table.
+ * @retval TATCELL_ERR_HASH the caller hashes for this table; TATCELL_ERR_SEED a read-only handle has no seed.
  * @retval TATCELL_ERR_KEY_LENGTH key_len is more than half of the address space.
  * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
  * Thread: any. Cost: about 1 ns (AES) or 6 ns (SipHash-1-3) for 16 bytes. Since 0.1.
@@ -2806,7 +2832,7 @@ int32_t tatcell_address_prefix_key(const void *address,
  * @param hash        gets the hash; not NULL.
  * @retval 0 done.
  * @retval TATCELL_ERR_HANDLE table is not initialised.
- * @retval TATCELL_ERR_HASH the caller hashes for this table.
+ * @retval TATCELL_ERR_HASH the caller hashes for this table; TATCELL_ERR_SEED a read-only handle has no seed.
  * @retval others as tatcell_address_prefix_key.
  * Thread: any. Cost: one hash of 3 to 18 bytes. Since 0.4.
  */
@@ -3611,14 +3637,17 @@ typedef struct tatcell_attach_options_t {
     uint32_t size;
     /**
      * TATCELL_TABLE_EXCLUSIVE for an exclusive image; TATCELL_TABLE_POLICY if the image must have the policy
-     * below.
+     * below; TATCELL_TABLE_READ_ONLY to look at an image of either mode.
      */
     uint32_t flags;
     /** With TATCELL_TABLE_POLICY: a TATCELL_FULL_ constant; otherwise 0. */
     uint32_t policy;
     /** Must be 0. */
     uint32_t reserved;
-    /** The 16 secret bytes that the table was made with; NULL if the caller hashes. */
+    /**
+     * The 16 secret bytes that the table was made with; NULL if the caller hashes. With TATCELL_TABLE_READ_ONLY it may
+     * be NULL; then tatcell_table_hash returns TATCELL_ERR_SEED.
+     */
     const uint8_t *seed;
     /** Must be NULL. */
     const void *reserved_pointer;
@@ -3633,6 +3662,10 @@ typedef struct tatcell_attach_options_t {
 
 /**
  * Attaches to a table that another process (or this one) has initialised in this memory.
+ *
+ * With TATCELL_TABLE_READ_ONLY the handle only looks. No call stores through it, so the memory may be mapped for
+ * reading alone (tatcell_host_memory_attach_read_only). It is for tatcell_table_info, _export, _stats, _next, _top,
+ * _may_be, _save and, with a seed, tatcell_table_hash. All other calls return TATCELL_ERR_HANDLE. Since 0.4.
  *
  * @param table   handle to initialise, outside the memory; not NULL.
  * @param memory  the image, aligned to 64 bytes; not NULL.
@@ -3664,7 +3697,7 @@ int32_t tatcell_table_attach(tatcell_table_t *table,
 /**
  * Copies the image of a table, each word whole. Keys that have expired at now are left out.
  *
- * @param table handle; not NULL.
+ * @param table handle, also a read-only one; not NULL.
  * @param now   the caller's clock, ticks.
  * @param image buffer outside the table's memory, aligned to 8 bytes; not NULL.
  * @param bytes length of the buffer; image_bytes of tatcell_table_info_t is enough.
@@ -3695,6 +3728,7 @@ int32_t tatcell_table_save(const tatcell_table_t *table,
  * @retval 0 done.
  * @retval TATCELL_ERR_WRONG_SIZE memory and image differ in length.
  * @retval TATCELL_ERR_OVERLAP memory overlaps image or handle.
+ * @retval TATCELL_ERR_OPTION also for TATCELL_TABLE_READ_ONLY.
  * @retval others as tatcell_table_attach. Nothing is changed on error.
  * Thread: one, before any other uses the memory. Cost: writes all of it. Since 0.1.
  */
@@ -3751,15 +3785,19 @@ typedef struct tatcell_stats_t {
      * Live slots by lead. Element k counts leads in (H / 2^(k+1), H / 2^k]; the last one counts all smaller leads.
      */
     uint64_t debt[8];
+    /** Sets of 16 slots of which a new key could take none: there the policy decides. Since 0.4. */
+    uint64_t full_sets;
+    /** The longest debt, ticks until that key has its burst again; 0 if there is none. Since 0.4. */
+    uint64_t longest;
 } tatcell_stats_t;
 
 /** Statistics to be filled in. */
-#define TATCELL_STATS_INIT {sizeof(tatcell_stats_t), 0, 0, 0, 0, 0, {0}}
+#define TATCELL_STATS_INIT {sizeof(tatcell_stats_t), 0, 0, 0, 0, 0, {0}, 0, 0}
 
 /**
  * Scans all slots and sums up live keys, load and debts.
  *
- * @param table handle; not NULL.
+ * @param table handle, also a read-only one; not NULL.
  * @param now   the caller's clock, ticks.
  * @param out   started from TATCELL_STATS_INIT; not NULL.
  * @retval 0 done.
@@ -3792,7 +3830,7 @@ typedef struct tatcell_slot_t {
 /**
  * Finds the next live slot at or after a number. Continue from out->number + 1.
  *
- * @param table handle; not NULL.
+ * @param table handle, also a read-only one; not NULL.
  * @param now   the caller's clock, ticks.
  * @param from  number of the slot to start at.
  * @param out   gets the slot; not NULL.
@@ -3815,7 +3853,7 @@ int32_t tatcell_table_next(const tatcell_table_t *table,
  * instance, and call tatcell_table_may_be for each of them. If words hold a count, the slots whose windows end
  * last come first.
  *
- * @param table handle; not NULL.
+ * @param table handle, also a read-only one; not NULL.
  * @param now   the caller's clock, ticks.
  * @param top   gets up to count slots; not NULL unless count is 0.
  * @param count 0..64.
@@ -3835,7 +3873,7 @@ int32_t tatcell_table_top(const tatcell_table_t *table,
 /**
  * Reports whether the key of a hash may be the one in a slot. It is wrong for one other key in 2^tag_bits * sets.
  *
- * @param table handle; not NULL.
+ * @param table handle, also a read-only one; not NULL.
  * @param slot  from tatcell_table_top or tatcell_table_next of this table; not NULL.
  * @param hash  from tatcell_table_hash, or the caller's own hash.
  * @retval 0 it may be.
@@ -3972,16 +4010,20 @@ typedef struct tatcell_table_info_t {
      * border is exact, and for GCRA. Since 0.4.
      */
     uint64_t border_error;
+    /** A TATCELL_CLOCK_ constant: the callers' clock, as in the options of tatcell_table_init. Since 0.4. */
+    uint32_t clock;
+    /** Always 0. */
+    uint32_t reserved;
 } tatcell_table_info_t;
 
 /** Information to be filled in. */
 #define TATCELL_TABLE_INFO_INIT \
-    {sizeof(tatcell_table_info_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+    {sizeof(tatcell_table_info_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /**
  * Reports the numbers of a table: its size, span, skew, sweep interval and others.
  *
- * @param table handle; not NULL.
+ * @param table handle, also a read-only one; not NULL.
  * @param info  started from TATCELL_TABLE_INFO_INIT; not NULL.
  * @retval 0 done.
  * @retval TATCELL_ERR_SIZE info->size is not set.
@@ -4094,7 +4136,7 @@ typedef struct tatcell_table_numbers_t {
 /**
  * Exports the numbers of a table in q-units, for a program that reads and writes slots without the library.
  *
- * @param table   handle; not NULL.
+ * @param table   handle, also a read-only one; not NULL.
  * @param numbers started from TATCELL_TABLE_NUMBERS_INIT; not NULL.
  * @retval 0 done.
  * @retval TATCELL_ERR_ALGORITHM the table's algorithm is not GCRA; there are numbers only for GCRA.

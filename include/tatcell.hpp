@@ -1183,6 +1183,16 @@ enum class full_set : std::uint32_t {
     sampled = TATCELL_FULL_SAMPLED,  ///< it passes; one in 16 takes over the smallest debt, which is forgiven
 };
 
+/// The clock that the callers of a table read, for programs that only look at the table.
+enum class table_clock : std::uint32_t {
+    unknown = TATCELL_CLOCK_UNKNOWN,      ///< not stated
+    monotonic = TATCELL_CLOCK_MONOTONIC,  ///< CLOCK_MONOTONIC, also its coarse form
+    boottime = TATCELL_CLOCK_BOOTTIME,    ///< CLOCK_BOOTTIME, which runs while the system sleeps
+    realtime = TATCELL_CLOCK_REALTIME,    ///< CLOCK_REALTIME, the wall clock
+    raw = TATCELL_CLOCK_RAW,              ///< CLOCK_MONOTONIC_RAW
+    counter = TATCELL_CLOCK_COUNTER,      ///< the processor's counter
+};
+
 /// How a table hashes keys.
 enum class hash_kind : std::uint32_t {
     siphash13 = TATCELL_HASH_SIPHASH13,  ///< SipHash-1-3 under the seed
@@ -1225,6 +1235,10 @@ public:
     constexpr table_options &guard(ticks d) noexcept { return raw_.guard = d.count(), *this; }
     /// The frequency of the callers' clock, for those who attach.
     constexpr table_options &clock(frequency f) noexcept { return raw_.tick_hz = f.hz(), *this; }
+    /// Which clock the callers read; the image keeps it for programs that only look.
+    constexpr table_options &clock(table_clock c) noexcept {
+        return raw_.clock = static_cast<std::uint32_t>(c), *this;
+    }
     /// One q-unit is 2^-r ticks, instead of the best fit.
     constexpr table_options &resolution(std::int32_t r) noexcept {
         return raw_.resolution = r, raw_.flags |= TATCELL_TABLE_RESOLUTION, *this;
@@ -1281,6 +1295,9 @@ public:
     constexpr attach_options &clock(frequency f) noexcept { return raw_.tick_hz = f.hz(), *this; }
     /// The table is exclusive.
     constexpr attach_options &exclusive() noexcept { return raw_.flags |= TATCELL_TABLE_EXCLUSIVE, *this; }
+    /// Only look: at a table of either mode, without a seed, in memory that may be mapped for reading alone. Calls that
+    /// decide or change return err_handle.
+    constexpr attach_options &read_only() noexcept { return raw_.flags |= TATCELL_TABLE_READ_ONLY, *this; }
 
     /// The options as C functions take them. They point into this object.
     constexpr tatcell_attach_options_t get() const noexcept TATCELL_LIFETIMEBOUND {
@@ -2160,6 +2177,11 @@ public:
     result attach(const char *name, std::size_t bytes = 0) noexcept {
         return take(tatcell_host_memory_attach, name, bytes);
     }
+    /// Maps such memory, or a saved image in a file, for reading alone, for table::attach with attach_options::read_only
+    /// (tatcell_host_memory_attach_read_only). A store to it ends the process. Errors: as attach.
+    result attach_read_only(const char *name, std::size_t bytes = 0) noexcept {
+        return take(tatcell_host_memory_attach_read_only, name, bytes);
+    }
     /// Unmaps the memory now (tatcell_host_memory_unmap). No thread may use it or a table in it. Its name stays.
     result unmap() noexcept { return result(tatcell_host_memory_unmap(&raw_)); }
     /// Gives up the mapping without unmapping it, and returns it.
@@ -2196,6 +2218,42 @@ private:
         return rc;
     }
     tatcell_host_memory_t raw_ TATCELL_HOST_MEMORY_INIT;
+};
+
+/// Counters of several threads in named memory, which other processes may read. It owns the mapping and can be moved.
+class shared_counters {
+public:
+    /// Creates them, or attaches to them if they exist (tatcell_host_counters_open). mode: permission bits; 0 = 0600.
+    /// Errors: err_wrong_size for another number of threads, err_not_ready, err_version, and those of memory::create.
+    result open(const char *name, std::uint32_t threads, std::uint32_t mode = 0) noexcept {
+        tatcell_host_memory_t made TATCELL_HOST_MEMORY_INIT;
+        const result rc(tatcell_host_counters_open(name, threads, mode, &made));
+        if (rc) memory_ = memory(made);
+        return rc;
+    }
+    /// Maps those of another process for reading alone (tatcell_host_counters_attach). Errors: err_absent, err_version.
+    result attach(const char *name) noexcept {
+        tatcell_host_memory_t made TATCELL_HOST_MEMORY_INIT;
+        const result rc(tatcell_host_counters_attach(name, &made));
+        if (rc) memory_ = memory(made);
+        return rc;
+    }
+    /// The block of one thread, from 0; null if there are fewer or nothing is open (tatcell_host_counters_block). After
+    /// attach a store to it ends the process.
+    tatcell_counters_t *block(std::uint32_t number) const noexcept TATCELL_LIFETIMEBOUND {
+        tatcell_counters_t *found = nullptr;
+        TATCELL_IGNORE(tatcell_host_counters_block(memory_.data(), memory_.size(), number, &found));
+        return found;
+    }
+    /// The sum of all blocks (tatcell_host_counters_sum).
+    outcome<counters> sum() const noexcept {
+        counters total;
+        const std::int32_t rc = tatcell_host_counters_sum(memory_.data(), memory_.size(), &total);
+        return {rc, total};
+    }
+
+private:
+    memory memory_;
 };
 
 /// A table with its memory, seed and one limit for all keys. It owns them and can be moved.

@@ -322,6 +322,28 @@ TATCELL_API
 int32_t tatcell_host_memory_attach(const char *name,
                                    size_t bytes,
                                    tatcell_host_memory_t *memory);
+/**
+ * Maps memory that another process has created, for reading alone: for tatcell_table_attach with
+ * TATCELL_TABLE_READ_ONLY.
+ *
+ * It needs no permission to write. The memory may also be a saved image in a file. A store to it ends the process
+ * with a signal: give it only to calls that look.
+ *
+ * @param name   the name that the memory was created with, or the path of a file; not NULL.
+ * @param bytes  the length that it must have; 0 = any length, which is then in memory->bytes.
+ * @param memory started from TATCELL_HOST_MEMORY_INIT; not NULL. Unmap it with tatcell_host_memory_unmap.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_ABSENT there is no such name; TATCELL_ERR_NOT_READY its creator is not done: ask again.
+ * @retval TATCELL_ERR_WRONG_SIZE it has another length.
+ * @retval TATCELL_ERR_NAME bad name.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_SIZE bad pointer or size field.
+ * @retval TATCELL_ERR_SYSTEM the errno is in memory->system_error (EACCES: not allowed).
+ * Thread: any. Cost: four system calls. Since 0.4.
+ */
+TATCELL_API
+int32_t tatcell_host_memory_attach_read_only(const char *name,
+                                             size_t bytes,
+                                             tatcell_host_memory_t *memory);
 
 /**
  * Unmaps memory. If it has a name, the name stays.
@@ -369,6 +391,82 @@ TATCELL_API
 int32_t tatcell_host_memory_huge_bytes(const tatcell_host_memory_t *memory,
                                        uint64_t *bytes,
                                        int32_t *system_error);
+
+/* ==== Counters that other processes read ========================================================================= */
+
+/**
+ * Opens counters in named memory: creates them, or attaches to them if they exist. Counts go on where they were.
+ *
+ * Each thread counts in a block of its own (tatcell_host_counters_block), by plain additions: a decision costs what it
+ * costs with private counters. If two threads or processes count in one block, counts are lost, and nothing else
+ * happens. Other processes look with tatcell_host_counters_attach; they need permission to read, and no other.
+ *
+ * @param name    as for tatcell_host_memory_create; not NULL.
+ * @param threads number of blocks, the same for all that open them; not 0.
+ * @param mode    permission bits, less the umask; 0 = 0600, only this user.
+ * @param memory  started from TATCELL_HOST_MEMORY_INIT; not NULL. Unmap it with tatcell_host_memory_unmap.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_WRONG_SIZE they were made for another number of threads.
+ * @retval TATCELL_ERR_NOT_READY their creator is not done: ask again.
+ * @retval TATCELL_ERR_VERSION the memory holds something else, or another layout.
+ * @retval TATCELL_ERR_OPTION bad mode; TATCELL_ERR_TOO_SMALL, TATCELL_ERR_TOO_LARGE bad number of threads.
+ * @retval others as tatcell_host_memory_create and tatcell_host_memory_attach.
+ * Thread: any. Cost: some system calls. Since 0.4.
+ */
+TATCELL_API
+int32_t tatcell_host_counters_open(const char *name,
+                                   uint32_t threads,
+                                   uint32_t mode,
+                                   tatcell_host_memory_t *memory);
+
+/**
+ * Maps the counters of another process for reading alone. A store to them ends the process with a signal.
+ *
+ * @param name   the name that they were opened with; not NULL.
+ * @param memory started from TATCELL_HOST_MEMORY_INIT; not NULL. Unmap it with tatcell_host_memory_unmap.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_VERSION the memory holds something else, or another layout.
+ * @retval others as tatcell_host_memory_attach_read_only.
+ * Thread: any. Cost: four system calls. Since 0.4.
+ */
+TATCELL_API
+int32_t tatcell_host_counters_attach(const char *name,
+                                     tatcell_host_memory_t *memory);
+
+/**
+ * Finds the block of one thread. It takes the place of a tatcell_counters_t in every call.
+ *
+ * @param memory of the structure that tatcell_host_counters_open filled in; not NULL.
+ * @param bytes  of that structure.
+ * @param number of the thread, from 0.
+ * @param block  gets the block; not NULL.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_COUNT there are fewer blocks.
+ * @retval TATCELL_ERR_NOT_READY, TATCELL_ERR_VERSION the memory holds no counters.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_TOO_LARGE bad argument.
+ * Thread: any. Cost: one load. Since 0.4.
+ */
+TATCELL_API
+int32_t tatcell_host_counters_block(void *memory,
+                                    size_t bytes,
+                                    uint32_t number,
+                                    tatcell_counters_t **block);
+
+/**
+ * Sums the counters of all threads. Each count is as of its reading.
+ *
+ * @param memory of the structure that tatcell_host_counters_open or tatcell_host_counters_attach filled in; not NULL.
+ * @param bytes  of that structure.
+ * @param total  gets the sum; not NULL.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_NOT_READY, TATCELL_ERR_VERSION the memory holds no counters.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_TOO_LARGE bad argument.
+ * Thread: any, also while others count. Cost: reads all of the memory. Since 0.4.
+ */
+TATCELL_API
+int32_t tatcell_host_counters_sum(const void *memory,
+                                  size_t bytes,
+                                  tatcell_counters_t *total);
 
 /* ==== A table in one call ======================================================================================== */
 

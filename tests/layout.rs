@@ -60,13 +60,23 @@ cluster/src
     open
     sim: clock random machine wire lib
 cli/src
-    failure record
+    failure record units
     input key
     plan
+    show: failure
+    show_args: failure units show
     args
 cli/src/input
     time
     capture dnstap json pattern table: time lib
+cli/src/show
+    clock: lib
+    names: lib
+    counts: lib
+    info: clock counts lib
+    top: clock names lib
+    dump: clock lib
+    change: clock names lib
 cli/src/plan
     keys order
     curve replay

@@ -9,10 +9,12 @@ use crate::failure::Failure;
 use crate::input::{Format, How};
 use crate::key::KeySpec;
 use crate::plan::curve::Rate;
-use crate::plan::replay::{Asked, HZ};
+use crate::plan::replay::Asked;
 use crate::plan::report::Report;
 use crate::plan::Plan;
 use crate::record::Wants;
+use crate::show_args::ShowArguments;
+use crate::units::duration;
 
 /// Rate limits for operators: which limit a log would have needed, and whom a limit would have refused.
 #[derive(Parser, Debug)]
@@ -28,6 +30,8 @@ pub struct Arguments {
 pub enum Command {
     /// Which limit a log would have needed, and whom a limit would have refused
     Plan(Box<PlanArguments>),
+    /// What is in a table that runs, or in a saved image: load, longest debts, words; bans and resets
+    Show(Box<ShowArguments>),
 }
 
 const EXIT: &str = "Exit codes:
@@ -144,20 +148,6 @@ pub struct PlanArguments {
     pub max_hit: Option<u64>,
 }
 
-/// Reads a duration: a number and a unit, as in a limit.
-fn duration(text: &str) -> Result<Duration, String> {
-    if text == "0" {
-        return Ok(Duration::ZERO);
-    }
-    let fail = || format!("{text:?} is no time: use a number and a unit, such as 10s, 500ms or 1min");
-    let spec = tatcell::LimitSpec::parse(&format!("1/{text}"), HZ).map_err(|_| fail())?;
-    let info = spec.build().map_err(|_| fail())?.info();
-    if info.units != 1 || info.burst != 1 {
-        return Err(fail());
-    }
-    Ok(Duration::from_nanos(info.period))
-}
-
 fn seed(text: &str) -> Result<[u8; 16], String> {
     let fail = || format!("{text:?} is no seed: use 32 hexadecimal digits");
     if text.len() != 32 {
@@ -267,12 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn times_and_percents_are_read_exactly() {
-        assert_eq!(duration("10s"), Ok(Duration::from_secs(10)));
-        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
-        assert_eq!(duration("1min"), Ok(Duration::from_secs(60)));
-        assert_eq!(duration("0"), Ok(Duration::ZERO));
-        assert!(duration("10").is_err() && duration("1s burst 3").is_err());
+    fn percents_are_read_exactly() {
         assert_eq!(percent("99"), Ok(990_000));
         assert_eq!(percent("99.95%"), Ok(999_500));
         assert_eq!(percent("100"), Ok(1_000_000));

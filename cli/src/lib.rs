@@ -1,8 +1,7 @@
 //! `tatcell`, a command for operators: which limit a log would have needed, and whom a limit would have refused.
 //!
-//! The program is [`args`] and [`plan`]: it reads records ([`input`]), makes a key of each ([`key`]), puts them in
-//! order
-//! and asks the library. It uses the public API of `tatcell` and nothing else of it.
+//! The program is [`args`] and what that names. [`plan`] reads records ([`input`]), makes a key of each ([`key`]), puts
+//! them in order and asks the library. [`show`] looks into tables. Both use only the public API of `tatcell`.
 
 pub mod args;
 pub mod failure;
@@ -10,3 +9,6 @@ pub mod input;
 pub mod key;
 pub mod plan;
 pub mod record;
+pub mod show;
+pub mod show_args;
+pub mod units;

@@ -1,10 +1,10 @@
 //! `tatcell`: see `tatcell --help`.
 
-use std::io::{ErrorKind, IsTerminal, Write};
+use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
-use tatcell_cli::args::{Arguments, Command};
+use tatcell_cli::args::{Arguments, Command, PlanArguments};
 use tatcell_cli::failure::Failure;
 use tatcell_cli::plan::Progress;
 
@@ -17,8 +17,28 @@ fn show(progress: &Progress) {
     let _ = write!(std::io::stderr(), "\r{}: {done}, {} records\x1b[K", progress.file, progress.records);
 }
 
+/// Takes what came of writing an answer. A reader that has seen enough closes the pipe; that is no failure.
+fn written(result: io::Result<()>) -> Result<(), Failure> {
+    match result {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Failure::Input(format!("cannot write the answer: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn run(arguments: Arguments) -> Result<(), Failure> {
-    let Command::Plan(plan) = arguments.command;
+    match arguments.command {
+        Command::Plan(plan) => run_plan(&plan),
+        Command::Show(show) => {
+            let out = io::BufWriter::new(io::stdout().lock());
+            let terminal = io::stdout().is_terminal();
+            written(show.run(terminal, out)?)
+        }
+    }
+}
+
+fn run_plan(plan: &PlanArguments) -> Result<(), Failure> {
     let terminal = std::io::stderr().is_terminal();
     let report = plan.plan()?.run(&mut |progress| {
         if terminal {
@@ -34,14 +54,8 @@ fn run(arguments: Arguments) -> Result<(), Failure> {
     } else {
         report.to_string()
     };
-    let mut out = std::io::stdout();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        // A reader that has seen enough closes the pipe; that is no failure.
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            return Err(Failure::Input(format!("cannot write the answer: {error}")));
-        }
-        _ => {}
-    }
+    let mut out = io::stdout();
+    written(out.write_all(text.as_bytes()).and_then(|()| out.flush()))?;
     plan.judge(&report)
 }
 

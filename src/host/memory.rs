@@ -8,6 +8,7 @@
 //!                 3. neither                                          Normal
 //!  named          create: open exclusively, allocate, mmap            Normal    (a path in hugetlbfs: huge pages)
 //!                 attach: open, compare sizes, mmap
+//!                 look: open for reading, mmap for reading            `ReadOnlyMemory`
 //! ```
 //!
 //! `Advised` is a request. [`Memory::huge_bytes`] asks the kernel how many huge pages there are, once the memory has
@@ -18,7 +19,7 @@ use core::ptr::NonNull;
 
 use super::names::{self, File};
 use super::{last_error, smaps, HostError};
-use crate::table::Line;
+use crate::table::{AttachOptions, Line, ReadOnlyTable, TableError};
 
 /// The size of the huge pages that are asked for.
 pub(super) const HUGE: usize = 2 << 20;
@@ -60,9 +61,13 @@ unsafe impl Sync for Memory {}
 
 /// Calls mmap once.
 fn map(bytes: usize, flags: c_int, fd: c_int) -> Result<NonNull<u8>, HostError> {
+    map_for(libc::PROT_READ | libc::PROT_WRITE, bytes, flags, fd)
+}
+
+/// Does the same for reading and writing, or for reading alone.
+fn map_for(use_: c_int, bytes: usize, flags: c_int, fd: c_int) -> Result<NonNull<u8>, HostError> {
     // SAFETY: no address is given, so nothing that exists is touched.
-    let p =
-        unsafe { libc::mmap(core::ptr::null_mut(), bytes, libc::PROT_READ | libc::PROT_WRITE, flags, fd, 0) };
+    let p = unsafe { libc::mmap(core::ptr::null_mut(), bytes, use_, flags, fd, 0) };
     if p == libc::MAP_FAILED {
         return Err(last_error());
     }
@@ -187,20 +192,22 @@ impl Memory {
     /// ask again. [`HostError::WrongSize`], [`HostError::BadName`], [`HostError::System`] (13, EACCES: not allowed).
     pub fn attach(name: &CStr, bytes: usize) -> Result<Memory, HostError> {
         let file = names::open(name)?;
-        let found = file.size()?;
-        let expected = if bytes == 0 { found } else { whole(bytes, size_of::<Line>())? };
-        if found == 0 {
-            Err(HostError::NotReady)
-        } else if found != expected || found > isize::MAX as usize {
-            Err(HostError::WrongSize)
-        } else {
-            Memory::of(&file, found)
-        }
+        let found = expected_size(&file, bytes)?;
+        Memory::of(&file, found)
     }
 
     /// Maps a file; the mapping outlives the descriptor.
     fn of(file: &File, bytes: usize) -> Result<Memory, HostError> {
         let start = map(bytes, libc::MAP_SHARED, file.fd())?;
+        Ok(Memory { start, bytes, pages: Pages::Normal, shared: true })
+    }
+
+    /// Maps named memory for reading alone: any store faults. So only [`ReadOnlyMemory`] and the C layer, whose callers
+    /// the header tells, may have it.
+    pub(crate) fn attach_to_read(name: &CStr, bytes: usize) -> Result<Memory, HostError> {
+        let file = names::open_to_read(name)?;
+        let bytes = expected_size(&file, bytes)?;
+        let start = map_for(libc::PROT_READ, bytes, libc::MAP_SHARED, file.fd())?;
         Ok(Memory { start, bytes, pages: Pages::Normal, shared: true })
     }
 
@@ -253,6 +260,57 @@ impl Memory {
         };
         core::mem::forget(self);
         lines
+    }
+}
+
+/// Returns the size of a file, which should be `bytes` or, if that is 0, any.
+fn expected_size(file: &File, bytes: usize) -> Result<usize, HostError> {
+    let found = file.size()?;
+    let expected = if bytes == 0 { found } else { whole(bytes, size_of::<Line>())? };
+    if found == 0 {
+        Err(HostError::NotReady)
+    } else if found != expected || found > isize::MAX as usize {
+        Err(HostError::WrongSize)
+    } else {
+        Ok(found)
+    }
+}
+
+/// Named memory that is mapped for reading alone, to look at the table in it: shared memory, a file, or a saved image
+/// in a file. Permission to write is not needed.
+///
+/// ```no_run
+/// use tatcell::{host::ReadOnlyMemory, AttachOptions};
+/// let memory = ReadOnlyMemory::attach(c"/limits", 0)?;
+/// let table = memory.table(&AttachOptions::new())?;
+/// println!("{} of {} slots are live", table.stats(0).live, table.info().slots);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct ReadOnlyMemory(Memory);
+
+impl ReadOnlyMemory {
+    /// Maps the memory of this name, as [`Memory::attach`] does, but opens and maps it for reading alone. `bytes` is
+    /// the size that it must have, or 0 for any size.
+    ///
+    /// # Errors
+    /// The errors of [`Memory::attach`]; [`HostError::System`] (13, EACCES) if it may not be read.
+    pub fn attach(name: &CStr, bytes: usize) -> Result<ReadOnlyMemory, HostError> {
+        Memory::attach_to_read(name, bytes).map(ReadOnlyMemory)
+    }
+
+    /// Returns how many bytes are mapped.
+    pub const fn bytes(&self) -> usize {
+        self.0.bytes
+    }
+
+    /// Attaches to the table in this memory, only to look at it.
+    ///
+    /// # Errors
+    /// The errors of [`Table::attach_read_only`].
+    pub fn table(&self, options: &AttachOptions) -> Result<ReadOnlyTable<'_>, TableError> {
+        // The handle stores nothing, and the lines are not lent to anybody who may.
+        ReadOnlyTable::attach_read_only(self.0.lines(), options)
     }
 }
 

@@ -8,12 +8,15 @@
 //! - [`TickClock`]: the processor's own counter (TSC, CNTVCT) with its frequency, at a tenth of the cost of a system
 //!   call.
 //! - [`Memory`]: anonymous memory, on huge pages if the system gives them, and named memory that several processes map.
+//! - [`ReadOnlyMemory`]: named memory, mapped for reading alone, to look at the table in it.
+//! - [`SharedCounters`], [`ReadOnlyCounters`]: counters in named memory, which other processes read.
 //! - [`OwnedTable`]: a table with its memory and seed, in one call.
 //! - [`random_seed`]: secret bytes for the seed of a table.
 //!
 //! Unix only. It depends on the C library of the program (`clock_gettime`, `mmap` and so on, never `malloc`).
 
 mod clock;
+mod counters;
 mod guard;
 mod memory;
 mod names;
@@ -31,9 +34,13 @@ pub(crate) use smaps::huge_bytes;
 #[cfg(feature = "capi")]
 pub(crate) use ticks::scale;
 
+#[cfg(feature = "capi")]
+pub(crate) use counters::{check as check_counters, look as look_at_counters, open as open_counters};
+
 pub use clock::{now_ns, resolution_ns, Clock};
+pub use counters::{ReadOnlyCounters, SharedCounters};
 pub use guard::ClockGuard;
-pub use memory::{Memory, Pages};
+pub use memory::{Memory, Pages, ReadOnlyMemory};
 pub use names::unlink;
 pub use random::random_seed;
 #[cfg(feature = "capi")]
@@ -68,6 +75,8 @@ pub enum HostError {
     NotReady,
     /// The memory has another size than the caller expects.
     WrongSize,
+    /// The memory holds no counters, or counters of another layout.
+    NotCounters,
 }
 
 impl core::fmt::Display for HostError {
@@ -85,6 +94,7 @@ impl core::fmt::Display for HostError {
             HostError::NoFolder => f.write_str("the folder of the path does not exist: make it first"),
             HostError::NotReady => f.write_str("the creator has not sized the memory yet: ask again"),
             HostError::WrongSize => f.write_str("the memory has another size than expected"),
+            HostError::NotCounters => f.write_str("the memory holds no counters, or another layout of them"),
         }
     }
 }

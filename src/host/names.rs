@@ -118,7 +118,7 @@ fn with_path(name: &CStr, call: impl FnOnce(&CStr) -> c_int) -> Result<c_int, Ho
 
 /// Opens a name; does not follow links.
 fn open_with(name: &CStr, flags: c_int, mode: u32) -> Result<File, HostError> {
-    let flags = flags | libc::O_RDWR | libc::O_CLOEXEC | libc::O_NOFOLLOW;
+    let flags = flags | libc::O_CLOEXEC | libc::O_NOFOLLOW;
     // SAFETY: the path is a string with a terminating 0; the mode is read only with O_CREAT.
     let open = |path: &CStr| unsafe { libc::open(path.as_ptr(), flags, mode) };
     let fd = match target(name)? {
@@ -150,16 +150,25 @@ fn refusal(error: HostError) -> HostError {
 }
 
 pub(super) fn create(name: &CStr, mode: u32) -> Result<File, HostError> {
-    open_with(name, libc::O_CREAT | libc::O_EXCL, mode & 0o777).map_err(|e| match (e, target(name)) {
-        // The file is to be made, so its folder is what is missing.
-        (HostError::Absent | HostError::System(libc::ENOTDIR), Ok(Target::Path(_))) => HostError::NoFolder,
-        (HostError::Absent, Ok(Target::Shm(_))) => HostError::Unsupported,
-        _ => e,
+    open_with(name, libc::O_RDWR | libc::O_CREAT | libc::O_EXCL, mode & 0o777).map_err(|e| {
+        match (e, target(name)) {
+            // The file is to be made, so its folder is what is missing.
+            (HostError::Absent | HostError::System(libc::ENOTDIR), Ok(Target::Path(_))) => {
+                HostError::NoFolder
+            }
+            (HostError::Absent, Ok(Target::Shm(_))) => HostError::Unsupported,
+            _ => e,
+        }
     })
 }
 
 pub(super) fn open(name: &CStr) -> Result<File, HostError> {
-    open_with(name, 0, 0)
+    open_with(name, libc::O_RDWR, 0)
+}
+
+/// Opens a name only to read it.
+pub(super) fn open_to_read(name: &CStr) -> Result<File, HostError> {
+    open_with(name, libc::O_RDONLY, 0)
 }
 
 /// Removes a name. Processes that have mapped the memory keep it; the last of them that unmaps it frees it.

@@ -138,7 +138,7 @@ impl Hasher {
             return Err(NoHasher::Unavailable);
         }
         let seed = match (kind, seed) {
-            (HashKind::Caller, _) => return Ok((Hasher::Caller(Zeros([0; AES_WORDS])), 0)),
+            (HashKind::Caller, _) => return Ok((Hasher::none(), 0)),
             (_, None) => return Err(NoHasher::MissingSeed),
             (_, Some(seed)) => Seed::new(seed),
         };
@@ -148,6 +148,11 @@ impl Hasher {
             HashKind::Aes => (Hasher::Aes(seed.aes_keys()), check),
             _ => (Hasher::Sip(seed, Zeros([0; AES_WORDS - 2])), check),
         })
+    }
+
+    /// Makes the hasher of a caller who only looks, and has no seed: it hashes nothing.
+    pub const fn none() -> Hasher {
+        Hasher::Caller(Zeros([0; AES_WORDS]))
     }
 
     /// Does the same as [`hash`](Hasher::hash) for 4 or 16 bytes. Only the hash is out of line: with a further call for

@@ -1,4 +1,4 @@
-//! How the slot of a table changes: by any number of threads and processes at once, or by one owner.
+//! How the slot of a table changes: by any number of threads and processes at once, by one owner, or not at all.
 
 use super::{fence, AtomicU64, Ordering};
 
@@ -42,8 +42,30 @@ impl Ways {
     }
 }
 
+/// Names what a handle may do with its table: change it ([`Access`]), or only look at it ([`ReadOnly`]).
+pub trait Mode: sealed::Sealed {
+    /// Whether the image must be exclusive. `None` takes either, because it only looks.
+    #[doc(hidden)]
+    const IMAGE: Option<bool>;
+
+    /// Decides whether a handle is `Sync`: it is if this type is.
+    #[doc(hidden)]
+    type Held;
+}
+
+impl<A: Access> Mode for A {
+    const IMAGE: Option<bool> = Some(A::EXCLUSIVE);
+    type Held = A::Sharing;
+}
+
+impl Mode for ReadOnly {
+    const IMAGE: Option<bool> = None;
+    type Held = ();
+}
+
 pub(crate) mod sealed {
     pub trait Sealed {}
+    impl Sealed for super::ReadOnly {}
     impl Sealed for super::Shared {}
     impl Sealed for super::Exclusive {}
 }
@@ -55,6 +77,10 @@ pub enum Shared {}
 /// The mode of a table with one owner at a time: plain loads and stores.
 #[derive(Debug)]
 pub enum Exclusive {}
+
+/// The mode of a handle that only looks: it stores nothing, so the memory may be mapped for reading alone.
+#[derive(Debug)]
+pub enum ReadOnly {}
 
 impl Access for Shared {
     const EXCLUSIVE: bool = false;

@@ -34,6 +34,26 @@ pub struct Counters {
 }
 
 impl Counters {
+    /// The counters of these words, in the order of the fields.
+    #[cfg(feature = "host")]
+    pub(crate) const fn of_words(words: [u64; 16]) -> Counters {
+        let [conforming, soft, shadow, non_conforming, never, contended, rest @ ..] = words;
+        let [untracked, inherited, forgiven, inserted, reserved @ ..] = rest;
+        Counters {
+            conforming,
+            soft,
+            shadow,
+            non_conforming,
+            never,
+            contended,
+            untracked,
+            inherited,
+            forgiven,
+            inserted,
+            reserved,
+        }
+    }
+
     /// Adds another thread's counts to these.
     pub fn add(&mut self, other: &Counters) {
         let sum = |n: &mut u64, more: u64| *n = n.wrapping_add(more);

@@ -15,9 +15,9 @@ use super::set::search::{Avx2, Avx512};
 use super::set::set::Set;
 use crate::algorithms::{Call, Op, Operation};
 use crate::keys::aes::AesKeys;
-use crate::keys::{home_of, Address, Hasher};
+use crate::keys::{home_of, Address, HashKind, Hasher};
 use crate::limit::{LimitSpec, TableLimit};
-use crate::sync::access::{Access, Exclusive, Shared};
+use crate::sync::access::{Access, Exclusive, Mode, ReadOnly, Shared};
 
 /// Decides requests for many keys in the caller's memory. Threads and processes share it unless `M` is [`Exclusive`].
 ///
@@ -35,7 +35,7 @@ use crate::sync::access::{Access, Exclusive, Shared};
 /// assert_eq!(table.check(&limit, 0, b"192.0.2.1", 1)?, Outcome::NonConforming { retry_after: 100_000_000 });
 /// # Ok::<(), tatcell::TableError>(())
 /// ```
-pub struct Table<'m, M: Access = Shared> {
+pub struct Table<'m, M: Mode = Shared> {
     pub(crate) slots: &'m [Line],
     pub(crate) geometry: Geometry,
     pub(crate) hasher: Hasher,
@@ -59,7 +59,7 @@ pub struct Table<'m, M: Access = Shared> {
     /// Number of slot lines, as the factor of a 64-bit multiplication.
     lines: u64,
     // A shared table is Sync and Send if its words are. An exclusive one must be neither shared nor copied.
-    mode: PhantomData<M::Sharing>,
+    mode: PhantomData<M::Held>,
 }
 
 /// Padding that completes the fields of `Table` without whole words to one word, so that no byte stays unset.
@@ -73,12 +73,32 @@ const _: () = assert!(
 /// Decides like a shared [`Table`], for one owner, by plain loads and stores.
 pub type ExclusiveTable<'m> = Table<'m, Exclusive>;
 
+/// Looks at a table, and changes nothing: for reports and monitors. Its calls never store, so the memory may be mapped
+/// for reading alone (`host::ReadOnlyMemory`). Only [`hash`](Table::hash) needs the seed.
+///
+/// ```
+/// use tatcell::{AttachOptions, Line, LimitSpec, ReadOnlyTable, Table, TableError, TableOptions};
+/// let memory = [const { Line::EMPTY }; 66];
+/// let spec = LimitSpec::new(10, 1_000_000_000, 20);
+/// let table = Table::init(&memory, &TableOptions::new(spec).seed(*b"16 random bytes!"))?;
+/// assert!(table.check(&table.limit(&spec)?, 0, b"192.0.2.1", 20)?.passes());
+///
+/// let seen = ReadOnlyTable::attach_read_only(&memory, &AttachOptions::new())?;
+/// assert_eq!(seen.stats(0).live, 1);
+/// assert_eq!(seen.stats(0).longest, 2_000_000_000);
+/// assert_eq!(seen.hash(b"192.0.2.1"), Err(TableError::MissingSeed));
+/// # Ok::<(), TableError>(())
+/// ```
+pub type ReadOnlyTable<'m> = Table<'m, ReadOnly>;
+
 // SAFETY: sending moves the only owner. The type is neither Sync nor Clone, so one owner remains.
 unsafe impl Send for Table<'_, Exclusive> {}
 
 // SAFETY: besides plain data a table holds one reference, which may go where a reference to the words may go. (The impl
 // above removes the automatic impl of this type too.)
 unsafe impl<'m> Send for Table<'m, Shared> where &'m [Line]: Send {}
+// SAFETY: as above.
+unsafe impl<'m> Send for Table<'m, ReadOnly> where &'m [Line]: Send {}
 
 impl Clone for Table<'_, Shared> {
     fn clone(&self) -> Self {
@@ -86,6 +106,12 @@ impl Clone for Table<'_, Shared> {
     }
 }
 impl Copy for Table<'_, Shared> {}
+impl Clone for Table<'_, ReadOnly> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl Copy for Table<'_, ReadOnly> {}
 
 impl core::fmt::Debug for Table<'_, Shared> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
@@ -145,6 +171,19 @@ impl<'m> Table<'m, Shared> {
     }
 }
 
+impl<'m> Table<'m, ReadOnly> {
+    /// Attaches to a table only to look at it, whether it is shared or exclusive.
+    ///
+    /// # Errors
+    /// The errors of [`attach`](Table::attach), but a missing seed is none.
+    ///
+    /// # Concurrency
+    /// During any call of others. On targets with 64-bit atomics all reads are relaxed loads, so memory may be read-only.
+    pub fn attach_read_only(lines: &'m [Line], options: &AttachOptions) -> Result<Self, TableError> {
+        Self::attach_as(lines, options)
+    }
+}
+
 impl<'m> Table<'m, Exclusive> {
     /// Formats memory as a fresh table with one owner, like [`Table::init`]. Later calls use plain loads and stores.
     ///
@@ -193,12 +232,6 @@ impl<'m, M: Access> Table<'m, M> {
         Self::over(image, geometry, hasher)
     }
 
-    pub(crate) fn attach_as(lines: &'m [Line], options: &AttachOptions) -> Result<Self, TableError> {
-        let header = image::load(lines).ok_or(TableError::TooSmall)?;
-        let (geometry, hasher) = image::read(&header, lines.len(), options, M::EXCLUSIVE)?;
-        Self::over(used(lines, &geometry)?, geometry, hasher)
-    }
-
     pub(crate) fn restore_as(
         lines: &'m [Line],
         image: &[u64],
@@ -207,59 +240,6 @@ impl<'m, M: Access> Table<'m, M> {
     ) -> Result<Self, TableError> {
         let (geometry, hasher) = image::restore(lines, image, options, M::EXCLUSIVE, offset)?;
         Self::over(lines, geometry, hasher)
-    }
-
-    fn over(image: &'m [Line], geometry: Geometry, hasher: Hasher) -> Result<Self, TableError> {
-        let (_, slots) = image.split_at_checked(HEADER_LINES).ok_or(TableError::TooSmall)?;
-        // The bounds of every later index rely on this.
-        if slots.len() != geometry.lines as usize || geometry.lines < 2 {
-            return Err(TableError::BadGeometry);
-        }
-        let (own, none) = (geometry.fingerprint, !geometry.fingerprint);
-        let timed = if geometry.is_gcra() { own } else { none };
-        let whole = if geometry.resolution() == 0 { timed } else { none };
-        let lines = geometry.lines as u64;
-        let short = if matches!(hasher, Hasher::Short(_)) { whole } else { none };
-        let (wide, half) = (Avx512::detect(), Avx2::detect());
-        let (at_once, filled, mode) = (crate::cpu::groups_pay(), [0; FILL], PhantomData);
-        Ok(Table { slots, geometry, hasher, wide, half, at_once, filled, whole, timed, short, lines, mode })
-    }
-
-    /// Copies the image into `out` and returns the number of words written. If nobody uses the table, the copy is
-    /// exact; else each word is as of the moment of its load. Words that have expired at `now` are left out.
-    /// [`image_words`](Table::image_words) returns how many words `out` needs.
-    ///
-    /// # Errors
-    /// [`TableError::BufferTooSmall`] if `out` is shorter than that.
-    pub fn save(&self, now: u64, out: &mut [u64]) -> Result<usize, TableError> {
-        let g = &self.geometry;
-        image::save(self.slots, g, M::EXCLUSIVE, g.clock_q(now), out)
-    }
-
-    /// Returns the number of words of a saved image.
-    pub fn image_words(&self) -> usize {
-        (self.slots.len() + HEADER_LINES) * SLOTS_PER_LINE
-    }
-
-    /// Returns the number of slots of the table.
-    pub fn slots(&self) -> usize {
-        self.slots.len() * SLOTS_PER_LINE
-    }
-
-    /// Returns the policy for full sets.
-    pub fn policy(&self) -> FullPolicy {
-        self.geometry.policy
-    }
-
-    /// Returns the resolution s of this table: one q-unit is `2^-s` ticks.
-    pub fn resolution(&self) -> i32 {
-        self.geometry.resolution()
-    }
-
-    /// Returns the ticks within which every slot should be [swept](Table::sweep) once. A key that stays away longer
-    /// may, for a small share of idle times, meet a false debt that drains. Saturates.
-    pub fn sweep_interval(&self) -> u64 {
-        self.geometry.sweep_interval()
     }
 
     /// Makes a limit in this table's q-unit. Different keys may have different limits.
@@ -274,34 +254,6 @@ impl<'m, M: Access> Table<'m, M> {
     /// Returns a limit that every request conforms to, for exempt keys. It uses no slot.
     pub fn unlimited(&self) -> TableLimit {
         self.geometry.unlimited()
-    }
-
-    /// Hashes a key with the table's secret. Tables with the same seed and kind of hash give a key the same hash.
-    ///
-    /// # Errors
-    /// [`TableError::BadHashKind`] if the caller hashes.
-    #[inline(always)]
-    pub fn hash(&self, key: &[u8]) -> Result<u64, TableError> {
-        self.hasher.hash(key).ok_or(TableError::BadHashKind)
-    }
-
-    /// Hashes the prefix of an address: `v4` bits of an IPv4 address, `v6` bits of an IPv6 one. It is the hash of
-    /// [`Address::prefix`].
-    ///
-    /// # Errors
-    /// [`TableError::BadPrefix`] if the address has fewer bits; as [`hash`](Table::hash).
-    pub fn prefix_hash(&self, address: &Address, v4: u8, v6: u8) -> Result<u64, TableError> {
-        let (bits, most) = if address.is_v4() { (v4, 32) } else { (v6, 128) };
-        if bits > most {
-            return Err(TableError::BadPrefix);
-        }
-        self.hasher.hash_prefix(address, bits).ok_or(TableError::BadHashKind)
-    }
-
-    /// The clock of the hot path: GCRA's. Elsewhere see `Geometry::clock_q`.
-    #[inline(always)]
-    pub(crate) fn now_q(&self, now: u64) -> u64 {
-        crate::time::now_q(now, self.geometry.shl, self.geometry.shr)
     }
 
     /// Refuses a limit of another geometry, which would misread the slots.
@@ -332,17 +284,6 @@ impl<'m, M: Access> Table<'m, M> {
             // else to a value that no limit has. The caller guarantees that the library made this limit.
             _ => unsafe { core::hint::unreachable_unchecked() },
         }
-    }
-
-    /// Returns the set and the tag of a hash.
-    #[inline(always)]
-    pub(crate) fn place(&self, hash: u64) -> (Set<'m, SLOTS_PER_LINE>, Tag) {
-        let home = home_of(hash, self.lines);
-        // SAFETY: multiply-shift gives home < lines. `lines` is even, so home ^ 1 < lines too. `over` checked that the
-        // slice has exactly `lines` lines.
-        let (line, next) = unsafe { (self.slots.get_unchecked(home), self.slots.get_unchecked(home ^ 1)) };
-        let set = Set { home: &line.words, next: &next.words, line: home as u32 };
-        (set, self.geometry.layout.tag(hash))
     }
 
     /// Runs an operation under a limit of this table.
@@ -385,6 +326,120 @@ impl<'m, M: Access> Table<'m, M> {
         let sample = (hash ^ now_q).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 60 == 0;
         let Geometry { layout, policy, .. } = &self.geometry;
         Ask { layout, policy: *policy, tag, now_q, op, sample }
+    }
+}
+
+impl<'m, M: Mode> Table<'m, M> {
+    pub(crate) fn attach_as(lines: &'m [Line], options: &AttachOptions) -> Result<Self, TableError> {
+        let header = image::load(lines).ok_or(TableError::TooSmall)?;
+        let (geometry, hasher) = image::read(&header, lines.len(), options, M::IMAGE)?;
+        Self::over(used(lines, &geometry)?, geometry, hasher)
+    }
+
+    fn over(image: &'m [Line], geometry: Geometry, hasher: Hasher) -> Result<Self, TableError> {
+        let (_, slots) = image.split_at_checked(HEADER_LINES).ok_or(TableError::TooSmall)?;
+        // The bounds of every later index rely on this.
+        if slots.len() != geometry.lines as usize || geometry.lines < 2 {
+            return Err(TableError::BadGeometry);
+        }
+        let (own, none) = (geometry.fingerprint, !geometry.fingerprint);
+        let timed = if geometry.is_gcra() { own } else { none };
+        let whole = if geometry.resolution() == 0 { timed } else { none };
+        let lines = geometry.lines as u64;
+        let short = if matches!(hasher, Hasher::Short(_)) { whole } else { none };
+        let (wide, half) = (Avx512::detect(), Avx2::detect());
+        let (at_once, filled, mode) = (crate::cpu::groups_pay(), [0; FILL], PhantomData);
+        Ok(Table { slots, geometry, hasher, wide, half, at_once, filled, whole, timed, short, lines, mode })
+    }
+
+    /// Copies the image into `out` and returns the number of words written. If nobody uses the table, the copy is
+    /// exact; else each word is as of the moment of its load. Words that have expired at `now` are left out.
+    /// [`image_words`](Table::image_words) returns how many words `out` needs.
+    ///
+    /// # Errors
+    /// [`TableError::BufferTooSmall`] if `out` is shorter than that.
+    pub fn save(&self, now: u64, out: &mut [u64]) -> Result<usize, TableError> {
+        let g = &self.geometry;
+        image::save(self.slots, g, self.is_exclusive(), g.clock_q(now), out)
+    }
+
+    /// Whether the image has one owner at a time.
+    pub(crate) fn is_exclusive(&self) -> bool {
+        M::IMAGE.unwrap_or(self.geometry.exclusive)
+    }
+
+    /// The error of a call that needs a hash, where there is none.
+    fn no_hash(&self) -> TableError {
+        if M::IMAGE.is_none() && self.geometry.hash != HashKind::Caller {
+            TableError::MissingSeed
+        } else {
+            TableError::BadHashKind
+        }
+    }
+
+    /// Returns the number of words of a saved image.
+    pub fn image_words(&self) -> usize {
+        (self.slots.len() + HEADER_LINES) * SLOTS_PER_LINE
+    }
+
+    /// Returns the number of slots of the table.
+    pub fn slots(&self) -> usize {
+        self.slots.len() * SLOTS_PER_LINE
+    }
+
+    /// Returns the policy for full sets.
+    pub fn policy(&self) -> FullPolicy {
+        self.geometry.policy
+    }
+
+    /// Returns the resolution s of this table: one q-unit is `2^-s` ticks.
+    pub fn resolution(&self) -> i32 {
+        self.geometry.resolution()
+    }
+
+    /// Returns the ticks within which every slot should be [swept](Table::sweep) once. A key that stays away longer
+    /// may, for a small share of idle times, meet a false debt that drains. Saturates.
+    pub fn sweep_interval(&self) -> u64 {
+        self.geometry.sweep_interval()
+    }
+
+    /// Hashes a key with the table's secret. Tables with the same seed and kind of hash give a key the same hash.
+    ///
+    /// # Errors
+    /// [`TableError::BadHashKind`] if the caller hashes; [`TableError::MissingSeed`] if a read-only handle has no seed.
+    #[inline(always)]
+    pub fn hash(&self, key: &[u8]) -> Result<u64, TableError> {
+        self.hasher.hash(key).ok_or_else(|| self.no_hash())
+    }
+
+    /// Hashes the prefix of an address: `v4` bits of an IPv4 address, `v6` bits of an IPv6 one. It is the hash of
+    /// [`Address::prefix`].
+    ///
+    /// # Errors
+    /// [`TableError::BadPrefix`] if the address has fewer bits; as [`hash`](Table::hash).
+    pub fn prefix_hash(&self, address: &Address, v4: u8, v6: u8) -> Result<u64, TableError> {
+        let (bits, most) = if address.is_v4() { (v4, 32) } else { (v6, 128) };
+        if bits > most {
+            return Err(TableError::BadPrefix);
+        }
+        self.hasher.hash_prefix(address, bits).ok_or_else(|| self.no_hash())
+    }
+
+    /// The clock of the hot path: GCRA's. Elsewhere see `Geometry::clock_q`.
+    #[inline(always)]
+    pub(crate) fn now_q(&self, now: u64) -> u64 {
+        crate::time::now_q(now, self.geometry.shl, self.geometry.shr)
+    }
+
+    /// Returns the set and the tag of a hash.
+    #[inline(always)]
+    pub(crate) fn place(&self, hash: u64) -> (Set<'m, SLOTS_PER_LINE>, Tag) {
+        let home = home_of(hash, self.lines);
+        // SAFETY: multiply-shift gives home < lines. `lines` is even, so home ^ 1 < lines too. `over` checked that the
+        // slice has exactly `lines` lines.
+        let (line, next) = unsafe { (self.slots.get_unchecked(home), self.slots.get_unchecked(home ^ 1)) };
+        let set = Set { home: &line.words, next: &next.words, line: home as u32 };
+        (set, self.geometry.layout.tag(hash))
     }
 }
 

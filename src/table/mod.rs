@@ -27,7 +27,7 @@ mod overrides;
 mod set;
 mod upkeep;
 
-pub use crate::sync::access::{Access, Exclusive, Shared};
+pub use crate::sync::access::{Access, Exclusive, Mode, ReadOnly, Shared};
 pub(crate) use burst::call::cost_of;
 pub use burst::call::{Burst, NextBurst};
 #[cfg(feature = "capi")]
@@ -37,7 +37,8 @@ pub(crate) use calls::look::{left, refused, wait};
 pub(crate) use calls::pair::{Half, Known};
 pub use counters::Counters;
 pub use error::TableError;
-pub use handle::{ExclusiveTable, Table};
+pub use handle::{ExclusiveTable, ReadOnlyTable, Table};
+pub use layout::clock::TableClock;
 pub use layout::fit_report::{FitPart, TableFit};
 pub use layout::geometry::{MAX_BURST, MIN_SLOTS, SLOTS_PER_LINE};
 pub use layout::image::{lines_for, Line, LAYOUT_VERSION};
@@ -47,6 +48,9 @@ pub use layout::size::{full_set_ppb, lines_for_load};
 pub use migrate::Migrated;
 pub use overrides::{Override, PrefixLengths};
 pub(crate) use set::attempt::Done;
+#[cfg(feature = "host")]
+pub(crate) use upkeep::counter_blocks;
 pub use upkeep::export::TableNumbers;
 pub use upkeep::info::TableInfo;
 pub use upkeep::sweep::{Slot, Stats};
+pub use upkeep::words::{SlotWord, WordKind};

@@ -4,4 +4,6 @@
 mod common;
 
 mod clock;
+mod counters;
+mod read_only;
 mod system;

@@ -14,10 +14,10 @@ use tatcell::{
 const SEED: [u8; 16] = *b"a secret of test";
 
 /// A name that no other test and no other run uses; removed when dropped.
-struct Name(CString);
+pub(super) struct Name(CString);
 
 impl Name {
-    fn new(start: &str) -> Name {
+    pub(super) fn new(start: &str) -> Name {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         // ORDERING: Relaxed; a number that is only counted.
         let n = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -43,7 +43,7 @@ fn options() -> TableOptions {
 }
 
 /// Runs a child process to its end; it may only use what does not allocate. Gives its exit status.
-fn child(run: impl FnOnce() -> i32) -> impl FnOnce() -> i32 {
+pub(super) fn child(run: impl FnOnce() -> i32) -> impl FnOnce() -> i32 {
     // SAFETY: the child calls nothing that takes a lock which another thread might have held.
     let pid = unsafe { libc::fork() };
     assert!(pid >= 0);

@@ -14,7 +14,9 @@ pub fn plan(arguments: &[&str]) -> Report {
     use clap::Parser;
     let seed = ["--seed", "00112233445566778899aabbccddeeff"];
     let all = ["tatcell", "plan"].iter().chain(&seed).chain(arguments);
-    let Command::Plan(plan) = Arguments::try_parse_from(all).expect("arguments").command;
+    let Command::Plan(plan) = Arguments::try_parse_from(all).expect("arguments").command else {
+        panic!("another subcommand");
+    };
     plan.plan().expect("a plan").run(&mut |_| {}).expect("an answer")
 }
 

@@ -69,6 +69,14 @@ impl Log {
         self.requests.len() as u64
     }
 
+    /// Who comes when, in order: nanoseconds since 1970, and the address.
+    pub fn visits(&self) -> impl Iterator<Item = (u64, std::net::IpAddr)> {
+        let visit = |(time, address, ..): Request| {
+            (START * 1_000_000_000 + time * 1_000_000, address.parse().expect("an address"))
+        };
+        self.sorted().into_iter().map(visit)
+    }
+
     fn sorted(&self) -> Vec<Request> {
         let mut sorted = self.requests.clone();
         sorted.sort_by_key(|(time, ..)| *time);

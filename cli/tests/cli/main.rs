@@ -6,6 +6,7 @@ mod oracle;
 mod page;
 mod program;
 mod readers;
+mod show;
 mod truth;
 
 use std::path::PathBuf;

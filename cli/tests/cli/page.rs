@@ -3,17 +3,43 @@
 //! With TATCELL_WRITE=1 it writes what the commands print into the page.
 
 use std::fs;
+use std::net::IpAddr;
 use std::path::Path;
 use std::process::Command;
 
+use tatcell::{LimitSpec, Line, Table, TableClock, TableOptions};
+
 use crate::folder;
-use crate::logs::incident;
+use crate::logs::{incident, START};
 use crate::program::PROGRAM;
+
+const SECOND: u64 = 1_000_000_000;
+
+/// The table of the page, saved in minute 20, and its seed: the limit of the page counts each address of the log.
+fn save(folder: &Path) {
+    let seed = *b"16 random bytes!";
+    let spec = LimitSpec::new(5, SECOND, 20);
+    let lines: Vec<Line> = (0..130).map(|_| Line::new()).collect();
+    let options = TableOptions::new(spec).seed(seed).clock(TableClock::Realtime).tick_hz(SECOND);
+    let table = Table::init(&lines, &options).expect("a table");
+    let limit = table.limit(&spec).expect("a limit");
+    let end = (START + 20 * 60) * SECOND;
+    for (now, address) in incident().visits().take_while(|(now, _)| *now < end) {
+        let IpAddr::V4(address) = address else { panic!("{address}") };
+        let _ = table.check(&limit, now, &address.octets(), 1).expect("a check");
+    }
+    let mut image = vec![0; table.image_words()];
+    table.save(end, &mut image).expect("an image");
+    let bytes: Vec<u8> = image.iter().flat_map(|word| word.to_ne_bytes()).collect();
+    fs::write(folder.join("limits.image"), bytes).expect("a file");
+    fs::write(folder.join("seed"), seed).expect("a file");
+}
 
 #[test]
 fn each_command_of_the_page_prints_what_the_page_shows() {
     let folder = folder("page");
     fs::write(folder.join("access.log"), incident().combined()).expect("a file");
+    save(&folder);
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/OPERATING.md");
     let text = fs::read_to_string(&page).expect("the page");
     let path = format!("{}:{}", Path::new(PROGRAM).parent().expect("a folder").display(), env!("PATH"));
@@ -41,7 +67,7 @@ fn each_command_of_the_page_prints_what_the_page_shows() {
         }
         fresh += "\n```";
     }
-    assert!(commands >= 5, "{commands} commands");
+    assert!(commands >= 8, "{commands} commands");
     if write {
         fs::write(&page, fresh.strip_suffix("```").expect("text")).expect("the page");
     }

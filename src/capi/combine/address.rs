@@ -6,7 +6,7 @@ use core::net::IpAddr;
 use crate::capi::codes::{table_code, TATCELL_ERR_ADDRESS, TATCELL_ERR_PREFIX, TATCELL_PASS};
 use crate::capi::pointers::contract::{args, Contract};
 use crate::capi::table::handle::tatcell_table_t;
-use crate::combine::link::either;
+use crate::capi::table::seen::look;
 use crate::keys::Address;
 
 /// Most bytes of the key of a prefix.
@@ -177,7 +177,7 @@ pub unsafe extern "C" fn tatcell_address_prefix_key(
 /// @param hash        gets the hash; not NULL.
 /// @retval 0 done.
 /// @retval TATCELL_ERR_HANDLE table is not initialised.
-/// @retval TATCELL_ERR_HASH the caller hashes for this table.
+/// @retval TATCELL_ERR_HASH the caller hashes for this table; TATCELL_ERR_SEED a read-only handle has no seed.
 /// @retval others as tatcell_address_prefix_key.
 /// Thread: any. Cost: one hash of 3 to 18 bytes. Since 0.4.
 #[no_mangle]
@@ -191,11 +191,11 @@ pub unsafe extern "C" fn tatcell_address_prefix_hash(
 ) -> i32 {
     args!(
         c,
-        table = c.handle(table),
+        table = c.seen(table),
         address = c.address(address, address_len),
         (v4, v6) = Ok(c.bits_of(v4_bits, v6_bits)),
         hash = c.result(hash),
-        made = either!(table.table(), t => t.prefix_hash(&address, v4, v6)).map_err(table_code)
+        made = look!(table, t => t.prefix_hash(&address, v4, v6)).map_err(table_code)
     );
     hash.put(made);
     TATCELL_PASS

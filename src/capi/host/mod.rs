@@ -1,6 +1,8 @@
 //! `tatcell_host_*`: what a host with an operating system adds; only in libraries built with feature `host`.
 
+mod counters;
 mod guard;
+mod look;
 mod table;
 
 use core::ffi::{c_char, c_void};
@@ -9,7 +11,7 @@ use core::mem::forget;
 use crate::capi::codes::{
     TATCELL_ERR_ABSENT, TATCELL_ERR_EXISTS, TATCELL_ERR_FOLDER, TATCELL_ERR_NAME, TATCELL_ERR_NOT_READY,
     TATCELL_ERR_OPTION, TATCELL_ERR_SYSTEM, TATCELL_ERR_TOO_LARGE, TATCELL_ERR_TOO_SMALL,
-    TATCELL_ERR_UNSUPPORTED, TATCELL_ERR_WRONG_SIZE, TATCELL_PASS,
+    TATCELL_ERR_UNSUPPORTED, TATCELL_ERR_VERSION, TATCELL_ERR_WRONG_SIZE, TATCELL_PASS,
 };
 use crate::capi::pointers::contract::{args, Contract, Grows, Out, Report};
 use crate::host::{self, Clock, HostError, Memory, Pages, TickClock};
@@ -87,6 +89,7 @@ pub(super) const fn host_code(e: HostError, bytes: usize) -> (i32, i32) {
         HostError::BadSize if bytes == 0 => (TATCELL_ERR_TOO_SMALL, 0),
         HostError::BadSize => (TATCELL_ERR_TOO_LARGE, 0),
         HostError::WrongSize => (TATCELL_ERR_WRONG_SIZE, 0),
+        HostError::NotCounters => (TATCELL_ERR_VERSION, 0),
         HostError::Exists => (TATCELL_ERR_EXISTS, 0),
         HostError::Absent => (TATCELL_ERR_ABSENT, 0),
         HostError::NoFolder => (TATCELL_ERR_FOLDER, 0),

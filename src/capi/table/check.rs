@@ -3,6 +3,7 @@
 use core::ffi::c_void;
 
 use super::handle::{tatcell_table_t, Any, Handle, Short};
+use super::seen::look;
 use crate::capi::codes::{table_code, TATCELL_PASS};
 use crate::capi::decision::{fill, finish, tatcell_decision_t};
 use crate::capi::limit::limit::{not_own, tatcell_limit_t};
@@ -207,12 +208,12 @@ fn check_other(
 /// TATCELL_HASH_CALLER, pass your own keyed hash there instead. Tables with the same seed and the same hash give a key
 /// the same hash: one call serves the tables of limits and of overrides.
 ///
-/// @param table   handle; not NULL.
+/// @param table   handle, also a read-only one; not NULL.
 /// @param key     bytes of the key; not NULL, even when empty. Pass only identifying bytes: padding makes new keys.
 /// @param key_len bytes.
 /// @param hash    the 64-bit hash: the high 32 bits choose the line, the low bits are the tag. Not NULL.
 /// @retval 0 done.
-/// @retval TATCELL_ERR_HASH the caller hashes for this table.
+/// @retval TATCELL_ERR_HASH the caller hashes for this table; TATCELL_ERR_SEED a read-only handle has no seed.
 /// @retval TATCELL_ERR_KEY_LENGTH key_len is more than half of the address space.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
 /// Thread: any. Cost: about 1 ns (AES) or 6 ns (SipHash-1-3) for 16 bytes. Since 0.1.
@@ -225,10 +226,10 @@ pub unsafe extern "C" fn tatcell_table_hash(
 ) -> i32 {
     args!(
         c,
-        table = c.handle(table),
+        table = c.seen(table),
         key = c.key(key, key_len),
         out = c.result(hash),
-        hash = hash_of(table, key)
+        hash = look!(table, t => t.hash(key)).map_err(table_code)
     );
     out.put(hash);
     TATCELL_PASS

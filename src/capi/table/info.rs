@@ -8,7 +8,7 @@ use crate::capi::limit::limit::{
     TATCELL_LIMIT_SHADOW, TATCELL_LIMIT_STRICT_REFUNDS,
 };
 use crate::capi::pointers::contract::{args, Grows};
-use crate::combine::link::either;
+use crate::capi::table::seen::look;
 use crate::limit::params::{Params, FLAG_ALIGNED, FLAG_HEAL, FLAG_SHADOW, FLAG_STRICT};
 
 /// Bytes of a tatcell_limit_info_t in its first release: the least size that a library accepts.
@@ -157,13 +157,17 @@ pub struct tatcell_table_info_t {
     /// The most ticks by which a window of the table ends later than specified; it never ends earlier. 0 if every
     /// border is exact, and for GCRA. Since 0.4.
     pub border_error: u64,
+    /// A TATCELL_CLOCK_ constant: the callers' clock, as in the options of tatcell_table_init. Since 0.4.
+    pub clock: u32,
+    /// Always 0.
+    pub reserved: u32,
 }
 
 // SAFETY: repr(C), its size first, integers without padding (asserted).
 unsafe impl Grows for tatcell_table_info_t {
     const FIRST: usize = TATCELL_TABLE_INFO_MIN;
 }
-const _: () = assert!(size_of::<tatcell_table_info_t>() == 8 * 4 + 13 * 8);
+const _: () = assert!(size_of::<tatcell_table_info_t>() == 10 * 4 + 13 * 8);
 
 /// The numbers for reading and writing a table's slots, for a program that does it without the library (BPF). The
 /// seed is not among them, because the caller has it.
@@ -289,7 +293,7 @@ pub unsafe extern "C" fn tatcell_limit_export(
 
 /// Reports the numbers of a table: its size, span, skew, sweep interval and others.
 ///
-/// @param table handle; not NULL.
+/// @param table handle, also a read-only one; not NULL.
 /// @param info  started from TATCELL_TABLE_INFO_INIT; not NULL.
 /// @retval 0 done.
 /// @retval TATCELL_ERR_SIZE info->size is not set.
@@ -300,8 +304,8 @@ pub unsafe extern "C" fn tatcell_table_info(
     table: *const tatcell_table_t,
     info: *mut tatcell_table_info_t,
 ) -> i32 {
-    args!(c, table = c.handle(table), out = c.report(info));
-    let made = either!(table.table(), t => t.info());
+    args!(c, table = c.seen(table), out = c.report(info));
+    let made = look!(table, t => t.info());
     out.put(&tatcell_table_info_t {
         size: 0,
         flags: if made.exclusive { TATCELL_TABLE_EXCLUSIVE } else { 0 },
@@ -324,13 +328,15 @@ pub unsafe extern "C" fn tatcell_table_info(
         count_bits: made.count_bits,
         guard: made.guard,
         border_error: made.border_error,
+        clock: made.clock as u32,
+        reserved: 0,
     });
     TATCELL_PASS
 }
 
 /// Exports the numbers of a table in q-units, for a program that reads and writes slots without the library.
 ///
-/// @param table   handle; not NULL.
+/// @param table   handle, also a read-only one; not NULL.
 /// @param numbers started from TATCELL_TABLE_NUMBERS_INIT; not NULL.
 /// @retval 0 done.
 /// @retval TATCELL_ERR_ALGORITHM the table's algorithm is not GCRA; there are numbers only for GCRA.
@@ -343,9 +349,9 @@ pub unsafe extern "C" fn tatcell_table_export(
 ) -> i32 {
     args!(
         c,
-        table = c.handle(table),
+        table = c.seen(table),
         out = c.report(numbers),
-        made = either!(table.table(), t => t.numbers()).map_err(table_code)
+        made = look!(table, t => t.numbers()).map_err(table_code)
     );
     out.put(&tatcell_table_numbers_t {
         size: 0,

@@ -2,8 +2,9 @@
 
 use core::ffi::c_void;
 
-use super::handle::{own_memory, publish, tatcell_table_t, Any};
+use super::handle::{publish, tatcell_table_t, Any};
 use super::options::{tatcell_table_options_t, TATCELL_TABLE_EXCLUSIVE};
+use super::seen::own_memory;
 use crate::capi::codes::{table_code, TATCELL_PASS};
 use crate::capi::pointers::contract::{args, Grows, Out, Report};
 use crate::capi::pointers::places::Span;
@@ -107,7 +108,7 @@ pub unsafe extern "C" fn tatcell_table_migrate(
         from_handle = c.handle(from),
         report = c.report(migrated),
         options = c.table_options(&given),
-        old = Ok(own_memory(from_handle)),
+        old = Ok(own_memory(from_handle.seen())),
         () = Span::bytes(memory, bytes).apart_from(&[Span::of(table, 1), Span::of(from, 1), old]),
         () = Span::of(table, 1).apart_from(&[Span::of(from, 1), old])
     );

@@ -1,5 +1,6 @@
 //! Tables: [`handle`] makes one and finds it again; [`check`] and the other files use it.
 
+mod attach;
 pub(super) mod burst;
 mod change;
 mod charge;
@@ -14,5 +15,6 @@ pub(super) mod options;
 pub(super) mod override_addresses;
 mod overrides;
 mod refund;
+pub(super) mod seen;
 mod top;
 mod upkeep;

@@ -6,7 +6,7 @@ use crate::capi::codes::{TATCELL_ERR_HASH_UNAVAILABLE, TATCELL_ERR_OPTION, TATCE
 use crate::capi::limit::limit::{spec, tatcell_limit_spec_t};
 use crate::capi::pointers::contract::{Contract, Grows};
 use crate::keys::HashKind;
-use crate::table::{AttachOptions, FullPolicy, TableOptions};
+use crate::table::{AttachOptions, FullPolicy, TableClock, TableOptions};
 
 /// flags: one owner at a time uses the table; it uses plain loads and stores.
 pub const TATCELL_TABLE_EXCLUSIVE: u32 = 1;
@@ -17,6 +17,30 @@ pub const TATCELL_TABLE_POLICY: u32 = 4;
 
 /// flags of table options: the memory is all zero, as from the system; init writes only the header. Since 0.4.
 pub const TATCELL_TABLE_ZEROED: u32 = 8;
+
+/// flags of attach options: only look at the table, whether it is shared or exclusive. The handle needs no seed, and
+/// the memory may be mapped for reading alone. Since 0.4.
+pub const TATCELL_TABLE_READ_ONLY: u32 = 16;
+
+/// clock: not stated. Since 0.4.
+pub const TATCELL_CLOCK_UNKNOWN: u32 = 0;
+/// clock: CLOCK_MONOTONIC, also its coarse form. Since 0.4.
+pub const TATCELL_CLOCK_MONOTONIC: u32 = 1;
+/// clock: CLOCK_BOOTTIME, which runs while the system sleeps. Since 0.4.
+pub const TATCELL_CLOCK_BOOTTIME: u32 = 2;
+/// clock: CLOCK_REALTIME, the wall clock since 1970. Since 0.4.
+pub const TATCELL_CLOCK_REALTIME: u32 = 3;
+/// clock: CLOCK_MONOTONIC_RAW, the oscillator without corrections. Since 0.4.
+pub const TATCELL_CLOCK_RAW: u32 = 4;
+/// clock: the processor's counter (tatcell_host_ticks); tick_hz is its frequency. Since 0.4.
+pub const TATCELL_CLOCK_COUNTER: u32 = 5;
+
+const _: () = assert!(TATCELL_CLOCK_UNKNOWN == TableClock::Unknown as u32);
+const _: () = assert!(TATCELL_CLOCK_MONOTONIC == TableClock::Monotonic as u32);
+const _: () = assert!(TATCELL_CLOCK_BOOTTIME == TableClock::Boottime as u32);
+const _: () = assert!(TATCELL_CLOCK_REALTIME == TableClock::Realtime as u32);
+const _: () = assert!(TATCELL_CLOCK_RAW == TableClock::Raw as u32);
+const _: () = assert!(TATCELL_CLOCK_COUNTER == TableClock::Counter as u32);
 
 /// policy: if its set is full, a new key passes untracked.
 pub const TATCELL_FULL_ADMIT: u32 = 0;
@@ -104,13 +128,18 @@ pub struct tatcell_table_options_t {
     pub old_limit: *const tatcell_limit_spec_t,
     /// See old_limit. tatcell_table_init refuses both with TATCELL_ERR_OPTION. Since 0.4.
     pub new_limit: *const tatcell_limit_spec_t,
+    /// A TATCELL_CLOCK_ constant: the callers' clock. The image keeps it for programs that only look at the table. It
+    /// decides nothing. Libraries before 0.4 refuse an image whose clock is not 0. Since 0.4.
+    pub clock: u32,
+    /// Must be 0. Since 0.4.
+    pub reserved_number: u32,
 }
 
 // SAFETY: repr(C), its size first, integers and pointers without padding (asserted).
 unsafe impl Grows for tatcell_table_options_t {
     const FIRST: usize = TATCELL_TABLE_OPTIONS_MIN;
 }
-const _: () = assert!(size_of::<tatcell_table_options_t>() == 6 * 4 + 6 * size_of::<*const u8>() + 5 * 8);
+const _: () = assert!(size_of::<tatcell_table_options_t>() == 8 * 4 + 6 * size_of::<*const u8>() + 5 * 8);
 
 /// Bytes of a tatcell_attach_options_t in its first release. (The header has it in terms of sizeof.)
 const TATCELL_ATTACH_OPTIONS_MIN: usize = 24 + 2 * size_of::<*const u8>();
@@ -123,13 +152,14 @@ pub struct tatcell_attach_options_t {
     /// sizeof(tatcell_attach_options_t).
     pub size: u32,
     /// TATCELL_TABLE_EXCLUSIVE for an exclusive image; TATCELL_TABLE_POLICY if the image must have the policy
-    /// below.
+    /// below; TATCELL_TABLE_READ_ONLY to look at an image of either mode.
     pub flags: u32,
     /// With TATCELL_TABLE_POLICY: a TATCELL_FULL_ constant; otherwise 0.
     pub policy: u32,
     /// Must be 0.
     pub reserved: u32,
-    /// The 16 secret bytes that the table was made with; NULL if the caller hashes.
+    /// The 16 secret bytes that the table was made with; NULL if the caller hashes. With TATCELL_TABLE_READ_ONLY it may
+    /// be NULL; then tatcell_table_hash returns TATCELL_ERR_SEED.
     pub seed: *const u8,
     /// Must be NULL.
     pub reserved_pointer: *const c_void,
@@ -143,8 +173,22 @@ unsafe impl Grows for tatcell_attach_options_t {
 }
 const _: () = assert!(size_of::<tatcell_attach_options_t>() == 4 * 4 + 2 * size_of::<*const u8>() + 8);
 
+/// How a caller attaches.
+pub(in crate::capi) enum How {
+    Shared,
+    Exclusive,
+    ReadOnly,
+}
+
 pub(in crate::capi) fn policy(number: u32) -> Result<FullPolicy, i32> {
     u8::try_from(number).ok().and_then(FullPolicy::from_number).ok_or(TATCELL_ERR_OPTION)
+}
+
+fn clock(number: u32) -> Result<TableClock, i32> {
+    match number {
+        0..=TATCELL_CLOCK_COUNTER => Ok(TableClock::of(number as u8)),
+        _ => Err(TATCELL_ERR_OPTION),
+    }
 }
 
 fn hash_kind(number: u32) -> Result<HashKind, i32> {
@@ -156,7 +200,7 @@ impl Contract<'_> {
     pub(in crate::capi) fn table_options(self, o: &tatcell_table_options_t) -> Result<TableOptions, i32> {
         let unknown =
             o.flags & !(TATCELL_TABLE_EXCLUSIVE | TATCELL_TABLE_RESOLUTION | TATCELL_TABLE_ZEROED) != 0;
-        if unknown || !o.reserved.is_null() {
+        if unknown || !o.reserved.is_null() || o.reserved_number != 0 {
             return Err(TATCELL_ERR_OPTION);
         }
         let made = match o.overrides {
@@ -174,7 +218,7 @@ impl Contract<'_> {
                 TableOptions::overrides(longest).policy(policy(given)?)
             }
         };
-        let mut made = made.hash(hash_kind(o.hash)?).tick_hz(o.tick_hz);
+        let mut made = made.hash(hash_kind(o.hash)?).tick_hz(o.tick_hz).clock(clock(o.clock)?);
         if let Some(seed) = self.seed(o.seed)? {
             made = made.seed(seed);
         }
@@ -207,13 +251,20 @@ impl Contract<'_> {
         Ok(made)
     }
 
-    /// Converts attach options from C, and returns also whether the image is exclusive.
+    /// Converts attach options from C, and returns also how the table is attached.
     pub(in crate::capi) fn attach_options(
         self,
         p: *const tatcell_attach_options_t,
-    ) -> Result<(AttachOptions, bool), i32> {
+    ) -> Result<(AttachOptions, How), i32> {
         let o = self.options(p)?;
-        let unknown = o.flags & !(TATCELL_TABLE_EXCLUSIVE | TATCELL_TABLE_POLICY) != 0;
+        let how = match o.flags & (TATCELL_TABLE_EXCLUSIVE | TATCELL_TABLE_READ_ONLY) {
+            0 => How::Shared,
+            TATCELL_TABLE_EXCLUSIVE => How::Exclusive,
+            TATCELL_TABLE_READ_ONLY => How::ReadOnly,
+            _ => return Err(TATCELL_ERR_OPTION),
+        };
+        let known = TATCELL_TABLE_EXCLUSIVE | TATCELL_TABLE_READ_ONLY | TATCELL_TABLE_POLICY;
+        let unknown = o.flags & !known != 0;
         if unknown || o.reserved != 0 || !o.reserved_pointer.is_null() {
             return Err(TATCELL_ERR_OPTION);
         }
@@ -229,7 +280,7 @@ impl Contract<'_> {
         if o.tick_hz != 0 {
             made = made.tick_hz(o.tick_hz);
         }
-        Ok((made, o.flags & TATCELL_TABLE_EXCLUSIVE != 0))
+        Ok((made, how))
     }
 
     /// Returns 16 secret bytes; NULL is `None`.

@@ -4,7 +4,7 @@ use super::handle::tatcell_table_t;
 use super::upkeep::tatcell_slot_t;
 use crate::capi::codes::{TATCELL_END, TATCELL_ERR_COUNT, TATCELL_PASS};
 use crate::capi::pointers::contract::{args, Plain};
-use crate::combine::link::either;
+use crate::capi::table::seen::look;
 use crate::table::{Slot, MAX_BURST};
 
 // SAFETY: numbers without padding.
@@ -16,7 +16,7 @@ unsafe impl Plain for tatcell_slot_t {}
 /// instance, and call tatcell_table_may_be for each of them. If words hold a count, the slots whose windows end
 /// last come first.
 ///
-/// @param table handle; not NULL.
+/// @param table handle, also a read-only one; not NULL.
 /// @param now   the caller's clock, ticks.
 /// @param top   gets up to count slots; not NULL unless count is 0.
 /// @param count 0..64.
@@ -39,11 +39,11 @@ pub unsafe extern "C" fn tatcell_table_top(
     let bytes = count.wrapping_mul(size_of::<tatcell_slot_t>());
     args!(
         c,
-        table = c.handle(table),
+        table = c.seen(table),
         places = if count == 0 { Ok(Default::default()) } else { c.buffer(top, bytes) },
         out = c.result(found),
     );
-    let filled = either!(table.table(), t => t.top(now, own));
+    let filled = look!(table, t => t.top(now, own));
     for (place, slot) in places.iter_mut().zip(own.iter().take(filled)) {
         let (number, tag, reset_after) = (slot.number.into(), slot.tag, slot.reset_after);
         *place = tatcell_slot_t { number, reset_after, tag, reserved: 0, more: [0; 5] };
@@ -54,7 +54,7 @@ pub unsafe extern "C" fn tatcell_table_top(
 
 /// Reports whether the key of a hash may be the one in a slot. It is wrong for one other key in 2^tag_bits * sets.
 ///
-/// @param table handle; not NULL.
+/// @param table handle, also a read-only one; not NULL.
 /// @param slot  from tatcell_table_top or tatcell_table_next of this table; not NULL.
 /// @param hash  from tatcell_table_hash, or the caller's own hash.
 /// @retval 0 it may be.
@@ -67,10 +67,10 @@ pub unsafe extern "C" fn tatcell_table_may_be(
     slot: *const tatcell_slot_t,
     hash: u64,
 ) -> i32 {
-    args!(c, table = c.handle(table), slot = c.input(slot));
+    args!(c, table = c.seen(table), slot = c.input(slot));
     let Ok(number) = u32::try_from(slot.number) else { return TATCELL_END };
     let slot = Slot { number, tag: slot.tag, reset_after: slot.reset_after };
-    if either!(table.table(), t => t.may_be(&slot, hash)) {
+    if look!(table, t => t.may_be(&slot, hash)) {
         TATCELL_PASS
     } else {
         TATCELL_END

@@ -4,6 +4,7 @@ use super::handle::tatcell_table_t;
 use crate::capi::codes::{TATCELL_END, TATCELL_PASS};
 use crate::capi::pointers::contract::{args, Grows, Plain};
 use crate::capi::pointers::places::apart;
+use crate::capi::table::seen::look;
 use crate::combine::link::either;
 use crate::table::{full_set_ppb, lines_for, lines_for_load, Counters, Line};
 
@@ -35,13 +36,17 @@ pub struct tatcell_stats_t {
     pub expired: u64,
     /// Live slots by lead. Element k counts leads in (H / 2^(k+1), H / 2^k]; the last one counts all smaller leads.
     pub debt: [u64; 8],
+    /// Sets of 16 slots of which a new key could take none: there the policy decides. Since 0.4.
+    pub full_sets: u64,
+    /// The longest debt, ticks until that key has its burst again; 0 if there is none. Since 0.4.
+    pub longest: u64,
 }
 
 // SAFETY: repr(C), its size first, integers without padding (asserted).
 unsafe impl Grows for tatcell_stats_t {
     const FIRST: usize = TATCELL_STATS_MIN;
 }
-const _: () = assert!(size_of::<tatcell_stats_t>() == 2 * 4 + 12 * 8);
+const _: () = assert!(size_of::<tatcell_stats_t>() == 2 * 4 + 14 * 8);
 
 /// One live slot, at the time when it was read.
 #[repr(C)]
@@ -154,7 +159,7 @@ fn whole(slots: u64) -> usize {
 
 /// Scans all slots and sums up live keys, load and debts.
 ///
-/// @param table handle; not NULL.
+/// @param table handle, also a read-only one; not NULL.
 /// @param now   the caller's clock, ticks.
 /// @param out   started from TATCELL_STATS_INIT; not NULL.
 /// @retval 0 done.
@@ -167,8 +172,8 @@ pub unsafe extern "C" fn tatcell_table_stats(
     now: u64,
     out: *mut tatcell_stats_t,
 ) -> i32 {
-    args!(c, table = c.handle(table), out = c.report(out));
-    let made = either!(table.table(), t => t.stats(now));
+    args!(c, table = c.seen(table), out = c.report(out));
+    let made = look!(table, t => t.stats(now));
     out.put(&tatcell_stats_t {
         size: 0,
         load_ppm: made.load_ppm as u32,
@@ -177,13 +182,15 @@ pub unsafe extern "C" fn tatcell_table_stats(
         claims: made.claims,
         expired: made.expired,
         debt: made.debt,
+        full_sets: made.full_sets,
+        longest: made.longest,
     });
     TATCELL_PASS
 }
 
 /// Finds the next live slot at or after a number. Continue from out->number + 1.
 ///
-/// @param table handle; not NULL.
+/// @param table handle, also a read-only one; not NULL.
 /// @param now   the caller's clock, ticks.
 /// @param from  number of the slot to start at.
 /// @param out   gets the slot; not NULL.
@@ -199,8 +206,8 @@ pub unsafe extern "C" fn tatcell_table_next(
     from: u64,
     out: *mut tatcell_slot_t,
 ) -> i32 {
-    args!(c, table = c.handle(table), out = c.result(out));
-    match either!(table.table(), t => t.next_live(now, whole(from))) {
+    args!(c, table = c.seen(table), out = c.result(out));
+    match look!(table, t => t.next_live(now, whole(from))) {
         Some(slot) => {
             let (number, tag, reset_after) = (slot.number.into(), slot.tag, slot.reset_after);
             out.put(tatcell_slot_t { number, reset_after, tag, reserved: 0, more: [0; 5] });

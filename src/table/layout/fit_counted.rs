@@ -170,7 +170,9 @@ const fn at(options: &TableOptions, lines: u32, shift: i32, frame: Frame) -> Res
             Content::Debts(options.fastest.algorithm)
         },
         guard: frame.guard,
-        filled: [0; 3],
+        filled: [0; 1],
+        exclusive: false,
+        clock: options.clock as u8,
         seed_check: 0,
         generation: 1,
         tick_hz: options.tick_hz,

@@ -60,7 +60,11 @@ pub(crate) struct Geometry {
     pub policy: FullPolicy,
     pub hash: HashKind,
     /// Zeros, so that the compiler leaves no byte unset: see `keys::hash::Zeros`.
-    pub filled: [u8; 3],
+    pub filled: [u8; 1],
+    /// Whether the image has one owner at a time, for handles that only look. Others know it by their type.
+    pub exclusive: bool,
+    /// The number of a [`TableClock`](super::clock::TableClock), as the image has it.
+    pub clock: u8,
     /// H of the table, in q-units.
     pub horizon: u64,
     /// By which all its words are read.

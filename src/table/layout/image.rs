@@ -11,7 +11,8 @@
 //!                    word 7  guard 32 | form 16 | aux bits 8 | content 8   all 0 is GCRA; form of others 1
 //!  line 1            word 8  generation: raised by each restore; permits carry it
 //!                    word 9  ticks per second, 0 = unknown
-//!                    word 10..15   0
+//!                    word 10..14   0
+//!                    word 15  the callers' clock, a `TableClock`; 0 = unknown
 //!  line 2.. slots    8 words each, see word.rs
 //! ```
 //!
@@ -114,6 +115,8 @@ pub(in crate::table) fn header(g: &Geometry, exclusive: bool) -> [u64; HEADER_WO
     let known = [shape(g, exclusive), g.horizon, g.layout.window, g.layout.lifetime, g.seed_check, 0];
     let known = known.into_iter().chain([rule(g), g.generation, g.tick_hz]);
     words.iter_mut().zip(known).for_each(|(word, value)| *word = value);
+    let [.., clock] = &mut words;
+    *clock = g.clock.into();
     words
 }
 
@@ -166,8 +169,10 @@ pub(crate) fn load(lines: &[Line]) -> Option<[u64; HEADER_WORDS]> {
     let mut from = head.iter().flat_map(|line| &line.words);
     let mut words = [0; HEADER_WORDS];
     let (magic, rest) = words.split_first_mut()?;
-    // ORDERING: Acquire; pairs with the Release store of the magic.
-    *magic = from.next()?.load(Ordering::Acquire);
+    // ORDERING: Relaxed, then an Acquire fence, which pairs with the Release store of the magic. Memory that is mapped
+    // for reading alone may be read by relaxed loads only.
+    *magic = from.next()?.load(Ordering::Relaxed);
+    fence(Ordering::Acquire);
     if *magic & !0xffff == MAGIC {
         // ORDERING: Relaxed; published by the magic.
         rest.iter_mut().zip(from).for_each(|(to, word)| *to = word.load(Ordering::Relaxed));
@@ -175,14 +180,15 @@ pub(crate) fn load(lines: &[Line]) -> Option<[u64; HEADER_WORDS]> {
     Some(words)
 }
 
-/// Validates a header for an image of `lines` lines in all.
+/// Validates a header for an image of `lines` lines in all. `mode` is [`Mode::IMAGE`](crate::sync::Mode): who only looks
+/// takes an image of either mode, and needs no seed.
 pub(crate) fn read(
     words: &[u64; HEADER_WORDS],
     lines: usize,
     options: &AttachOptions,
-    exclusive: bool,
+    mode: Option<bool>,
 ) -> Result<(Geometry, Hasher), TableError> {
-    let [magic, shape, horizon, window, lifetime, check, features, rule, generation, tick_hz, rest @ ..] =
+    let [magic, shape, horizon, window, lifetime, check, features, rule, generation, tick_hz, rest @ .., clock] =
         *words;
     if magic & !0xffff != MAGIC {
         return Err(TableError::NotReady);
@@ -212,20 +218,28 @@ pub(crate) fn read(
         && (2..=window).contains(&lifetime)
         && ((window >> aux) as u128) << shift.min(0).unsigned_abs() < 1 << 63
         && (!counts || lifetime <= (1 << aux).max(2))
+        && clock <= u8::MAX.into()
         && rest.iter().fold(0, |all, word| all | word) == 0;
     if !sound {
         return Err(TableError::BadGeometry);
     }
-    let as_asked = (shape & 15 == MODE_EXCLUSIVE) == exclusive
+    let exclusive = shape & 15 == MODE_EXCLUSIVE;
+    let as_asked = mode.is_none_or(|asked| asked == exclusive)
         && options.policy.is_none_or(|asked| asked == policy)
         && options.tick_hz.is_none_or(|asked| asked == tick_hz);
     if !as_asked {
         return Err(TableError::BadMode);
     }
-    let (hasher, own_check) = Hasher::new(hash, options.seed.as_ref())?;
-    if own_check != check {
-        return Err(TableError::WrongSeed);
-    }
+    let hasher = match (mode, &options.seed) {
+        (None, None) => Hasher::none(),
+        (_, seed) => {
+            let (hasher, own_check) = Hasher::new(hash, seed.as_ref())?;
+            if own_check != check {
+                return Err(TableError::WrongSeed);
+            }
+            hasher
+        }
+    };
     let layout = Layout::new(tag_bits, window, lifetime);
     let (shl, shr) = (if counts { aux } else { shift.max(0) as u8 }, shift.min(0).unsigned_abs());
     let mut geometry = Geometry {
@@ -238,7 +252,9 @@ pub(crate) fn read(
         horizon,
         content,
         guard,
-        filled: [0; 3],
+        filled: [0; 1],
+        exclusive,
+        clock: clock as u8,
         seed_check: check,
         generation,
         tick_hz,
@@ -308,7 +324,7 @@ pub(crate) fn restore(
     let (Some((header, body)), 0) = (image.split_first_chunk(), image.len() % SLOTS_PER_LINE) else {
         return Err(TableError::BadGeometry);
     };
-    let (mut g, hasher) = read(header, image.len() / SLOTS_PER_LINE, options, exclusive)?;
+    let (mut g, hasher) = read(header, image.len() / SLOTS_PER_LINE, options, Some(exclusive))?;
     if lines.len() != g.lines as usize + HEADER_LINES {
         return Err(TableError::BufferTooSmall);
     }

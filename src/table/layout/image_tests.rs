@@ -48,14 +48,14 @@ fn any_geometry_that_init_accepts_survives_the_header() {
         let Ok(g) = choose(&options, lines) else { continue };
         accepted += 1;
         let (_, check) = Hasher::new(options.hash, options.seed.as_ref()).unwrap();
-        let g = Geometry { seed_check: check, ..g };
+        let g = Geometry { seed_check: check, exclusive, ..g };
         let with = |seed: Option<[u8; 16]>| AttachOptions { seed, ..AttachOptions::new() };
         let memory: [Line; 9] = core::array::from_fn(|_| Line::new());
         let exclusive = random(&mut seed) % 2 == 0;
         format(&memory[..g.lines as usize + HEADER_LINES], &g, exclusive, |_| 0);
         let header = load(&memory).unwrap();
         let read = |lines, options: AttachOptions, exclusive| {
-            super::read(&header, lines, &options, exclusive).map(|(geometry, _)| geometry)
+            super::read(&header, lines, &options, Some(exclusive)).map(|(geometry, _)| geometry)
         };
         let right = with(options.seed);
         assert_eq!(read(lines, right, exclusive), Ok(g), "case {case}: {options:?}");
@@ -80,7 +80,7 @@ fn sample() -> (Geometry, [u64; HEADER_WORDS], AttachOptions) {
     let options =
         TableOptions::new(spec).policy(FullPolicy::Deny).seed([7; 16]).skew(5 << 20).tick_hz(1_000_000);
     let (_, check) = Hasher::new(options.hash, options.seed.as_ref()).unwrap();
-    let g = Geometry { seed_check: check, ..choose(&options, 7).unwrap() };
+    let g = Geometry { seed_check: check, exclusive: true, ..choose(&options, 7).unwrap() };
     let memory: [Line; 6] = core::array::from_fn(|_| Line::new());
     format(&memory, &g, true, |_| 0);
     (g, load(&memory).unwrap(), AttachOptions::new().seed([7; 16]))
@@ -102,7 +102,7 @@ fn header_layout_is_the_documented_one() {
 #[test]
 fn what_a_header_has_that_is_unknown_here_is_refused() {
     let (g, words, options) = sample();
-    let read = |words: &[u64; HEADER_WORDS]| super::read(words, 7, &options, true).map(|(g, _)| g);
+    let read = |words: &[u64; HEADER_WORDS]| super::read(words, 7, &options, Some(true)).map(|(g, _)| g);
     assert_eq!(read(&words), Ok(g));
     for bit in 0..64 {
         let with = |word: usize| {
@@ -112,9 +112,15 @@ fn what_a_header_has_that_is_unknown_here_is_refused() {
         };
         assert_eq!(with(6), Err(TableError::BadVersion), "feature {bit}");
         assert_eq!(with(7), Err(TableError::BadVersion), "algorithm, aux bits, form and guard, {bit}");
-        for word in 10..HEADER_WORDS {
+        for word in 10..HEADER_WORDS - 1 {
             assert_eq!(with(word), Err(TableError::BadGeometry), "word {word}, bit {bit}");
         }
+        // The last word is a clock. One that is unknown here is kept, and decides nothing.
+        let clock = match bit {
+            0..8 => Ok(Geometry { clock: 1 << bit, ..g }),
+            _ => Err(TableError::BadGeometry),
+        };
+        assert_eq!(with(HEADER_WORDS - 1), clock, "clock, bit {bit}");
         assert_eq!(with(8), Ok(Geometry { generation: 1 ^ 1 << bit, ..g }));
     }
     // A known algorithm with a count that does not fit the word or the algorithm is refused.
@@ -149,7 +155,7 @@ fn a_window_is_accepted_up_to_its_part_of_the_span_and_no_further() {
                 let mut words = words;
                 words[1] = 4 << 32 | tag_bits << 24 | 1;
                 (words[2], words[3], words[7]) = (window, window, rule);
-                super::read(&words, 7, &options, true).map(|(g, _)| g.layout.window)
+                super::read(&words, 7, &options, Some(true)).map(|(g, _)| g.layout.window)
             };
             let most = 1u64 << (spare - tag_bits);
             assert_eq!(read(most), Ok(most), "{tag_bits} tag bits");
@@ -167,7 +173,7 @@ fn a_header_that_breaks_one_rule_is_refused() {
         let mut words = words;
         words[1] = 4 << 32 | 20 << 24 | u64::from(shift as u8) << 16 | 1;
         (words[2], words[3], words[7]) = (horizon, window, rule);
-        super::read(&words, 7, &options, true).map(|_| ())
+        super::read(&words, 7, &options, Some(true)).map(|_| ())
     };
     let refused = Err(TableError::BadGeometry);
     let fixed = |aux: u64| 1 << 16 | aux << 8 | 1;
@@ -192,7 +198,7 @@ fn a_header_that_breaks_one_rule_is_refused() {
     // Two reserved words that are not zero do not cancel each other.
     let mut both = words;
     (both[10], both[11]) = (1, 1);
-    assert_eq!(super::read(&both, 7, &options, true).map(|_| ()), refused);
+    assert_eq!(super::read(&both, 7, &options, Some(true)).map(|_| ()), refused);
     // A table of overrides has two bits beside a time, and no guard.
     let overrides = |aux: u64, guard: u64| read_rule(guard << 32 | 1 << 16 | aux << 8 | 5);
     assert_eq!(overrides(2, 0), Some((Content::Overrides, 2, 0)));

@@ -1,5 +1,6 @@
 //! What a table's memory holds: slot words and the header; and how options and limits determine both.
 
+pub(super) mod clock;
 pub(super) mod fit;
 pub(super) mod fit_counted;
 pub(super) mod fit_report;

@@ -1,5 +1,6 @@
 //! The options of a new table, and those of a caller who attaches.
 
+use super::clock::TableClock;
 use super::override_word::OVERRIDE_BITS;
 use super::policy::FullPolicy;
 use crate::keys::HashKind;
@@ -25,6 +26,7 @@ pub struct TableOptions {
     pub(crate) skew: Option<u64>,
     pub(crate) lifetime: Option<u64>,
     pub(crate) tick_hz: u64,
+    pub(crate) clock: TableClock,
     pub(crate) guard: Option<u64>,
     pub(crate) overrides: bool,
     pub(crate) zeroed: bool,
@@ -45,6 +47,7 @@ impl TableOptions {
             skew: None,
             lifetime: None,
             tick_hz: 0,
+            clock: TableClock::Unknown,
             guard: None,
             overrides: false,
             zeroed: false,
@@ -137,6 +140,13 @@ impl TableOptions {
     /// only if the windows are whole seconds of nanoseconds (multiples of 10^9).
     pub const fn tick_hz(mut self, hz: u64) -> Self {
         self.tick_hz = hz;
+        self
+    }
+
+    /// Names the callers' clock, for programs that only look at the table: then they know what time it is (default:
+    /// unknown). Libraries before 0.4 refuse an image that names its clock.
+    pub const fn clock(mut self, clock: TableClock) -> Self {
+        self.clock = clock;
         self
     }
 

@@ -57,7 +57,7 @@ impl<'m, M: Access> Table<'m, M> {
     /// # Errors
     /// The errors of [`init`](Table::init). [`TableError::BadHashKind`] and [`TableError::WrongSeed`] unless both
     /// tables hash alike (if the caller hashes, it answers for that), [`TableError::TagTooWide`] for more tag bits than
-    /// here, [`TableError::BadMode`] for another tick frequency if both tables name one, [`TableError::Overlap`],
+    /// here, [`TableError::BadMode`] for another clock or tick frequency if both tables name one, [`TableError::Overlap`],
     /// [`TableError::BadAlgorithm`] for another algorithm and for tables of overrides, which cannot migrate.
     /// [`LimitError::OtherWindow`](crate::LimitError::OtherWindow) if the two limits of `keep_units` have windows of
     /// other lengths, or if a sliding counter would get another unit of time without it. Nothing is touched then.
@@ -250,7 +250,8 @@ impl<'m, M: Access> Table<'m, M> {
         if to.layout.bits < from.layout.bits {
             return Err(TableError::TagTooWide);
         }
-        if to.tick_hz != from.tick_hz && to.tick_hz != 0 && from.tick_hz != 0 {
+        let differ = |to: u64, from: u64| to != from && to != 0 && from != 0;
+        if differ(to.tick_hz, from.tick_hz) || differ(to.clock.into(), from.clock.into()) {
             return Err(TableError::BadMode);
         }
         to.generation = from.generation.wrapping_add(1);

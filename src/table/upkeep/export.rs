@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use crate::keys::HashKind;
-use crate::sync::access::Access;
+use crate::sync::access::Mode;
 use crate::table::error::TableError;
 use crate::table::handle::Table;
 use crate::table::layout::geometry::{HEADER_LINES, SLOTS_PER_LINE};
@@ -44,7 +44,7 @@ pub struct TableNumbers {
     pub exclusive: bool,
 }
 
-impl<M: Access> Table<'_, M> {
+impl<M: Mode> Table<'_, M> {
     /// Returns what a program must know to read and write this table's slots by itself.
     ///
     /// ```
@@ -78,7 +78,7 @@ impl<M: Access> Table<'_, M> {
             claim_lifetime_q: g.layout.lifetime,
             grace_q: g.layout.grace,
             generation: g.generation,
-            exclusive: M::EXCLUSIVE,
+            exclusive: self.is_exclusive(),
         })
     }
 }

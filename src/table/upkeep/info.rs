@@ -3,8 +3,9 @@
 
 use crate::keys::HashKind;
 use crate::limit::Algorithm;
-use crate::sync::access::Access;
+use crate::sync::access::Mode;
 use crate::table::handle::Table;
+use crate::table::layout::clock::TableClock;
 use crate::table::layout::geometry::{Content, SLOTS_PER_LINE};
 use crate::table::layout::policy::FullPolicy;
 use crate::time::ticks_up;
@@ -49,6 +50,8 @@ pub struct TableInfo {
     pub claim_lifetime: u64,
     /// Ticks per second, as the table's maker said; 0 = unknown.
     pub tick_hz: u64,
+    /// The callers' clock, as the table's maker said.
+    pub clock: TableClock,
     /// How often the table was restored or migrated, plus one.
     pub generation: u64,
     /// Whether the table has one owner at a time.
@@ -58,7 +61,7 @@ pub struct TableInfo {
     pub border_error: u64,
 }
 
-impl<M: Access> Table<'_, M> {
+impl<M: Mode> Table<'_, M> {
     /// Returns everything about this table, for reports.
     pub fn info(&self) -> TableInfo {
         let g = &self.geometry;
@@ -86,8 +89,9 @@ impl<M: Access> Table<'_, M> {
             sweep_interval: self.sweep_interval(),
             claim_lifetime: ticks(g.layout.lifetime),
             tick_hz: g.tick_hz,
+            clock: TableClock::of(g.clock),
             generation: g.generation,
-            exclusive: M::EXCLUSIVE,
+            exclusive: self.is_exclusive(),
             border_error: if g.is_gcra() { 0 } else { (1u64 << g.shr).wrapping_sub(1) },
         }
     }

@@ -1,9 +1,9 @@
 //! Running a table: sweep, statistics, iteration, reset of one key.
 
-use crate::sync::access::Access;
+use crate::sync::access::{Access, Mode};
 use crate::sync::{AtomicU64, Ordering};
 use crate::table::handle::Table;
-use crate::table::layout::geometry::{Content, SLOTS_PER_LINE};
+use crate::table::layout::geometry::{Content, MIN_SLOTS, SLOTS_PER_LINE};
 use crate::table::layout::image::Line;
 
 /// Sums up the slots of a table.
@@ -21,6 +21,10 @@ pub struct Stats {
     pub expired: u64,
     /// Live slots by lead: element k counts leads in (H / 2^(k+1), H / 2^k], the last one all smaller leads.
     pub debt: [u64; 8],
+    /// Sets of 16 slots of which a new key could take none: there the policy decides.
+    pub full_sets: u64,
+    /// The longest debt in ticks, as `reset_after` of [`Slot`] has it; 0 if there is none.
+    pub longest: u64,
 }
 
 /// Describes one live slot, as of its load.
@@ -60,62 +64,6 @@ impl<M: Access> Table<'_, M> {
         }
     }
 
-    /// Scans all slots and returns sums.
-    ///
-    /// # Concurrency
-    /// Together with any other call; each word is as of its load. Reads every line once.
-    pub fn stats(&self, now: u64) -> Stats {
-        let layout = &self.geometry.layout;
-        let now_q = self.geometry.clock_q(now);
-        let mut stats = Stats::default();
-        for word in self.slots.iter().flat_map(|line: &Line| &line.words) {
-            // ORDERING: Relaxed; single word, value only.
-            let word = word.load(Ordering::Relaxed);
-            stats.slots = stats.slots.wrapping_add(1);
-            let lead = layout.lead(word, now_q);
-            if layout.is_claim(word) {
-                stats.claims = stats.claims.wrapping_add(1);
-            } else if layout.is_live(word) && lead != 0 {
-                stats.live = stats.live.wrapping_add(1);
-                // H / 2^(k+1) < lead <= H / 2^k; a lead beyond H (skewed clock) counts as H.
-                let mut k = 0;
-                let mut above = self.geometry.horizon / 2;
-                while k < 7 && lead <= above {
-                    above /= 2;
-                    k += 1;
-                }
-                if let Some(n) = stats.debt.get_mut(k) {
-                    *n = n.wrapping_add(1);
-                }
-            } else if layout.is_live(word) {
-                stats.expired = stats.expired.wrapping_add(1);
-            }
-        }
-        stats.load_ppm = (stats.live * 1_000_000).checked_div(stats.slots).unwrap_or_else(|| impossible!(0));
-        stats
-    }
-
-    /// Finds the next live slot at or after number `from`; `None` after the last. Continue from `number + 1`.
-    ///
-    /// # Concurrency
-    /// Together with any other call; each word is as of its load.
-    pub fn next_live(&self, now: u64, from: usize) -> Option<Slot> {
-        let g = &self.geometry;
-        let now_q = self.geometry.clock_q(now);
-        // An aligned window that is over keeps its slot for this long.
-        let kept = (g.guard as u64).wrapping_shl(g.shl as u32);
-        (from..self.slots()).find_map(|number| {
-            // ORDERING: Relaxed; single word, value only.
-            let word = self.word(number)?.load(Ordering::Relaxed);
-            let lead = g.layout.lead(word, now_q);
-            (g.layout.is_live(word) && lead != 0).then(|| Slot {
-                number: number as u32,
-                tag: (g.layout.tag_field(word) >> g.layout.bits) as u32,
-                reset_after: crate::time::ticks_up(lead.saturating_sub(kept), now, g.shl, g.shr),
-            })
-        })
-    }
-
     /// Makes one key full again at once; an absent key already is. Returns false when contended.
     ///
     /// The slot keeps a tombstone until the debt that it held has drained, at most one horizon. No key gets the slot
@@ -133,8 +81,82 @@ impl<M: Access> Table<'_, M> {
         let (set, tag) = self.place(hash);
         set.reset::<M>(&self.geometry.layout, tag, self.geometry.clock_q(now))
     }
+}
 
-    fn word(&self, number: usize) -> Option<&AtomicU64> {
+impl<M: Mode> Table<'_, M> {
+    /// Scans all slots and returns sums.
+    ///
+    /// # Concurrency
+    /// Together with any other call; each word is as of its load. Reads every line once.
+    pub fn stats(&self, now: u64) -> Stats {
+        let layout = &self.geometry.layout;
+        let now_q = self.geometry.clock_q(now);
+        let (mut stats, mut longest, mut taken) = (Stats::default(), 0, 0);
+        for word in self.slots.iter().flat_map(|line: &Line| &line.words) {
+            // ORDERING: Relaxed; single word, value only.
+            let word = word.load(Ordering::Relaxed);
+            stats.slots = stats.slots.wrapping_add(1);
+            let lead = layout.lead(word, now_q);
+            taken += u64::from(!layout.is_reusable(word, now_q));
+            if stats.slots % MIN_SLOTS as u64 == 0 {
+                stats.full_sets = stats.full_sets.wrapping_add((taken == MIN_SLOTS as u64).into());
+                taken = 0;
+            }
+            if layout.is_claim(word) {
+                stats.claims = stats.claims.wrapping_add(1);
+            } else if layout.is_live(word) && lead != 0 {
+                stats.live = stats.live.wrapping_add(1);
+                longest = longest.max(lead);
+                // H / 2^(k+1) < lead <= H / 2^k; a lead beyond H (skewed clock) counts as H.
+                let mut k = 0;
+                let mut above = self.geometry.horizon / 2;
+                while k < 7 && lead <= above {
+                    above /= 2;
+                    k += 1;
+                }
+                if let Some(n) = stats.debt.get_mut(k) {
+                    *n = n.wrapping_add(1);
+                }
+            } else if layout.is_live(word) {
+                stats.expired = stats.expired.wrapping_add(1);
+            }
+        }
+        stats.longest = self.reset_after(longest, now);
+        stats.load_ppm = (stats.live * 1_000_000).checked_div(stats.slots).unwrap_or_else(|| impossible!(0));
+        stats
+    }
+
+    /// Finds the next live slot at or after number `from`; `None` after the last. Continue from `number + 1`.
+    ///
+    /// # Concurrency
+    /// Together with any other call; each word is as of its load.
+    pub fn next_live(&self, now: u64, from: usize) -> Option<Slot> {
+        let g = &self.geometry;
+        let now_q = g.clock_q(now);
+        (from..self.slots()).find_map(|number| {
+            // ORDERING: Relaxed; single word, value only.
+            let word = self.word(number)?.load(Ordering::Relaxed);
+            let lead = g.layout.lead(word, now_q);
+            (g.layout.is_live(word) && lead != 0).then(|| Slot {
+                number: number as u32,
+                tag: (g.layout.tag_field(word) >> g.layout.bits) as u32,
+                reset_after: self.reset_after(lead, now),
+            })
+        })
+    }
+
+    /// Returns the ticks until a key with this lead has its burst again.
+    fn reset_after(&self, lead: u64, now: u64) -> u64 {
+        let g = &self.geometry;
+        // An aligned window that is over keeps its slot for this long.
+        let kept = (g.guard as u64).wrapping_shl(g.shl as u32);
+        match lead {
+            0 => 0,
+            _ => crate::time::ticks_up(lead.saturating_sub(kept), now, g.shl, g.shr),
+        }
+    }
+
+    pub(super) fn word(&self, number: usize) -> Option<&AtomicU64> {
         self.slots.get(number / SLOTS_PER_LINE)?.words.get(number % SLOTS_PER_LINE)
     }
 }

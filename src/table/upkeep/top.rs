@@ -6,11 +6,11 @@
 #![forbid(unsafe_code)]
 
 use super::sweep::Slot;
-use crate::sync::access::Access;
+use crate::sync::access::Mode;
 use crate::table::handle::Table;
 use crate::table::layout::geometry::SLOTS_PER_LINE;
 
-impl<M: Access> Table<'_, M> {
+impl<M: Mode> Table<'_, M> {
     /// Finds the live slots with the longest debts, longest first, as many as `out` has places. Returns their number;
     /// the rest of `out` stays as it is.
     ///

@@ -172,7 +172,7 @@ impl<'w, 'd> World<'w, 'd> {
         self.lengths.insert(length, count);
         let there = if count > fits { 16 } else { count };
         let align = match part.name {
-            "memory" if self.function.name.contains("_table_") => 64,
+            "memory" if ["_table_", "_counters_"].iter().any(|part| self.function.name.contains(part)) => 64,
             "memory" | "image" | "hashes" | "top" | "due" | "policies" | "stamps" => 8,
             _ => 1,
         };

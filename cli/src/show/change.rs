@@ -1,0 +1,95 @@
+//! The three changes: a ban, an exemption, a reset. They need the seed, and permission to write.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::Serialize;
+use tatcell::{AttachOptions, Table, TableError};
+
+use super::clock::{Clock, Named};
+use super::names::{hash, As};
+use super::{Place, Secret};
+use crate::failure::Failure;
+
+/// What to do with the key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Refuse every request of it for this long.
+    Ban(Duration),
+    /// Pass every request of it for this long.
+    Exempt(Duration),
+    /// Make its burst full again; in a table of overrides, end that of the key.
+    Reset,
+}
+
+/// What was done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Done {
+    /// The table.
+    pub table: String,
+    /// The key, as it was given.
+    pub key: String,
+    /// "banned", "exempt" or "reset".
+    pub now: &'static str,
+    /// The ticks at which an override ends.
+    pub until: Option<u64>,
+}
+
+/// Changes one key.
+pub fn change(
+    place: &Place,
+    secret: Option<&Secret>,
+    (clock, hz): (Option<Named>, Option<u64>),
+    (key, form): (&str, As),
+    change: Change,
+) -> Result<Done, Failure> {
+    let Some(secret) = secret else {
+        return Err(Failure::Usage("a change needs the seed of the table: --seed-file or --seed-fd".into()));
+    };
+    let options = AttachOptions::new().seed(secret.read()?);
+    let memory = place.open()?;
+    let table = Table::attach(memory.lines(), &options).map_err(|error| match error {
+        TableError::BadMode => {
+            Failure::Input(format!("{}: the table has one owner; only that owner changes it", place.text))
+        }
+        error => place.unreadable(error),
+    })?;
+    let now = Clock::choose(clock, hz, &table.info())?.now()?;
+    let hash = hash(&table, key, form).map_err(Failure::Usage)?;
+    let until = |time: Duration| -> Result<u64, Failure> {
+        let hz = now.ticks_per_second.ok_or_else(|| {
+            Failure::Usage("the image does not say how many ticks a second has: use --tick-hz".into())
+        })?;
+        let ticks = time.as_nanos() * u128::from(hz) / 1_000_000_000;
+        Ok(now.ticks.saturating_add(u64::try_from(ticks).unwrap_or(u64::MAX)))
+    };
+    let refused = |error: TableError| match error {
+        TableError::BadAlgorithm => Failure::Usage(format!(
+            "{}: bans and exemptions go into a table of overrides; this one holds debts",
+            place.text
+        )),
+        error => Failure::Input(format!("{}: {error}", place.text)),
+    };
+    let (done, until) = match change {
+        Change::Ban(time) => {
+            let until = until(time)?;
+            table.ban(now.ticks, hash, until).map(|()| ("banned", Some(until))).map_err(refused)?
+        }
+        Change::Exempt(time) => {
+            let until = until(time)?;
+            table.exempt(now.ticks, hash, until).map(|()| ("exempt", Some(until))).map_err(refused)?
+        }
+        Change::Reset if table.reset_key(now.ticks, hash) => ("reset", None),
+        Change::Reset => return Err(refused(TableError::Contended)),
+    };
+    Ok(Done { table: place.text.clone(), key: key.into(), now: done, until })
+}
+
+impl fmt::Display for Done {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.until {
+            Some(until) => writeln!(f, "{}: {} is {} until tick {until}", self.table, self.key, self.now),
+            None => writeln!(f, "{}: {} is {}", self.table, self.key, self.now),
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! The words of a table, decoded, one a line.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+use tatcell::{Mode, SlotWord, Table, WordKind};
+
+use super::clock::Now;
+
+/// One word, as JSON.
+#[derive(Serialize)]
+struct Line {
+    slot: u32,
+    word: String,
+    kind: &'static str,
+    tag: u32,
+    payload: u64,
+    lead: u64,
+}
+
+fn kind(word: &SlotWord) -> &'static str {
+    match word.kind {
+        WordKind::Empty => "empty",
+        WordKind::Live => "live",
+        WordKind::Expired => "expired",
+        WordKind::Claim => "claim",
+        WordKind::Tombstone => "tombstone",
+        WordKind::Dropped => "dropped",
+        WordKind::Ban => "ban",
+        WordKind::Exemption => "exemption",
+        WordKind::Witness => "witness",
+        _ => "unknown",
+    }
+}
+
+/// Writes the words, all of them or those that are not 0. Memory: one line at a time.
+pub fn write<M: Mode>(
+    table: &Table<'_, M>,
+    now: Now,
+    all: bool,
+    json: bool,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    if !json {
+        writeln!(
+            out,
+            "{:>10}  {:<18}  {:<9} {:>8}  {:>18} {:>18}",
+            "slot", "word", "kind", "tag", "payload", "lead"
+        )?;
+    }
+    for word in (0..).map_while(|number| table.slot_word(now.ticks, number)) {
+        if word.word == 0 && !all {
+            continue;
+        }
+        let (slot, bits) = (word.number, format!("{:#018x}", word.word));
+        if json {
+            let line = Line {
+                slot,
+                word: bits,
+                kind: kind(&word),
+                tag: word.tag,
+                payload: word.payload,
+                lead: word.lead,
+            };
+            serde_json::to_writer(&mut *out, &line)?;
+            writeln!(out)?;
+        } else {
+            let (tag, payload) = (format!("{:#x}", word.tag), format!("{:#x}", word.payload));
+            writeln!(
+                out,
+                "{slot:>10}  {bits}  {:<9} {tag:>8}  {payload:>18} {:>18}",
+                kind(&word),
+                word.lead
+            )?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,86 @@
+//! The longest debts.
+
+use std::fmt;
+
+use serde::Serialize;
+use tatcell::{Mode, Slot, Table};
+
+use super::clock::Now;
+use super::names::{candidates, As};
+use crate::failure::Failure;
+
+/// One slot of the list.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Debt {
+    /// The number of the slot.
+    pub slot: u32,
+    /// The tag of its key.
+    pub tag: u32,
+    /// Ticks until the key has its burst again.
+    pub debt: u64,
+    /// The same in seconds.
+    pub seconds: Option<f64>,
+    /// Keys of the caller's list that it may belong to.
+    pub may_be: Vec<String>,
+}
+
+/// The answer of `tatcell show TABLE top`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Answer {
+    /// The version of this structure.
+    pub version: u32,
+    /// The table.
+    pub table: String,
+    /// The moment.
+    pub now: Now,
+    /// Longest debts first.
+    pub top: Vec<Debt>,
+    /// Whether the caller has named keys.
+    #[serde(skip)]
+    named: bool,
+}
+
+/// Finds the `count` longest debts, and whose they may be.
+pub fn find<M: Mode>(
+    table: &Table<'_, M>,
+    name: &str,
+    now: Now,
+    count: usize,
+    keys: Option<(&str, As)>,
+) -> Result<Answer, Failure> {
+    let mut slots = vec![Slot::default(); count];
+    let found = table.top(now.ticks, &mut slots);
+    slots.truncate(found);
+    let names = match keys {
+        Some((file, form)) => candidates(table, &slots, file, form)?,
+        None => vec![Vec::new(); slots.len()],
+    };
+    let debt = |(slot, may_be): (&Slot, Vec<String>)| Debt {
+        slot: slot.number,
+        tag: slot.tag,
+        debt: slot.reset_after,
+        seconds: now.seconds(slot.reset_after),
+        may_be,
+    };
+    let top = slots.iter().zip(names).map(debt).collect();
+    Ok(Answer { version: 1, table: name.into(), now, top, named: keys.is_some() })
+}
+
+impl fmt::Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let may_be = if self.named { "  may be" } else { "" };
+        writeln!(f, "  {:>10} {:>8}  {:>10}{may_be}", "slot", "tag", "debt")?;
+        for debt in &self.top {
+            let names = match (self.named, debt.may_be.as_slice()) {
+                (false, _) => String::new(),
+                (true, []) => "  -".into(),
+                (true, names) => format!("  {}", names.join(", ")),
+            };
+            writeln!(f, "  {:>10} {:>#8x}  {:>10}{names}", debt.slot, debt.tag, self.now.span(debt.debt))?;
+        }
+        match self.top.is_empty() {
+            true => writeln!(f, "  No key is in debt."),
+            false => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! The arguments of `tatcell show`, and what it does with them.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use serde::Serialize;
+use tatcell::host::ReadOnlyMemory;
+use tatcell::{AttachOptions, ReadOnlyTable};
+
+use crate::failure::Failure;
+use crate::show::change::{change, Change};
+use crate::show::clock::{Clock, Named, Now};
+use crate::show::counts::{Counts, Source};
+use crate::show::info::{Answer, Geometry, Load};
+use crate::show::names::As;
+use crate::show::{dump, top, Place, Secret};
+use crate::units::duration;
+
+const EXIT: &str = "Exit codes:
+  0  done
+  2  the arguments cannot be used: no such clock, no seed, another seed
+  3  the table cannot be read, or not be changed";
+
+/// Arguments of `tatcell show`.
+#[derive(Args, Debug)]
+#[command(after_help = EXIT)]
+pub struct ShowArguments {
+    /// The table: /name in shared memory, or the path of a file, which may also be a saved image
+    #[arg(value_name = "TABLE")]
+    pub table: String,
+
+    /// What to show; without this the geometry and the load
+    #[command(subcommand)]
+    pub what: Option<What>,
+
+    /// The callers' clock: monotonic, boottime, realtime, raw, tsc, or a time in ticks; without this the one that the
+    /// image names
+    #[arg(long, value_name = "CLOCK", global = true)]
+    pub clock: Option<Named>,
+
+    /// Ticks in a second of that clock, if the image does not say it
+    #[arg(long, value_name = "HZ", global = true, value_parser = clap::value_parser!(u64).range(1..))]
+    pub tick_hz: Option<u64>,
+
+    /// A file with the seed of the table: 16 bytes, or 32 hexadecimal digits
+    #[arg(long, value_name = "FILE", global = true, conflicts_with = "seed_fd")]
+    pub seed_file: Option<PathBuf>,
+
+    /// An open descriptor from which to read the seed
+    #[arg(long, value_name = "NUMBER", global = true)]
+    pub seed_fd: Option<u32>,
+
+    /// The counters that the program shares: a name or a path, as for TABLE
+    #[arg(long, value_name = "NAME", global = true)]
+    pub counters: Option<String>,
+
+    /// Write JSON; watch and dump write an object a line
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+/// What to show or to change.
+#[derive(Subcommand, Debug)]
+pub enum What {
+    /// The longest debts
+    Top {
+        /// How many
+        #[arg(short, long, value_name = "COUNT", default_value_t = 10)]
+        count: usize,
+        /// A file with keys, one a line: says whose the debts may be; needs the seed
+        #[arg(long, value_name = "FILE")]
+        candidates: Option<String>,
+        /// How those keys are written
+        #[arg(long = "as", value_name = "FORM", value_enum, default_value = "auto")]
+        form: As,
+    },
+    /// A screen that refreshes: load and longest debts
+    Watch {
+        /// How many debts
+        #[arg(short, long, value_name = "COUNT", default_value_t = 10)]
+        count: usize,
+        /// The time between two screens
+        #[arg(short, long, value_name = "TIME", default_value = "1s", value_parser = duration)]
+        interval: Duration,
+        /// End after so many screens
+        #[arg(long, value_name = "COUNT")]
+        rounds: Option<u64>,
+    },
+    /// The words of the slots, decoded
+    Dump {
+        /// Also those that are 0
+        #[arg(long)]
+        all: bool,
+    },
+    /// Refuse every request of a key for a time; the table must be one of overrides
+    Ban(KeyArguments),
+    /// Pass every request of a key for a time; the table must be one of overrides
+    Exempt(KeyArguments),
+    /// Make a key's burst full again; in a table of overrides, end the ban or exemption
+    Reset {
+        /// The key: an address, a network, or text
+        key: String,
+        /// How the key is written
+        #[arg(long = "as", value_name = "FORM", value_enum, default_value = "auto")]
+        form: As,
+    },
+}
+
+/// Arguments of a ban or an exemption.
+#[derive(Args, Debug)]
+pub struct KeyArguments {
+    /// The key: an address, a network, or text
+    pub key: String,
+    /// How long
+    #[arg(long = "for", value_name = "TIME", value_parser = duration)]
+    pub time: Duration,
+    /// How the key is written
+    #[arg(long = "as", value_name = "FORM", value_enum, default_value = "auto")]
+    pub form: As,
+}
+
+/// One screen of `watch`, as JSON.
+#[derive(Serialize)]
+struct Screen<'a> {
+    version: u32,
+    load: &'a Load,
+    counts: Option<&'a Counts>,
+    top: &'a [top::Debt],
+}
+
+/// Whatever keeps the answer from being given, or from being written.
+enum Ended {
+    Failed(Failure),
+    Unwritten(io::Error),
+}
+
+impl From<Failure> for Ended {
+    fn from(failure: Failure) -> Ended {
+        Ended::Failed(failure)
+    }
+}
+
+impl From<io::Error> for Ended {
+    fn from(error: io::Error) -> Ended {
+        Ended::Unwritten(error)
+    }
+}
+
+impl From<serde_json::Error> for Ended {
+    fn from(error: serde_json::Error) -> Ended {
+        Ended::Unwritten(error.into())
+    }
+}
+
+impl ShowArguments {
+    /// Writes the answer. The inner result says whether it could be written.
+    pub fn run(&self, terminal: bool, mut out: impl Write) -> Result<io::Result<()>, Failure> {
+        match self.answer(terminal, &mut out).and_then(|()| Ok(out.flush()?)) {
+            Ok(()) => Ok(Ok(())),
+            Err(Ended::Failed(failure)) => Err(failure),
+            Err(Ended::Unwritten(error)) => Ok(Err(error)),
+        }
+    }
+
+    fn secret(&self) -> Option<Secret> {
+        let file = self.seed_file.clone().map(Secret::File);
+        file.or(self.seed_fd.map(Secret::Descriptor))
+    }
+
+    /// Attaches, only to look.
+    fn attach<'m>(&self, place: &Place, memory: &'m ReadOnlyMemory) -> Result<ReadOnlyTable<'m>, Failure> {
+        let options = match self.secret() {
+            Some(secret) => AttachOptions::new().seed(secret.read()?),
+            None => AttachOptions::new(),
+        };
+        place.table(memory, &options)
+    }
+
+    fn now(&self, table: &ReadOnlyTable<'_>) -> Result<Now, Failure> {
+        Clock::choose(self.clock, self.tick_hz, &table.info())?.now()
+    }
+
+    fn answer(&self, terminal: bool, out: &mut impl Write) -> Result<(), Ended> {
+        let place = Place::parse(&self.table)?;
+        let make = |key: &str, form, what| {
+            let secret = self.secret();
+            change(&place, secret.as_ref(), (self.clock, self.tick_hz), (key, form), what)
+        };
+        let done = match &self.what {
+            Some(What::Ban(ban)) => make(&ban.key, ban.form, Change::Ban(ban.time))?,
+            Some(What::Exempt(exempt)) => make(&exempt.key, exempt.form, Change::Exempt(exempt.time))?,
+            Some(What::Reset { key, form }) => make(key, *form, Change::Reset)?,
+            _ => return self.look(&place, terminal, out),
+        };
+        self.put(&done, out)
+    }
+
+    fn look(&self, place: &Place, terminal: bool, out: &mut impl Write) -> Result<(), Ended> {
+        let memory = place.look()?;
+        let table = self.attach(place, &memory)?;
+        let mut counters = match &self.counters {
+            Some(name) => Some(Source::open(name)?),
+            None => None,
+        };
+        match &self.what {
+            Some(What::Top { count, candidates, form }) => {
+                if candidates.is_some() && self.secret().is_none() {
+                    let what = "--candidates needs the seed of the table: --seed-file or --seed-fd";
+                    return Err(Failure::Usage(what.into()).into());
+                }
+                let keys = candidates.as_deref().map(|file| (file, *form));
+                self.put(&top::find(&table, &self.table, self.now(&table)?, *count, keys)?, out)
+            }
+            Some(What::Watch { count, interval, rounds }) => {
+                let clock = Clock::choose(self.clock, self.tick_hz, &table.info())?;
+                let geometry = Geometry::of(place, &table);
+                for round in 0..rounds.unwrap_or(u64::MAX) {
+                    if round > 0 {
+                        std::thread::sleep(*interval);
+                    }
+                    let counts = counters.as_mut().map(Source::read);
+                    let top = top::find(&table, &self.table, clock.now()?, *count, None)?;
+                    let load = Load::of(top.now, &table);
+                    self.screen(&geometry, (&load, counts.as_ref(), &top), terminal, out)?;
+                }
+                Ok(())
+            }
+            Some(What::Dump { all }) => Ok(dump::write(&table, self.now(&table)?, *all, self.json, out)?),
+            _ => {
+                // Without a clock the geometry is still an answer; a clock that cannot be used is a failure.
+                let named = self.clock.is_some() || table.info().clock != tatcell::TableClock::Unknown;
+                let load = match named {
+                    true => Some(Load::of(self.now(&table)?, &table)),
+                    false => None,
+                };
+                let counts = counters.as_mut().map(Source::read);
+                self.put(&Answer { version: 1, geometry: Geometry::of(place, &table), load, counts }, out)
+            }
+        }
+    }
+
+    /// Writes one screen, on a terminal over the last one.
+    fn screen(
+        &self,
+        geometry: &Geometry,
+        (load, counts, top): (&Load, Option<&Counts>, &top::Answer),
+        terminal: bool,
+        out: &mut impl Write,
+    ) -> Result<(), Ended> {
+        if self.json {
+            serde_json::to_writer(&mut *out, &Screen { version: 1, load, counts, top: &top.top })?;
+            writeln!(out)?;
+        } else {
+            let clear = if terminal { "\x1b[H\x1b[J" } else { "" };
+            write!(out, "{clear}{geometry}{load}")?;
+            if let Some(counts) = counts {
+                write!(out, "{counts}")?;
+            }
+            writeln!(out, "\n{top}")?;
+        }
+        Ok(out.flush()?)
+    }
+
+    fn put<T: Serialize + std::fmt::Display>(&self, answer: &T, out: &mut impl Write) -> Result<(), Ended> {
+        match self.json {
+            true => {
+                serde_json::to_writer_pretty(&mut *out, answer)?;
+                Ok(writeln!(out)?)
+            }
+            false => Ok(write!(out, "{answer}")?),
+        }
+    }
+}

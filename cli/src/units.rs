@@ -1,0 +1,34 @@
+//! Times as arguments have them.
+
+use std::time::Duration;
+
+/// Ticks of a second, for limits that measure nanoseconds.
+const HZ: u64 = 1_000_000_000;
+
+/// Reads a duration: a number and a unit, as in a limit.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    if text == "0" {
+        return Ok(Duration::ZERO);
+    }
+    let fail = || format!("{text:?} is no time: use a number and a unit, such as 10s, 500ms or 1min");
+    let spec = tatcell::LimitSpec::parse(&format!("1/{text}"), HZ).map_err(|_| fail())?;
+    let info = spec.build().map_err(|_| fail())?.info();
+    if info.units != 1 || info.burst != 1 {
+        return Err(fail());
+    }
+    Ok(Duration::from_nanos(info.period))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_exactly() {
+        assert_eq!(duration("10s"), Ok(Duration::from_secs(10)));
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(duration("1min"), Ok(Duration::from_secs(60)));
+        assert_eq!(duration("0"), Ok(Duration::ZERO));
+        assert!(duration("10").is_err() && duration("1s burst 3").is_err());
+    }
+}
