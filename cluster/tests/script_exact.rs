@@ -63,12 +63,13 @@ fn by_definition(case: &Case) -> Expected {
     let now = u128::from(case.now_us) * Q_PER_US;
     let mut lead = case.tat.unwrap_or(0).saturating_sub(now);
     let mut written = false;
-    // The clamp compares whole microseconds.
+    // An ask of before a change cuts nothing.
+    let late = case.ask.version < case.of;
     if lead > 0 && case.was.q() != unit {
-        (lead, written) = (stretched(lead, unit, case.was.q()), true);
-        // To an ask of before a change it stays what it is.
-        lead = if case.ask.version >= case.of { lead.min(full) } else { lead };
-    } else if lead / Q_PER_US > u128::from(case.split.clamp_us() + case.ask.grace_us) {
+        (lead, written) = (stretched(lead, unit, case.was.q()), !late);
+        lead = if late { lead } else { lead.min(full) };
+    // The clamp compares whole microseconds.
+    } else if lead / Q_PER_US > u128::from(case.split.clamp_us() + case.ask.grace_us) && !late {
         (lead, written) = (full, true);
     }
     if case.ask.spent > 0 {

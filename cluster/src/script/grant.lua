@@ -18,7 +18,8 @@
 -- Every quantity is a pair of integers below 2^53, so every step in doubles is exact; a pair is normal if 0 <= frac <
 -- 2^26. A call that changes nothing writes nothing: a refused ask costs no replication and no log. There is one
 -- exception to both: a debt from before a change of the limit keeps its units, their time is rounded up, and it is
--- written once. It is cut to the full debt, unless the ask itself is from before the change and comes late.
+-- written once. It is cut to the full debt. An ask that is itself from before the change, and comes late, cuts nothing,
+-- and writes only what it is granted: else a second such ask would take the debt for its own, and cut it.
 local F = 67108864
 local arg = {}
 for i = 1, 10 do arg[i] = tonumber(ARGV[i]) end
@@ -40,13 +41,14 @@ if value then
   if not u then return redis.error_reply('TATCELL the value of this key is not a TAT of this version') end
   lead, frac = u - now, tonumber(f)
   su, sf = tonumber(su), tonumber(sf)
+  local late = version < tonumber(of)
   if lead < 0 then lead, frac = 0, 0
   elseif su ~= Tu or sf ~= Tf then
     -- Each step is off by at most 2^-53 of its result.
     local longer = (Tu + Tf / F) / (su + sf / F) * (1 + 2 ^ -50)
-    if lead + frac > 0 then lead, frac, changed = math.min(math.ceil((lead + 1) * longer), 2 ^ 52), 0, true end
-    if version >= tonumber(of) and above(lead, frac, Mu, Mf) then lead, frac = Mu, Mf end
-  elseif lead > clamp then lead, frac, changed = Mu, Mf, true end
+    if lead + frac > 0 then lead, frac, changed = math.min(math.ceil((lead + 1) * longer), 2 ^ 52), 0, not late end
+    if not late and above(lead, frac, Mu, Mf) then lead, frac = Mu, Mf end
+  elseif lead > clamp and not late then lead, frac, changed = Mu, Mf, true end
 end
 if spent > 0 then
   local u, f = time_of(spent)
