@@ -1,0 +1,102 @@
+//! What was admitted, and the worst window of each key: exact, because a bucket that drains at R and never holds less
+//! than nothing is at its highest exactly what the worst window has above `R w`.
+
+use std::collections::BTreeMap;
+
+use crate::clock::Time;
+
+/// One admission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Admitted {
+    /// The key.
+    pub key: u32,
+    /// The moment of the world at which the clock was read by which it was decided.
+    pub at: Time,
+    /// Its units.
+    pub units: u64,
+    /// The node.
+    pub node: u32,
+    /// What decided.
+    pub way: Way,
+}
+
+/// What decided a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Way {
+    /// What the store granted, or the reserve.
+    Held,
+    /// A share, because the store was away.
+    Share,
+    /// Nothing, because the store was away.
+    Open,
+    /// One of several answers of a step, of which some were passed by shares: in no sum.
+    Unsure,
+}
+
+/// The worst window of a key.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Worst {
+    /// Units above `rate w + burst`; below 0 if the bound was not reached.
+    pub excess: f64,
+    /// The key.
+    pub key: u32,
+    /// Where its worst window ends and begins.
+    pub from: Time,
+    /// Its end.
+    pub to: Time,
+}
+
+/// Rounding of the audit, units.
+pub const HAIR: f64 = 0.01;
+
+/// Returns the worst window of all keys, among admissions in the order of `at`.
+pub fn worst<'a>(list: impl Iterator<Item = &'a Admitted>, rate: f64, burst: f64) -> Option<Worst> {
+    let mut keys: BTreeMap<u32, (f64, Time, Time)> = BTreeMap::new();
+    let mut worst: Option<Worst> = None;
+    for a in list {
+        let (level, last, since) = keys.entry(a.key).or_insert((0.0, a.at, a.at));
+        let drained = *level - (a.at - *last) as f64 * rate / 1e9;
+        if drained <= 0.0 {
+            *since = a.at;
+        }
+        *level = drained.max(0.0) + a.units as f64;
+        *last = a.at;
+        if worst.is_none_or(|worst| *level - burst > worst.excess) {
+            worst = Some(Worst { excess: *level - burst, key: a.key, from: *since, to: a.at });
+        }
+    }
+    worst
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::SECOND;
+    use crate::random::Random;
+
+    #[test]
+    fn the_worst_window_is_that_of_all_windows_one_by_one() {
+        let mut random = Random::new(3);
+        for _ in 0..300 {
+            let mut list: Vec<Admitted> = (0..=random.below(30))
+                .map(|_| Admitted {
+                    key: random.below(2) as u32,
+                    at: random.below(SECOND),
+                    units: random.within(1, 4),
+                    node: 0,
+                    way: Way::Held,
+                })
+                .collect();
+            list.sort_by_key(|a| a.at);
+            let sum = |from: &Admitted, to: &Admitted| {
+                let within = list.iter().filter(|a| a.key == from.key && a.at >= from.at && a.at <= to.at);
+                within.map(|a| a.units).sum::<u64>() as f64 - (to.at - from.at) as f64 * 20.0 / 1e9 - 3.0
+            };
+            let pairs = list.iter().flat_map(|from| list.iter().map(move |to| (from, to)));
+            let pairs = pairs.filter(|(from, to)| from.key == to.key && from.at <= to.at);
+            let slow = pairs.map(|(from, to)| sum(from, to)).fold(f64::MIN, f64::max);
+            let found = worst(list.iter(), 20.0, 3.0).expect("some");
+            assert!((found.excess - slow).abs() < 1e-6, "{found:?} {slow}");
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! Seeds that found a fault, and what it was: `late-cuts` in the code as it was (a second ask of before a change cut
+//! the debt of after it), the others planted by `dev/planted/sim-NAME.patch`. They are played again on the mended code.
+
+/// The name of the fault, and the seed that showed it.
+pub const KEPT: &[(&str, u64)] = &[
+    ("late-cuts", 332),
+    ("mark-undone", 6),
+    ("no-id", 97),
+    ("half-unpaid", 2),
+    ("give-back-used", 0),
+    ("give-back-stamp", 0),
+    ("no-lapse", 38),
+    ("share-rate", 20),
+    ("hold-unpaid", 73),
+    ("connects-once", 36),
+    ("clamp-lost", 97),
+    ("slot-no-wait", 177),
+    ("debt-forgotten", 288),
+    ("opener-wins", 38077),
+];

@@ -1,0 +1,141 @@
+//! Plays seeds of worlds.
+//!
+//! ```text
+//! tatcell-cluster-sim --from N --to N [--jobs N] [--most N]   a range; stops a thread after so many failures (5)
+//!                     [--with KIND,KIND]                      only worlds with a fault of each of these kinds
+//! tatcell-cluster-sim --kept                                  the seeds that once found a fault
+//! tatcell-cluster-sim --seed N [--quiet]                      one, with what happens in it
+//! ```
+//!
+//! A seed that fails is printed with the fewest faults with which it still fails. The exit status is then 1.
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use tatcell_cluster_sim::kept::KEPT;
+use tatcell_cluster_sim::lua::Scripts;
+use tatcell_cluster_sim::plan::Plan;
+use tatcell_cluster_sim::play::{play, shrink, Tally};
+
+const USAGE: &str =
+    "usage: tatcell-cluster-sim --from N --to N [--jobs N] [--most N] [--with KIND,KIND] | --kept | --seed N [--quiet]";
+
+/// Prints how a seed goes, with the fewest faults if it fails. Returns whether it is well.
+fn one(seed: u64, lua: &mut Scripts, tell: bool) -> bool {
+    let plan = Plan::of(seed);
+    let outcome = play(&plan, lua, false);
+    if outcome.wrong.is_empty() {
+        if tell {
+            println!("{plan:#?}");
+            play(&plan, lua, true).found.story.iter().for_each(|line| println!("{line}"));
+            outcome.checks.iter().for_each(|check| println!("{check:?}"));
+        }
+        return true;
+    }
+    println!("seed {seed} FAILS: {}", outcome.wrong.join("; "));
+    let least = shrink(&plan, lua);
+    let outcome = play(&least, lua, true);
+    println!("  the least: {}", outcome.wrong.join("; "));
+    if tell {
+        outcome.found.story.iter().for_each(|line| println!("{line}"));
+        outcome.checks.iter().for_each(|check| println!("{check:?}"));
+    }
+    let Plan { hosts, slots, shape, down, length, .. } = &least;
+    println!(
+        "  {hosts} hosts, {slots} slots, {shape:?}, {down:?}, {} s, {:?}",
+        length / 1_000_000_000,
+        least.limits
+    );
+    for fault in &least.faults {
+        println!("  {:.3} to {:.3} s: {:?}", fault.at as f64 / 1e9, fault.until as f64 / 1e9, fault.what);
+    }
+    false
+}
+
+/// Plays every `step`th seed of a range; stops after so many failures.
+fn range(from: u64, to: u64, step: u64, most: u64, with: &[String]) -> Result<(Tally, u64), String> {
+    let mut lua = Scripts::new().map_err(|error| error.to_string())?;
+    let (mut tally, mut failed) = (Tally::default(), 0);
+    for seed in (from..to).step_by(step as usize) {
+        let plan = Plan::of(seed);
+        if !plan.has(with) {
+            continue;
+        }
+        let outcome = play(&plan, &mut lua, false);
+        tally.add(&plan, &outcome);
+        if !outcome.wrong.is_empty() {
+            one(seed, &mut lua, false);
+            failed += 1;
+            if failed >= most {
+                println!("stopped; resume with --from {}", seed + 1);
+                break;
+            }
+        }
+        if (seed + 1) % 1_000 == 0 {
+            eprintln!("at seed {}", seed + 1);
+        }
+    }
+    Ok((tally, failed))
+}
+
+/// Plays a range on so many threads, and prints the sums.
+fn ranges(from: u64, to: u64, jobs: u64, most: u64, with: &[String]) -> Result<bool, String> {
+    let begun = Instant::now();
+    let parts: Result<Vec<(Tally, u64)>, String> = std::thread::scope(|scope| {
+        let threads: Vec<_> =
+            (0..jobs).map(|job| scope.spawn(move || range(from + job, to, jobs, most, with))).collect();
+        let join = |thread: std::thread::ScopedJoinHandle<'_, _>| {
+            thread.join().unwrap_or_else(|_| Err("a world panicked".to_owned()))
+        };
+        threads.into_iter().map(join).collect()
+    });
+    let parts = parts?;
+    let failed: u64 = parts.iter().map(|(_, failed)| failed).sum();
+    let tally = parts.into_iter().fold(Tally::default(), |sum, (part, _)| sum.and(part));
+    let minutes = begun.elapsed().as_secs_f64() / 60.0 * jobs as f64;
+    println!("seeds {from} to {to}: {tally}");
+    println!(
+        "{:.0} worlds and {:.1} million decisions a minute of one thread; {failed} failed",
+        tally.worlds as f64 / minutes,
+        tally.decisions as f64 / minutes / 1e6
+    );
+    Ok(failed == 0)
+}
+
+fn run(arguments: &[String]) -> Result<bool, String> {
+    let value = |name: &str| {
+        let at = arguments.iter().position(|argument| argument == name)?;
+        arguments.get(at + 1)?.parse::<u64>().ok()
+    };
+    let mut lua = Scripts::new().map_err(|error| error.to_string())?;
+    if let Some(seed) = value("--seed") {
+        return Ok(one(seed, &mut lua, !arguments.iter().any(|argument| argument == "--quiet")));
+    }
+    if arguments.iter().any(|argument| argument == "--kept") {
+        let failed = KEPT.iter().filter(|(_, seed)| !one(*seed, &mut lua, false)).count();
+        println!("{} kept seeds, {failed} failed", KEPT.len());
+        return Ok(failed == 0);
+    }
+    match (value("--from"), value("--to")) {
+        (Some(from), Some(to)) => {
+            let at = arguments.iter().position(|argument| argument == "--with");
+            let kinds = at.and_then(|at| arguments.get(at + 1)).map(String::as_str).unwrap_or_default();
+            let with: Vec<String> =
+                kinds.split(',').filter(|kind| !kind.is_empty()).map(str::to_owned).collect();
+            ranges(from, to, value("--jobs").unwrap_or(1).max(1), value("--most").unwrap_or(5), &with)
+        }
+        _ => Err(USAGE.to_owned()),
+    }
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match run(&arguments) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(said) => {
+            eprintln!("{said}");
+            ExitCode::from(2)
+        }
+    }
+}
