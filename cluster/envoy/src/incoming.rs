@@ -28,11 +28,25 @@ pub(crate) struct Clients {
 #[derive(Clone, Debug)]
 pub(crate) struct Used(Arc<(Instant, AtomicU64)>);
 
+/// How long a connection may keep its place.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Times {
+    /// Until it has sent the first bytes of HTTP/2.
+    pub greet: Duration,
+    /// Without a request.
+    pub idle: Duration,
+}
+
+/// The bytes with which every client of HTTP/2 begins.
+const PREFACE: usize = 24;
+
 /// A connection, and its place among the clients.
 pub(crate) struct Client {
     stream: TcpStream,
     used: Used,
-    idle: Duration,
+    times: Times,
+    /// The bytes that came, as far as they matter.
+    greeted: usize,
     sleep: Pin<Box<Sleep>>,
     _place: OwnedSemaphorePermit,
 }
@@ -51,11 +65,11 @@ impl Clients {
         ((self.most - self.places.available_permits()) as u64, turned_away)
     }
 
-    /// Accepts until the stop. A connection that asks nothing for `idle` is closed.
+    /// Accepts until the stop. A connection that does not greet in time, or asks nothing for long, is closed.
     pub(crate) fn incoming(
         self: Arc<Clients>,
         listener: TcpListener,
-        idle: Duration,
+        times: Times,
         mut stop: Stop,
     ) -> ReceiverStream<io::Result<Client>> {
         let (send, receive) = mpsc::channel(1);
@@ -68,8 +82,9 @@ impl Clients {
                 };
                 let _: io::Result<()> = stream.set_nodelay(true);
                 let used = Used(Arc::new((Instant::now(), AtomicU64::new(0))));
-                let sleep = Box::pin(tokio::time::sleep(idle));
-                if send.send(Ok(Client { stream, used, idle, sleep, _place: place })).await.is_err() {
+                let sleep = Box::pin(tokio::time::sleep(times.greet.min(times.idle)));
+                let client = Client { stream, used, times, greeted: 0, sleep, _place: place };
+                if send.send(Ok(client)).await.is_err() {
                     return;
                 }
             }
@@ -109,13 +124,20 @@ impl AsyncRead for Client {
     ) -> Poll<io::Result<()>> {
         while self.sleep.as_mut().poll(context).is_ready() {
             // Bytes alone do not count: a client that only answers pings is silent.
-            let until = self.used.last() + self.idle;
+            let greet = self.used.0 .0 + self.times.greet;
+            let until = match self.greeted < PREFACE {
+                true => greet.min(self.used.last() + self.times.idle),
+                false => self.used.last() + self.times.idle,
+            };
             if until <= Instant::now() {
                 return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
             }
             self.sleep.as_mut().reset(until);
         }
-        Pin::new(&mut self.stream).poll_read(context, into)
+        let before = into.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(context, into);
+        self.greeted = self.greeted.saturating_add(into.filled().len() - before);
+        read
     }
 }
 

@@ -42,6 +42,7 @@ async fn serve(settings: ServerSettings, mut signals: Signals) -> Result<(), Str
     }
     if let Some(address) = settings.metrics {
         let (listener, told) = (bind(address).await?, Arc::downgrade(&server));
+        pages::open_to_all(address).iter().for_each(|note| eprintln!("tatcell-throttled: {note}"));
         say("metrics at", &listener);
         let metrics: pages::Metrics = Arc::new(move |out| {
             if let Some(server) = told.upgrade() {
