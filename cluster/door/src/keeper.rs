@@ -262,9 +262,9 @@ impl Keeper {
         Ok(Answer::of(&decision))
     }
 
-    /// Gives up to `units` back to a key of the tables, as far as it still owes them. Returns its state, and how many it
-    /// got: none where full sets take slots over (`--when-full inherit` and `sampled`), because there the debt of a slot
-    /// may be another key's.
+    /// Gives up to `units` back to a key of the tables, as far as it still owes them. Returns its state, and how many
+    /// it got: none where full sets take slots over (`--when-full inherit` and `sampled`), because there the debt of a
+    /// slot may be another key's.
     ///
     /// # Errors
     /// [`Undecided::Overloaded`]; nothing was given back.

@@ -1,8 +1,8 @@
 //! Limits of any rate in memory of a fixed size.
 //!
-//! A slot of the core's table keeps a TAT in the table's unit of time. So a table keeps limits whose burst drains within
-//! a horizon, and whose unit takes 1024 units of the table's time or more: to a precision of 1/1024. Several tables,
-//! each of another unit of time, cover all limits. A limit lives in the first table of this list that fits it.
+//! A slot of the core's table keeps a TAT in the table's unit of time. So a table keeps limits whose burst drains
+//! within a horizon, and whose unit takes 1024 units of the table's time or more: to a precision of 1/1024. Several
+//! tables, each of another unit of time, cover all limits. A limit lives in the first table of this list that fits it.
 //!
 //! | unit of time | one unit takes at least | the burst drains within | tag |
 //! |---|---|---|---|
@@ -223,8 +223,8 @@ impl Tables {
     /// Empties expired slots, so that no key ever meets an old debt. Call it once a second.
     pub fn sweep(&self, now: u64, second: usize) {
         for table in self.made() {
-            // In a third of the time that the table allows, and at most 32 s: 34 s in the finest usual table, and 4 s in
-            // the finest wide one.
+            // In a third of the time that the table allows, and at most 32 s: 34 s in the finest usual table, and 4 s
+            // in the finest wide one.
             let parts = (table.sweep_interval() / 3_000_000_000).clamp(1, 32) as usize;
             let part = table.slots().div_ceil(parts);
             table.sweep(now, part * (second % parts), part);
@@ -273,10 +273,10 @@ impl TablesLimit {
         })
     }
 
-    /// Gives up to `units` back to a key, as far as it still owes them: see [`Table::credit`]. Inserts nothing. Returns in
-    /// `units` what the key got, and its state once the trace that a credit leaves has drained: 18 units of the table's
-    /// time and a claim lifetime, which is 21 ms in the coarsest table. Returns `None`, nothing changed, if other
-    /// threads decide the same key at this very time.
+    /// Gives up to `units` back to a key, as far as it still owes them: see [`Table::credit`]. Inserts nothing. Returns
+    /// in `units` what the key got, and its state once the trace that a credit leaves has drained: 18 units of the
+    /// table's time and a claim lifetime, which is 21 ms in the coarsest table. Returns `None`, nothing changed, if
+    /// other threads decide the same key at this very time.
     pub fn credit(&self, key: &[u8], units: u64, now: u64) -> Option<Decision> {
         let hash = self.table.hash(key).ok()?;
         let given = (0..ATTEMPTS).find_map(|_| {
@@ -305,8 +305,8 @@ impl TablesLimit {
     pub fn as_under(&self, other: &TablesLimit, ns: u64) -> u64 {
         let ((old, old_resolution), (new, new_resolution)) = (self.unit(), other.unit());
         let shift = old_resolution - new_resolution;
-        // No overflow: a burst and a unit have at most 2^44 units of their table's time, and the new table's is 2^20 ns at
-        // most, so this is below 2^109.
+        // No overflow: a burst and a unit have at most 2^44 units of their table's time, and the new table's is 2^20 ns
+        // at most, so this is below 2^109.
         let up = (u128::from(ns.min(self.full())) * u128::from(new)) << shift.max(0);
         let down = u128::from(old.max(1)) << (-shift).max(0);
         u64::try_from(up / down).unwrap_or(u64::MAX)

@@ -37,8 +37,8 @@ impl<M: Access> Table<'_, M> {
     /// [`TableError::ForeignLimit`]; [`TableError::BadAlgorithm`] unless the limit is a GCRA limit.
     ///
     /// # Concurrency
-    /// Safe next to any other call, with a clock that is up to date: by one that is behind that of a later insert of the
-    /// key, a credit lowers the slot further than the claim allows, as a refund does (see the guide). One
+    /// Safe next to any other call, with a clock that is up to date: by one that is behind that of a later insert of
+    /// the key, a credit lowers the slot further than the claim allows, as a refund does (see the guide). One
     /// compare-and-swap, two divisions.
     pub fn credit(
         &self,
