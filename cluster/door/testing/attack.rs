@@ -66,7 +66,7 @@ pub fn attack(
         (asks.join().expect("the good client"), passed, used)
     });
     took.sort_unstable();
-    let at = |percent: usize| took[(took.len() - 1) * percent / 100].as_secs_f64() * 1e3;
+    let at = |percent: usize| took[(took.len() * percent).div_ceil(100) - 1].as_secs_f64() * 1e3;
     let peak = peak.load(Ordering::Relaxed);
     println!(
         "| {name} | {before} -> {peak} MiB | {:.0} % | {:.1} ms | {:.1} ms | {} |",

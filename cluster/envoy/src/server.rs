@@ -125,9 +125,8 @@ fn note(text: String) {
     eprintln!("tatcell-ratelimit: note: {text}");
 }
 
-async fn bind(what: &str, address: SocketAddr) -> Result<TcpListener, String> {
-    let listener =
-        TcpListener::bind(address).await.map_err(|e| format!("cannot listen at {address}: {e}"))?;
+fn bind(what: &str, address: SocketAddr) -> Result<TcpListener, String> {
+    let listener = tatcell_door::listen(address)?;
     let address = listener.local_addr().map_err(|e| format!("cannot listen at {address}: {e}"))?;
     eprintln!("tatcell-ratelimit: {what} {address}");
     Ok(listener)
@@ -147,7 +146,7 @@ async fn serve(settings: ServerSettings, mut signals: Signals) -> Result<(), Str
     let clients = Arc::new(Clients::new(settings.max_clients));
     if let Some(address) = settings.metrics {
         pages::open_to_all(address).iter().for_each(|note| eprintln!("tatcell-ratelimit: {note}"));
-        let (listener, told) = (bind("metrics at", address).await?, Arc::downgrade(&service));
+        let (listener, told) = (bind("metrics at", address)?, Arc::downgrade(&service));
         let counted = clients.clone();
         let metrics: pages::Metrics = Arc::new(move |out| {
             if let Some(service) = told.upgrade() {
@@ -163,7 +162,7 @@ async fn serve(settings: ServerSettings, mut signals: Signals) -> Result<(), Str
         let more: pages::More = Arc::new(move |target| told.upgrade()?.page(target));
         tokio::spawn(pages::serve(listener, metrics, more, stop.clone()));
     }
-    let listener = bind("listening at", settings.listen).await?;
+    let listener = bind("listening at", settings.listen)?;
     let (health, health_server) = tonic_health::server::health_reporter();
     health.set_serving::<RateLimitServer>().await;
     let (mut ending, within) = (stop.clone(), settings.stop_within);

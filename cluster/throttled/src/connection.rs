@@ -25,6 +25,10 @@ use crate::session::{Flow, Session};
 /// Answers are written once they reach this many bytes, even if commands are left.
 const WRITE: usize = 32 * 1024;
 
+/// After this many bytes the other connections have their turn, so that one that sends without a pause delays them by
+/// about 500 calls.
+const TURN: usize = 32 * 1024;
+
 /// The most reads after the stop: a client that keeps sending is not read for ever.
 const LAST_READS: usize = 64;
 
@@ -41,7 +45,7 @@ pub async fn serve(server: Arc<Server>, stream: TcpStream, id: u64, mut stop: St
     let mut connection = Connection { server, stream, session, input, output, tally, greeted: false };
     let idle = connection.server.idle;
     let greet = Instant::now() + connection.server.greet;
-    let mut flow = Flow::On;
+    let (mut flow, mut turn) = (Flow::On, 0);
     while flow == Flow::On && !stop.is_said() {
         connection.input.reserve(4 * 1024);
         // A client that trickles its first command is as silent as one that sends nothing.
@@ -56,10 +60,16 @@ pub async fn serve(server: Arc<Server>, stream: TcpStream, id: u64, mut stop: St
         tokio::select! {
             biased;
             read = connection.stream.read_buf(&mut connection.input) => {
-                if read? == 0 {
+                let read = read?;
+                if read == 0 {
                     return Ok(());
                 }
                 flow = connection.answer().await?;
+                turn += read;
+                if turn >= TURN {
+                    turn = 0;
+                    tokio::task::yield_now().await;
+                }
             }
             () = stop.said() => {}
             () = silent => return Ok(()),
