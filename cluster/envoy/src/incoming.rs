@@ -37,6 +37,9 @@ pub(crate) struct Times {
     pub idle: Duration,
 }
 
+/// After this many bytes without a pause the other connections have their turn.
+const TURN: usize = 16 * 1024;
+
 /// The bytes with which every client of HTTP/2 begins.
 const PREFACE: usize = 24;
 
@@ -47,6 +50,8 @@ pub(crate) struct Client {
     times: Times,
     /// The bytes that came, as far as they matter.
     greeted: usize,
+    /// The bytes that were read without a pause.
+    turn: usize,
     sleep: Pin<Box<Sleep>>,
     _place: OwnedSemaphorePermit,
 }
@@ -83,7 +88,7 @@ impl Clients {
                 let _: io::Result<()> = stream.set_nodelay(true);
                 let used = Used(Arc::new((Instant::now(), AtomicU64::new(0))));
                 let sleep = Box::pin(tokio::time::sleep(times.greet.min(times.idle)));
-                let client = Client { stream, used, times, greeted: 0, sleep, _place: place };
+                let client = Client { stream, used, times, greeted: 0, turn: 0, sleep, _place: place };
                 if send.send(Ok(client)).await.is_err() {
                     return;
                 }
@@ -134,9 +139,16 @@ impl AsyncRead for Client {
             }
             self.sleep.as_mut().reset(until);
         }
+        if self.turn >= TURN {
+            self.turn = 0;
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         let before = into.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(context, into);
-        self.greeted = self.greeted.saturating_add(into.filled().len() - before);
+        let came = into.filled().len() - before;
+        self.greeted = self.greeted.saturating_add(came);
+        self.turn = if read.is_ready() { self.turn + came } else { 0 };
         read
     }
 }
