@@ -6,6 +6,7 @@ mod common;
 mod borders;
 mod bursts;
 mod calls;
+mod credits;
 mod elastic_bursts;
 mod few_threads;
 mod full;

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use tatcell::host::{now_ns, Clock};
-use tatcell::{FullPolicy, Verdict};
+use tatcell::{Decision, FullPolicy, Verdict};
 use tatcell_cluster::{Cluster, Down, LimitId, SharedLimit};
 
 use crate::{Settings, Tables, TablesLimit, Time};
@@ -46,6 +46,22 @@ pub struct Answer {
     pub untracked: bool,
     /// Whether `remaining` and `reset_after` are only bounds, because the store knows them and was not asked.
     pub bound: bool,
+}
+
+impl Answer {
+    /// Makes the answer of a decision by the tables.
+    fn of(decision: &Decision) -> Answer {
+        let (passes, ever) = (decision.passes(), decision.verdict != Verdict::Never);
+        Answer {
+            passes,
+            ever,
+            remaining: decision.remaining,
+            retry_after: if passes || !ever { 0 } else { decision.retry_after },
+            reset_after: decision.reset_after,
+            untracked: decision.tracking != tatcell::Tracking::Tracked,
+            bound: false,
+        }
+    }
 }
 
 /// Says why there is no answer.
@@ -243,17 +259,23 @@ impl Keeper {
     /// [`Undecided::Overloaded`]; nothing was charged.
     pub fn decide_now(limit: &TablesLimit, key: &[u8], cost: u64, now: u64) -> Result<Answer, Undecided> {
         let decision = Tables::check(limit, key, cost, now).ok_or(Undecided::Overloaded)?;
-        let passes = decision.passes();
-        let ever = decision.verdict != Verdict::Never;
-        Ok(Answer {
-            passes,
-            ever,
-            remaining: decision.remaining,
-            retry_after: if passes || !ever { 0 } else { decision.retry_after },
-            reset_after: decision.reset_after,
-            untracked: decision.tracking != tatcell::Tracking::Tracked,
-            bound: false,
-        })
+        Ok(Answer::of(&decision))
+    }
+
+    /// Gives up to `units` back to a key of the tables, as far as it still owes them. Returns its state, and how many
+    /// it got: none where full sets take slots over (`--when-full inherit` and `sampled`), because there the debt of a
+    /// slot may be another key's.
+    ///
+    /// # Errors
+    /// [`Undecided::Overloaded`]; nothing was given back.
+    pub fn credit_now(
+        limit: &TablesLimit,
+        key: &[u8],
+        units: u64,
+        now: u64,
+    ) -> Result<(Answer, u64), Undecided> {
+        let decision = limit.credit(key, units, now).ok_or(Undecided::Overloaded)?;
+        Ok((Answer::of(&decision), decision.units))
     }
 
     /// Does the work that is due once a second.

@@ -3,7 +3,7 @@
 //! - [`Settings`]: a file and flags of the same names; errors name the place.
 //! - [`Tables`]: limits of any rate in memory of a fixed size, by the tables of the core.
 //! - [`Keeper`]: decides, by those tables or by a node of a cluster.
-//! - [`accept`]: connections, with patience. [`Signals`]: the graceful [`Stop`], and reloads.
+//! - [`listen`], [`accept`]: connections, with patience. [`Signals`]: the graceful [`Stop`], and reloads.
 //! - [`pages`]: metrics and health over HTTP.
 
 mod accept;
@@ -13,7 +13,7 @@ mod settings;
 mod stop;
 mod tables;
 
-pub use accept::accept;
+pub use accept::{accept, listen};
 pub use keeper::{now, Answer, Keeper, KeeperSettings, Limit, Rate, Undecided};
 pub use settings::{Settings, Time};
 pub use stop::{HangUps, Signals, Stop};

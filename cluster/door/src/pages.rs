@@ -4,6 +4,7 @@
 //! most 5 seconds and 8 KiB; 64 connections at once.
 
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -44,6 +45,14 @@ pub async fn serve(listener: TcpListener, metrics: Metrics, more: More, stop: St
             Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
         }
     }
+}
+
+/// Returns a note about pages that whoever reaches the machine can read.
+pub fn open_to_all(address: SocketAddr) -> Option<String> {
+    let all = address.ip().is_unspecified();
+    all.then(|| {
+        format!("note: {address} is every address of this machine: whoever reaches it reads the metrics")
+    })
 }
 
 async fn page(mut stream: TcpStream, metrics: &Metrics, more: &More, stop: &Stop) -> std::io::Result<()> {
@@ -110,6 +119,14 @@ mod tests {
             Arc::new(|out| sample(out, "counter", "a_total", "Things.", &[("{b=\"c\"}", 3)]));
         let more: More = Arc::new(|target| (target == "/own?x").then(|| "{}\n".into()));
         answer(request.as_bytes(), &metrics, &more, stopping)
+    }
+
+    #[test]
+    fn pages_on_every_address_are_mentioned() {
+        let note = |address: &str| open_to_all(address.parse().expect("an address"));
+        assert!(note("0.0.0.0:9121").is_some_and(|said| said.contains("0.0.0.0:9121 is every address")));
+        assert!(note("[::]:9121").is_some());
+        assert_eq!((note("127.0.0.1:9121"), note("[::1]:9121"), note("10.0.0.7:9121")), (None, None, None));
     }
 
     #[test]

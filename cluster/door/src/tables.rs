@@ -1,17 +1,26 @@
 //! Limits of any rate in memory of a fixed size.
 //!
-//! A slot of the core's table has 43 bits for a TAT, in the table's unit of time. So a table keeps limits whose burst
-//! drains within a horizon, to a precision of 1/1024. Six tables cover all limits. A limit lives in the first table
-//! whose horizon it fits, which is the finest.
+//! A slot of the core's table keeps a TAT in the table's unit of time. So a table keeps limits whose burst drains
+//! within a horizon, and whose unit takes 1024 units of the table's time or more: to a precision of 1/1024. Several
+//! tables, each of another unit of time, cover all limits. A limit lives in the first table of this list that fits it.
 //!
-//! | unit of time | one unit takes at least | the burst drains within | largest number |
+//! | unit of time | one unit takes at least | the burst drains within | tag |
 //! |---|---|---|---|
-//! | 1/64 ns | 16 ns | 7 s | 62 million a second |
-//! | 1 ns | 1.024 us | 18 minutes | 58 million a minute |
-//! | 32 ns | 32.8 us | 9.7 hours | 109 million an hour |
-//! | 1.024 us | 1.05 ms | 13 days | 82 million a day, 576 million a week |
-//! | 32.8 us | 33.6 ms | 1.1 years | 77 million in 30 days, 939 million a year |
-//! | 1.05 ms | 1.07 s | 36 years | |
+//! | 1/64 ns | 16 ns | 7 s | 20 bits |
+//! | 1 ns | 1.024 us | 18 minutes | 20 bits |
+//! | 32 ns | 32.8 us | 9.7 hours | 20 bits |
+//! | 1.024 us | 1.05 ms | 13 days | 20 bits |
+//! | 32.8 us | 33.6 ms | 1.1 years | 20 bits |
+//! | 1.05 ms | 1.07 s | 36 years | 20 bits |
+//! | 2^-n ns, for each n from 13 to -16 | 2^(10-n) ns | 2^(44-n) ns less 1 s | 16 bits |
+//!
+//! The first six keep every usual limit. The others, the wide ones, have fewer bits for the tag and more for the time,
+//! and each has half the horizon of the next. So a limit finds a horizon of which it uses nearly a half or more, and
+//! its unit takes 1024 units of time if the burst is 2^32 or less. At full load a new key is mistaken for a live one
+//! with chance 1.5e-5 in a usual table, and 2.4e-4 in a wide one.
+//!
+//! **What is kept**: every limit whose burst is at most 2^32 units, of which none takes less than 1/8 ns, and which
+//! drains within 36 years. So the largest number of each unit of time, from a second to a year, is 2^32.
 //!
 //! A slot keeps a time, so a key may come with another limit each time, and keeps its debt as a time. Only if the limit
 //! moves to another table, the key starts there with a full burst. A table takes its memory when the first limit comes
@@ -25,14 +34,60 @@ use tatcell::{
     Verdict,
 };
 
-/// The resolution of each table: its unit of time is 2^-this ns.
-const RESOLUTIONS: [i8; 6] = [6, 0, -5, -10, -15, -20];
+/// What distinguishes a table from the others.
+#[derive(Clone, Copy, Debug)]
+struct Range {
+    /// Its unit of time is 2^-this ns.
+    resolution: i8,
+    /// The bits of a slot that tell keys apart.
+    tag_bits: u32,
+    /// Horizon and skew together are 2^this units of time.
+    window_bits: u32,
+    /// How old a clock reading may be, in nanoseconds.
+    skew: u64,
+}
 
-/// How many units of a table's time one unit of a limit takes at least.
+impl Range {
+    const fn usual(resolution: i8) -> Range {
+        Range { resolution, tag_bits: 20, window_bits: 40, skew: 10_000_000_000 }
+    }
+
+    /// A reading may be a second old, because more would leave the finest table no horizon.
+    const fn wide(resolution: i8) -> Range {
+        Range { resolution, tag_bits: 16, window_bits: 44, skew: 1_000_000_000 }
+    }
+
+    /// Returns the longest time in which a burst may drain, in nanoseconds. The skew is rounded up to a unit of time.
+    const fn horizon(&self) -> u64 {
+        let ns = time_in(1 << self.window_bits, self.resolution) as u64;
+        ns - self.skew - time_in(1, self.resolution) as u64
+    }
+}
+
+const USUAL: [i8; 6] = [6, 0, -5, -10, -15, -20];
+const WIDE: usize = 30;
+
+/// The tables, in the order in which they are tried.
+const RANGES: [Range; USUAL.len() + WIDE] = {
+    let mut ranges = [Range::wide(13); USUAL.len() + WIDE];
+    let mut i = 0;
+    while i < ranges.len() {
+        ranges[i] = match i < USUAL.len() {
+            true => Range::usual(USUAL[i]),
+            false => Range::wide(13 - (i - USUAL.len()) as i8),
+        };
+        i += 1;
+    }
+    ranges
+};
+
+/// How many units of a table's time one unit of a limit takes at least: the precision of the core's slots.
 const FASTEST: u64 = 1 << 10;
 
-/// How old a clock reading may be, in nanoseconds: ten seconds.
-const SKEW: u64 = 10_000_000_000;
+/// The largest burst, the most units in a nanosecond, and the longest time in which a burst drains, in nanoseconds.
+const MOST: u64 = 1 << 32;
+const MOST_A_NS: u64 = 8;
+const LONGEST: u64 = 36 * 365 * 86_400 * 1_000_000_000;
 
 /// How often a contended request is tried before the caller gets no decision.
 const ATTEMPTS: u32 = 64;
@@ -40,7 +95,7 @@ const ATTEMPTS: u32 = 64;
 /// Keeps limits of any rate.
 #[derive(Debug)]
 pub struct Tables {
-    tables: [OnceLock<Option<Table<'static>>>; RESOLUTIONS.len()],
+    tables: [OnceLock<Option<Table<'static>>>; RANGES.len()],
     lines: usize,
     policy: FullPolicy,
     seed: [u8; 16],
@@ -63,7 +118,7 @@ impl Tables {
         let lines = keys.checked_mul(2).filter(|slots| *slots > 0 && *slots <= 1 << 34).map(lines_for);
         let lines = lines.ok_or("keys must be 1 to 8589934592")?;
         let seed = random_seed().map_err(|e| format!("the system has no random bytes: {e}"))?;
-        Ok(Tables { tables: [const { OnceLock::new() }; RESOLUTIONS.len()], lines, policy, seed })
+        Ok(Tables { tables: [const { OnceLock::new() }; RANGES.len()], lines, policy, seed })
     }
 
     /// Makes a limit of `units` per `period` nanoseconds with this burst.
@@ -71,8 +126,9 @@ impl Tables {
     /// # Errors
     /// Text: no table fits such a limit, or there is no memory.
     pub fn limit(&self, units: u64, period: u64, burst: u64) -> Result<TablesLimit, String> {
+        Tables::keepable(units, period, burst)?;
         let spec = LimitSpec::new(units, period, burst);
-        for (place, resolution) in self.tables.iter().zip(RESOLUTIONS) {
+        for (place, range) in self.tables.iter().zip(&RANGES) {
             if let Some(Some(table)) = place.get() {
                 match table.limit(&spec) {
                     Ok(limit) => return Ok(TablesLimit { table: *table, limit, burst }),
@@ -81,53 +137,59 @@ impl Tables {
             }
             // The smallest table shows what a full one would say of the limit, without taking its memory.
             let probe = [Line::EMPTY; 4];
-            let fits = Table::init(&probe, &self.options(resolution)).and_then(|table| table.limit(&spec));
+            let fits = Table::init(&probe, &self.options(range)).and_then(|table| table.limit(&spec));
             if fits.is_err() {
                 continue;
             }
             let table =
-                place.get_or_init(|| self.table(resolution)).as_ref().ok_or("no memory: give fewer keys")?;
+                place.get_or_init(|| self.table(range)).as_ref().ok_or("no memory: give fewer keys")?;
             let Ok(limit) = table.limit(&spec) else { continue };
             return Ok(TablesLimit { table: *table, limit, burst });
         }
-        Err(Tables::misfit(units, period, burst))
+        // The tests ask for limits of every size, and always find a table.
+        Err("no range of rates has it: give a smaller burst".into())
     }
 
     /// Says why no table keeps a limit.
-    fn misfit(units: u64, period: u64, burst: u64) -> String {
+    fn keepable(units: u64, period: u64, burst: u64) -> Result<(), String> {
         if units == 0 || period == 0 || burst == 0 {
-            return "its numbers must be above 0".into();
+            return Err("its numbers must be above 0".into());
+        }
+        if burst > MOST {
+            return Err(format!("a burst of {burst} units is above the most, {MOST}: give a smaller burst"));
+        }
+        if units.div_ceil(MOST_A_NS) > period {
+            let most = u128::from(MOST_A_NS) * u128::from(period);
+            return Err(format!(
+                "{units} units in {} are more than {most}, one each 0.125 ns: give fewer units, or a longer period",
+                time(period.into())
+            ));
         }
         let drains = (u128::from(period) * u128::from(burst)).div_ceil(u128::from(units));
-        let time = |ns: u128| match ns {
-            0..=999_999 => format!("{ns} ns"),
-            1_000_000..=999_999_999 => format!("{} us", ns / 1_000),
-            _ => format!("{} s", ns / 1_000_000_000),
-        };
-        let mut all =
-            RESOLUTIONS.iter().map(|r| (time_in(1 << 40, *r) - u128::from(SKEW), time_in(1 << 10, *r)));
-        match all.find(|(horizon, _)| drains < *horizon) {
-            Some((_, least)) => format!(
-                "a burst that drains in {} needs units that take {} or more: give a smaller number, or a smaller burst",
-                time(drains),
-                time(least)
-            ),
-            None => "the burst drains in more than 36 years: give a smaller burst".into(),
+        if drains > u128::from(LONGEST) {
+            return Err(format!(
+                "the burst drains in {}, more than 36 years of 365 days: give a smaller burst, or a higher rate",
+                time(drains)
+            ));
         }
+        Ok(())
     }
 
-    fn options(&self, resolution: i8) -> TableOptions {
-        let units = |q: u64| time_in(q.into(), resolution) as u64;
-        let fastest = LimitSpec::new(1, units(FASTEST), 1);
-        // Both are rounded up to whole units of time.
-        let slowest = LimitSpec::new(1, units(1 << 40) - SKEW - units(1), 1);
-        let options = TableOptions::new(fastest).slowest(slowest).resolution(resolution).skew(SKEW);
-        options.policy(self.policy).seed(self.seed).tick_hz(1_000_000_000)
+    fn options(&self, range: &Range) -> TableOptions {
+        // 2^10 units of time, which may be less than a nanosecond.
+        let fastest = match range.resolution {
+            10.. => LimitSpec::new(1 << (range.resolution - 10), 1, 1),
+            resolution => LimitSpec::new(1, time_in(FASTEST.into(), resolution) as u64, 1),
+        };
+        let slowest = LimitSpec::new(1, range.horizon(), 1);
+        let options =
+            TableOptions::new(fastest).slowest(slowest).resolution(range.resolution).skew(range.skew);
+        options.tag_bits(range.tag_bits).policy(self.policy).seed(self.seed).tick_hz(1_000_000_000)
     }
 
-    fn table(&self, resolution: i8) -> Option<Table<'static>> {
+    fn table(&self, range: &Range) -> Option<Table<'static>> {
         let memory = Memory::huge(self.lines * std::mem::size_of::<Line>()).ok()?;
-        Table::init(memory.leak(), &self.options(resolution)).ok()
+        Table::init(memory.leak(), &self.options(range)).ok()
     }
 
     fn made(&self) -> impl Iterator<Item = &Table<'static>> {
@@ -161,9 +223,11 @@ impl Tables {
     /// Empties expired slots, so that no key ever meets an old debt. Call it once a second.
     pub fn sweep(&self, now: u64, second: usize) {
         for table in self.made() {
-            // The finest table must be swept within 100 s.
-            let part = table.slots().div_ceil(32);
-            table.sweep(now, part * (second % 32), part);
+            // In a third of the time that the table allows, and at most 32 s: 34 s in the finest usual table, and 4 s
+            // in the finest wide one.
+            let parts = (table.sweep_interval() / 3_000_000_000).clamp(1, 32) as usize;
+            let part = table.slots().div_ceil(parts);
+            table.sweep(now, part * (second % parts), part);
         }
     }
 
@@ -209,6 +273,21 @@ impl TablesLimit {
         })
     }
 
+    /// Gives up to `units` back to a key, as far as it still owes them: see [`Table::credit`]. Inserts nothing. Returns
+    /// in `units` what the key got, and its state once the trace that a credit leaves has drained: 18 units of the
+    /// table's time and a claim lifetime, which is 21 ms in the coarsest table. Returns `None`, nothing changed, if
+    /// other threads decide the same key at this very time.
+    pub fn credit(&self, key: &[u8], units: u64, now: u64) -> Option<Decision> {
+        let hash = self.table.hash(key).ok()?;
+        let given = (0..ATTEMPTS).find_map(|_| {
+            let decision = self.table.credit(&self.limit, now, hash, units).ok()?;
+            (decision.verdict != Verdict::Contended).then_some(decision.units)
+        })?;
+        let trace = self.time_of(18).saturating_add(self.table.info().claim_lifetime);
+        let state = self.table.peek(&self.limit, now.saturating_add(trace), hash, 0).ok()?;
+        Some(Decision { units: given, ..state })
+    }
+
     /// Makes a key owe nothing of what it owed at `at`.
     pub fn forgive(&self, key: &[u8], at: u64) {
         if let Ok(hash) = self.table.hash(key) {
@@ -225,9 +304,10 @@ impl TablesLimit {
     /// the nanosecond. The table rounds up to its unit of time, so whole units stay whole.
     pub fn as_under(&self, other: &TablesLimit, ns: u64) -> u64 {
         let ((old, old_resolution), (new, new_resolution)) = (self.unit(), other.unit());
-        // Below 2^61, 2^41 and 2^26.
         let shift = old_resolution - new_resolution;
-        let up = (u128::from(ns) * u128::from(new)) << shift.max(0);
+        // No overflow: a burst and a unit have at most 2^44 units of their table's time, and the new table's is 2^20 ns
+        // at most, so this is below 2^109.
+        let up = (u128::from(ns.min(self.full())) * u128::from(new)) << shift.max(0);
         let down = u128::from(old.max(1)) << (-shift).max(0);
         u64::try_from(up / down).unwrap_or(u64::MAX)
     }
@@ -244,136 +324,22 @@ impl TablesLimit {
 }
 
 /// Returns so many units of time of 2^-`resolution` ns, in nanoseconds, rounded up.
-fn time_in(units: u128, resolution: i8) -> u128 {
+const fn time_in(units: u128, resolution: i8) -> u128 {
     match resolution < 0 {
         true => units << -resolution,
         false => units.div_ceil(1 << resolution),
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SECOND: u64 = 1_000_000_000;
-    const DAY: u64 = 86_400 * SECOND;
-
-    fn tables() -> Tables {
-        Tables::new(1_000, FullPolicy::Deny).expect("tables")
-    }
-
-    #[test]
-    fn every_usual_limit_has_a_table_and_the_finest_one() {
-        let tables = tables();
-        let resolution = |units, period, burst| {
-            let limit = tables.limit(units, period, burst);
-            limit.unwrap_or_else(|e| panic!("{units} per {period}, {burst}: {e}")).unit().1
-        };
-        assert_eq!(resolution(50_000_000, SECOND, 100_000_000), 6);
-        assert_eq!(resolution(30, 60 * SECOND, 1), 6);
-        assert_eq!(resolution(30, 60 * SECOND, 16), 0);
-        assert_eq!(resolution(900_000, SECOND, 900_000_000), 0);
-        assert_eq!(resolution(1_000, 3_600 * SECOND, 1_000), -5);
-        assert_eq!(resolution(100, DAY, 100), -10);
-        assert_eq!(resolution(100, 30 * DAY, 100), -15);
-        assert_eq!(resolution(1, 36 * 365 * DAY, 1), -20);
-        // The largest number of each unit of time, which the pages state; all below it have a table, too.
-        let largest = [
-            (1, 62_500_000),
-            (60, 58_593_750),
-            (3_600, 109_863_281),
-            (86_400, 82_397_460),
-            (7 * 86_400, 576_782_226),
-            (30 * 86_400, 77_247_619),
-            (365 * 86_400, 939_846_038),
-        ];
-        for (seconds, most) in largest {
-            let period = seconds * SECOND;
-            for units in [1, most / 1_000, most / 10, most / 2, most - 1, most] {
-                resolution(units, period, units);
-            }
-            let why = tables.limit(2 * most, period, 2 * most).expect_err("too many");
-            assert!(why.contains("needs units that take"), "{why}");
-        }
-        resolution(1_000, SECOND, 2_000_000);
-    }
-
-    #[test]
-    fn what_no_table_has_is_said() {
-        let tables = tables();
-        for (units, period, burst) in
-            [(0, 1, 1), (1, 0, 1), (1, 1, 0), (1, 10, 1), (1, 40 * 365 * DAY, 1), (1, SECOND, u64::MAX)]
-        {
-            assert!(tables.limit(units, period, burst).is_err(), "{units} per {period}, {burst}");
-        }
-        assert!(
-            Tables::new(0, FullPolicy::Deny).is_err() && Tables::new(usize::MAX, FullPolicy::Deny).is_err()
-        );
-    }
-
-    #[test]
-    fn a_unit_is_never_shorter_than_asked_for_and_at_most_a_thousandth_longer() {
-        let tables = tables();
-        for count in (1..2_000).chain([9_999, 77_777, 999_983]) {
-            for (period, burst) in [(1, 1), (60, 100), (3_600, 1_000), (86_400, 86_400)] {
-                let Ok(limit) = tables.limit(count, period * SECOND, burst) else { continue };
-                let (unit, resolution) = limit.unit();
-                let kept = unit as f64 * 2f64.powi(-resolution);
-                let asked = (period * SECOND) as f64 / count as f64;
-                assert!(
-                    kept >= asked * (1.0 - 1e-12) && kept <= asked * (1.0 + 1.0 / 1024.0),
-                    "{kept} {asked}"
-                );
-            }
-        }
-    }
-
-    #[test]
-    fn a_key_is_forgotten_and_a_key_that_never_was_owes_nothing() {
-        let tables = tables();
-        let limits = [tables.limit(1, SECOND, 2), tables.limit(1, DAY, 2)].map(|l| l.expect("a limit"));
-        let now = 5 * DAY;
-        assert!(!tables.forget(b"k", now));
-        for limit in &limits {
-            assert!(Tables::check(limit, b"k", 2, now).is_some_and(|d| d.passes()));
-            assert!(Tables::check(limit, b"k", 1, now).is_some_and(|d| !d.passes()));
-        }
-        assert_eq!(tables.in_use(now).0, 2);
-        assert!(tables.forget(b"k", now));
-        for limit in &limits {
-            assert!(Tables::check(limit, b"k", 2, now).is_some_and(|d| d.passes()));
-        }
-    }
-
-    #[test]
-    fn a_key_that_owes_in_a_full_table_takes_a_slot_over_and_says_so() {
-        let tables = Tables::new(1, FullPolicy::Inherit).expect("tables");
-        let limit = tables.limit(100, DAY, 100).expect("a limit");
-        // The memory is one huge page, however few keys are asked for.
-        for key in 0..600_000u32 {
-            assert!(Tables::check(&limit, &key.to_le_bytes(), 1, DAY).is_some());
-        }
-        let (live, slots) = tables.in_use(DAY);
-        assert!(live > slots * 99 / 100, "{live} of {slots}");
-        for key in [b"a", b"b", b"c", b"d"] {
-            assert_eq!(limit.owe(key, DAY / 2, DAY), Some(true));
-            assert!(limit.owed(key, DAY) >= DAY / 2);
-        }
-    }
-
-    #[test]
-    fn sweeps_reach_every_slot_within_the_span_of_the_finest_table() {
-        let tables = tables();
-        let limit = tables.limit(1_000, SECOND, 10).expect("a limit");
-        let mut now = DAY;
-        for key in 0..500u32 {
-            assert!(Tables::check(&limit, &key.to_le_bytes(), 10, now).is_some_and(|d| d.passes()));
-        }
-        // Ten minutes; without a sweep a word of the finest table reads as a debt again after 137 s.
-        for second in 0..600 {
-            now += SECOND;
-            tables.sweep(now, second);
-            assert!(second < 1 || tables.in_use(now).0 == 0, "after {second} s: {:?}", tables.in_use(now));
-        }
+/// Writes a time of so many nanoseconds.
+fn time(ns: u128) -> String {
+    match ns {
+        0..=999_999 => format!("{ns} ns"),
+        1_000_000..=999_999_999 => format!("{} us", ns / 1_000),
+        _ => format!("{} s", ns / 1_000_000_000),
     }
 }
+
+#[cfg(test)]
+#[path = "tables_tests.rs"]
+mod tests;

@@ -6,6 +6,7 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{channel, Receiver};
+use std::sync::Mutex;
 use std::time::Duration;
 
 pub const PATIENCE: Duration = Duration::from_secs(30);
@@ -13,7 +14,7 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 /// A server that ends with its handle.
 pub struct Server {
     child: Child,
-    lines: Receiver<String>,
+    lines: Mutex<Receiver<String>>,
     pub address: String,
     pub metrics: String,
 }
@@ -41,7 +42,8 @@ impl Server {
         let text = BufReader::new(child.stderr.take().expect("its lines"));
         let (say, lines) = channel();
         std::thread::spawn(move || text.lines().map_while(Result::ok).for_each(|line| drop(say.send(line))));
-        let mut server = Server { child, lines, address: String::new(), metrics: String::new() };
+        let mut server =
+            Server { child, lines: Mutex::new(lines), address: String::new(), metrics: String::new() };
         server.metrics = server.line_with("metrics at ");
         server.address = server.line_with("listening at ");
         server
@@ -49,8 +51,9 @@ impl Server {
 
     /// Returns what follows `text` in the next line that contains it.
     pub fn line_with(&self, text: &str) -> String {
+        let lines = self.lines.lock().expect("one reader");
         loop {
-            let line = self.lines.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("no line with {text:?}"));
+            let line = lines.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("no line with {text:?}"));
             if let Some((_, rest)) = line.split_once(text) {
                 return rest.to_owned();
             }

@@ -1,7 +1,7 @@
 //! The messages of `envoy.service.ratelimit.v3` that are used, by their field numbers.
 //!
 //! They are written by hand, because ten of Envoy's messages are needed, and a crate of all takes minutes to build. A
-//! reader skips fields that are not named here, as protobuf requires.
+//! request with fields that are not named here is refused: see `fields.rs`.
 
 use prost::{Enumeration, Message};
 

@@ -33,8 +33,8 @@ pub(crate) struct Asked<'r> {
     pub parts: Vec<u8>,
     /// Whether the proxy sent a limit that cannot be kept.
     pub unkept: bool,
-    /// Units that the proxy would give back.
-    pub unreturned: u64,
+    /// Units that are to be given back. Then nothing is charged.
+    pub back: u64,
     hits: u64,
 }
 
@@ -50,8 +50,7 @@ impl<'r> Asked<'r> {
         hits: u64,
         keeper: &Keeper,
     ) -> Result<Asked<'r>, Status> {
-        // Nothing is given back without a proof of who took it; but it is not charged, nor refused.
-        let (hits, unreturned) = if descriptor.is_negative_hits { (0, hits) } else { (hits, 0) };
+        let (hits, back) = if descriptor.is_negative_hits { (0, hits) } else { (hits, 0) };
         let mut unkept = false;
         if let Some(limit) = &descriptor.limit {
             if limit.unit() == Unit::Unknown {
@@ -61,7 +60,7 @@ impl<'r> Asked<'r> {
                 Ok(pass) => {
                     let parts = all_parts(domain, descriptor);
                     let pass = Some(Cow::Owned(pass));
-                    return Ok(Asked { pass, parts, hits, unreturned, ..Asked::default() });
+                    return Ok(Asked { pass, parts, hits, back, ..Asked::default() });
                 }
                 Err(_) => unkept = true,
             }
@@ -71,7 +70,7 @@ impl<'r> Asked<'r> {
         let rule = level.matched(descriptor, &mut parts);
         let limit = rule.and_then(|rule| rule.limit.as_ref());
         let pass = limit.map(|limit| Cow::Borrowed(&limit.pass));
-        Ok(Asked { rule, limit, pass, parts, unkept, unreturned, hits })
+        Ok(Asked { rule, limit, pass, parts, unkept, back, hits })
     }
 
     /// Returns the limit that must be asked, and the cost.
@@ -106,7 +105,7 @@ impl<'r> Asked<'r> {
         // Nothing fits into a limit of 0.
         let passes = answer.passes || requests == 0 && self.hits == 0;
         self.count(!passes);
-        let ok = passes || self.shadow() || self.unreturned > 0;
+        let ok = passes || self.shadow() || self.back > 0;
         let name = self.limit.map_or(String::new(), |limit| limit.name.clone());
         // Over the limit: the time until the same cost passes. Nothing if no wait helps, or if the store alone knows.
         let until = match (answer.passes, answer.ever) {

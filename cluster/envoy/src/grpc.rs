@@ -4,12 +4,16 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use prost::bytes::Buf;
+use prost::Message;
+use tonic::codec::{Codec, DecodeBuf, Decoder};
 use tonic::codegen::{http, Body, BoxFuture, Service, StdError};
 use tonic::server::{Grpc, NamedService, UnaryService};
 use tonic::{Request, Response, Status};
 use tonic_prost::ProstCodec;
 
 use crate::api::{RateLimitRequest, RateLimitResponse};
+use crate::fields;
 use crate::incoming::Used;
 use crate::service::RateLimit;
 
@@ -60,9 +64,42 @@ where
         }
         let service = self.clone();
         Box::pin(async move {
-            let codec = ProstCodec::default();
+            let codec = Checked(service.0.clone());
             let mut grpc = Grpc::new(codec).max_decoding_message_size(MAX_REQUEST);
             Ok(grpc.unary(service, request).await)
+        })
+    }
+}
+
+/// The codec of the service: refuses requests with fields that it does not know.
+struct Checked(Arc<RateLimit>);
+
+impl Codec for Checked {
+    type Encode = RateLimitResponse;
+    type Decode = RateLimitRequest;
+    type Encoder = <ProstCodec<RateLimitResponse, RateLimitRequest> as Codec>::Encoder;
+    type Decoder = Checked;
+
+    fn encoder(&mut self) -> Self::Encoder {
+        ProstCodec::<RateLimitResponse, RateLimitRequest>::default().encoder()
+    }
+
+    fn decoder(&mut self) -> Checked {
+        Checked(self.0.clone())
+    }
+}
+
+impl Decoder for Checked {
+    type Item = RateLimitRequest;
+    type Error = Status;
+
+    fn decode(&mut self, bytes: &mut DecodeBuf<'_>) -> Result<Option<RateLimitRequest>, Status> {
+        let bytes = bytes.copy_to_bytes(bytes.remaining());
+        let read = fields::REQUEST.check(&bytes);
+        let request = read.and_then(|()| RateLimitRequest::decode(bytes).map_err(|e| e.to_string()));
+        request.map(Some).map_err(|why| {
+            self.0.count_malformed();
+            Status::invalid_argument(why)
         })
     }
 }

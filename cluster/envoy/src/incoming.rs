@@ -28,11 +28,30 @@ pub(crate) struct Clients {
 #[derive(Clone, Debug)]
 pub(crate) struct Used(Arc<(Instant, AtomicU64)>);
 
+/// How long a connection may keep its place.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Times {
+    /// Until it has sent the first bytes of HTTP/2.
+    pub greet: Duration,
+    /// Without a request.
+    pub idle: Duration,
+}
+
+/// After this many bytes without a pause the other connections have their turn.
+const TURN: usize = 16 * 1024;
+
+/// The bytes with which every client of HTTP/2 begins.
+const PREFACE: usize = 24;
+
 /// A connection, and its place among the clients.
 pub(crate) struct Client {
     stream: TcpStream,
     used: Used,
-    idle: Duration,
+    times: Times,
+    /// The bytes that came, as far as they matter.
+    greeted: usize,
+    /// The bytes that were read without a pause.
+    turn: usize,
     sleep: Pin<Box<Sleep>>,
     _place: OwnedSemaphorePermit,
 }
@@ -51,11 +70,11 @@ impl Clients {
         ((self.most - self.places.available_permits()) as u64, turned_away)
     }
 
-    /// Accepts until the stop. A connection that asks nothing for `idle` is closed.
+    /// Accepts until the stop. A connection that does not greet in time, or asks nothing for long, is closed.
     pub(crate) fn incoming(
         self: Arc<Clients>,
         listener: TcpListener,
-        idle: Duration,
+        times: Times,
         mut stop: Stop,
     ) -> ReceiverStream<io::Result<Client>> {
         let (send, receive) = mpsc::channel(1);
@@ -68,8 +87,9 @@ impl Clients {
                 };
                 let _: io::Result<()> = stream.set_nodelay(true);
                 let used = Used(Arc::new((Instant::now(), AtomicU64::new(0))));
-                let sleep = Box::pin(tokio::time::sleep(idle));
-                if send.send(Ok(Client { stream, used, idle, sleep, _place: place })).await.is_err() {
+                let sleep = Box::pin(tokio::time::sleep(times.greet.min(times.idle)));
+                let client = Client { stream, used, times, greeted: 0, turn: 0, sleep, _place: place };
+                if send.send(Ok(client)).await.is_err() {
                     return;
                 }
             }
@@ -109,13 +129,27 @@ impl AsyncRead for Client {
     ) -> Poll<io::Result<()>> {
         while self.sleep.as_mut().poll(context).is_ready() {
             // Bytes alone do not count: a client that only answers pings is silent.
-            let until = self.used.last() + self.idle;
+            let greet = self.used.0 .0 + self.times.greet;
+            let until = match self.greeted < PREFACE {
+                true => greet.min(self.used.last() + self.times.idle),
+                false => self.used.last() + self.times.idle,
+            };
             if until <= Instant::now() {
                 return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
             }
             self.sleep.as_mut().reset(until);
         }
-        Pin::new(&mut self.stream).poll_read(context, into)
+        if self.turn >= TURN {
+            self.turn = 0;
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let before = into.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(context, into);
+        let came = into.filled().len() - before;
+        self.greeted = self.greeted.saturating_add(came);
+        self.turn = if read.is_ready() { self.turn + came } else { 0 };
+        read
     }
 }
 

@@ -26,11 +26,20 @@ pub struct Source {
 /// # Errors
 /// The name of the file that cannot be read.
 pub fn sources(paths: &[String], note: &mut dyn FnMut(String)) -> Result<Vec<Source>, String> {
-    let mut sources = Vec::new();
+    let sources = files(paths, note)?.iter().map(|file| source(file)).collect::<Result<Vec<_>, _>>()?;
+    if sources.is_empty() {
+        return Err(format!("no rules in {}: it has no .yaml or .yml file", paths.join(", ")));
+    }
+    Ok(sources)
+}
+
+/// Returns the names of these files, and of those in folders.
+pub(crate) fn files(paths: &[String], note: &mut dyn FnMut(String)) -> Result<Vec<String>, String> {
+    let mut files = Vec::new();
     for path in paths {
         let cannot = |e| format!("cannot read {path}: {e}");
         if !Path::new(path).is_dir() {
-            sources.push(source(path)?);
+            files.push(path.clone());
             continue;
         }
         let mut names = Vec::new();
@@ -47,14 +56,9 @@ pub fn sources(paths: &[String], note: &mut dyn FnMut(String)) -> Result<Vec<Sou
             }
         }
         names.sort();
-        for name in names {
-            sources.push(source(&name)?);
-        }
+        files.append(&mut names);
     }
-    if sources.is_empty() {
-        return Err(format!("no rules in {}: it has no .yaml or .yml file", paths.join(", ")));
-    }
-    Ok(sources)
+    Ok(files)
 }
 
 fn source(name: &str) -> Result<Source, String> {

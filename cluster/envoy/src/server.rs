@@ -7,12 +7,14 @@ use std::time::Duration;
 use tatcell_door::{pages, Keeper, KeeperSettings, Settings, Signals, Time};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
+use tokio::time::{Interval, MissedTickBehavior};
 use tonic::transport::Server;
 
 use crate::grpc::RateLimitServer;
-use crate::incoming::Clients;
+use crate::incoming::{Clients, Times};
 use crate::read;
 use crate::service::{Options, RateLimit};
+use crate::watch::{Look, Watch};
 
 /// The most requests of a connection at once. Envoy opens another connection for more.
 const STREAMS: u32 = 128;
@@ -37,7 +39,8 @@ pub struct ServerSettings {
     metrics: Option<SocketAddr>,
     options: Options,
     max_clients: usize,
-    idle: Duration,
+    times: Times,
+    watch: Option<Duration>,
     stop_within: Duration,
     threads: Option<usize>,
     check: bool,
@@ -52,12 +55,14 @@ tatcell-ratelimit: Envoy's rate limit service, with the configuration of the ref
 
   --config FILE       TOML, with the settings below under the same names
   --rules PATH        YAML, or a folder of it: domains and descriptors; may be repeated; reloaded on SIGHUP
+  --watch TIME        reads the rules again when their files have changed; looks at them this often (never)
   --check BOOL        only checks rules and settings (false)
   --listen ADDRESS    where proxies connect (127.0.0.1:8081)
   --metrics ADDRESS   address of /metrics, /healthz and /json (none)
   --headers BOOL      adds ratelimit-limit, -remaining and -reset to answers (false)
   --shadow BOOL       decides and counts, but refuses nothing (false)
   --max-clients N     most connections (1000), each with at most 128 requests at once
+  --greet TIME        closes a connection that has not sent HTTP/2's first bytes in this time (10s)
   --idle TIME         closes a connection that asks nothing for this time (1h)
   --stop-within TIME  longest wait for requests on SIGTERM (10s)
   --threads N         threads that serve (as many as cores)
@@ -85,7 +90,11 @@ impl ServerSettings {
             metrics: settings.one("metrics")?,
             options,
             max_clients: settings.or("max_clients", 1_000)?,
-            idle: settings.or("idle", Time(Duration::from_secs(3_600)))?.0,
+            times: Times {
+                greet: settings.or("greet", Time(Duration::from_secs(10)))?.0,
+                idle: settings.or("idle", Time(Duration::from_secs(3_600)))?.0,
+            },
+            watch: settings.one::<Time>("watch")?.map(|time| time.0.max(Duration::from_millis(10))),
             stop_within: settings.or("stop_within", Time(Duration::from_secs(10)))?.0,
             threads: settings.one("threads")?.map(|n: usize| n.max(1)),
             check: settings.or("check", false)?,
@@ -116,15 +125,15 @@ fn note(text: String) {
     eprintln!("tatcell-ratelimit: note: {text}");
 }
 
-async fn bind(what: &str, address: SocketAddr) -> Result<TcpListener, String> {
-    let listener =
-        TcpListener::bind(address).await.map_err(|e| format!("cannot listen at {address}: {e}"))?;
+fn bind(what: &str, address: SocketAddr) -> Result<TcpListener, String> {
+    let listener = tatcell_door::listen(address)?;
     let address = listener.local_addr().map_err(|e| format!("cannot listen at {address}: {e}"))?;
     eprintln!("tatcell-ratelimit: {what} {address}");
     Ok(listener)
 }
 
 async fn serve(settings: ServerSettings, mut signals: Signals) -> Result<(), String> {
+    let mut watch = Watch::new(Look::at(&settings.rules));
     let sources = read::sources(&settings.rules, &mut note)?;
     let service = Arc::new(RateLimit::open(&sources, settings.keeper, settings.options)?);
     if settings.check {
@@ -136,7 +145,8 @@ async fn serve(settings: ServerSettings, mut signals: Signals) -> Result<(), Str
     let mut stop = signals.stop.clone();
     let clients = Arc::new(Clients::new(settings.max_clients));
     if let Some(address) = settings.metrics {
-        let (listener, told) = (bind("metrics at", address).await?, Arc::downgrade(&service));
+        pages::open_to_all(address).iter().for_each(|note| eprintln!("tatcell-ratelimit: {note}"));
+        let (listener, told) = (bind("metrics at", address)?, Arc::downgrade(&service));
         let counted = clients.clone();
         let metrics: pages::Metrics = Arc::new(move |out| {
             if let Some(service) = told.upgrade() {
@@ -152,11 +162,11 @@ async fn serve(settings: ServerSettings, mut signals: Signals) -> Result<(), Str
         let more: pages::More = Arc::new(move |target| told.upgrade()?.page(target));
         tokio::spawn(pages::serve(listener, metrics, more, stop.clone()));
     }
-    let listener = bind("listening at", settings.listen).await?;
+    let listener = bind("listening at", settings.listen)?;
     let (health, health_server) = tonic_health::server::health_reporter();
     health.set_serving::<RateLimitServer>().await;
     let (mut ending, within) = (stop.clone(), settings.stop_within);
-    let incoming = clients.incoming(listener, settings.idle, stop.clone());
+    let incoming = clients.incoming(listener, settings.times, stop.clone());
     let serving = Server::builder()
         .max_concurrent_streams(STREAMS)
         .initial_stream_window_size(WINDOW)
@@ -169,7 +179,9 @@ async fn serve(settings: ServerSettings, mut signals: Signals) -> Result<(), Str
         .serve_with_incoming_shutdown(incoming, async move { ending.said().await });
     let mut serving = tokio::spawn(serving);
 
-    let mut reloads = JoinSet::new();
+    let (mut reloads, mut looks) = (JoinSet::new(), JoinSet::new());
+    let mut looking = settings.watch.map(tokio::time::interval);
+    looking.iter_mut().for_each(|looking| looking.set_missed_tick_behavior(MissedTickBehavior::Delay));
     let mut seconds = tokio::time::interval(Duration::from_secs(1));
     let (mut second, mut ended) = (0, false);
     while !stop.is_said() {
@@ -183,6 +195,16 @@ async fn serve(settings: ServerSettings, mut signals: Signals) -> Result<(), Str
                 reloads.spawn(reload(service.clone(), settings.rules.clone()));
             }
             Some(_) = reloads.join_next() => {}
+            () = next(&mut looking), if reloads.is_empty() && looks.is_empty() => {
+                let paths = settings.rules.clone();
+                // A network's file system may keep a look waiting.
+                looks.spawn_blocking(move || Look::at(&paths));
+            }
+            Some(look) = looks.join_next() => {
+                if look.is_ok_and(|look| watch.is_due(look)) {
+                    reloads.spawn(reload(service.clone(), settings.rules.clone()));
+                }
+            }
             how = &mut serving => {
                 // If no request is under way, the server ends at once, possibly before this line runs.
                 if !stop.is_said() {
@@ -205,6 +227,14 @@ async fn serve(settings: ServerSettings, mut signals: Signals) -> Result<(), Str
         Keeper::close(keeper, within);
     }
     Ok(())
+}
+
+/// Waits until the files must be looked at again.
+async fn next(looking: &mut Option<Interval>) {
+    match looking {
+        Some(looking) => drop(looking.tick().await),
+        None => std::future::pending().await,
+    }
 }
 
 /// Reads the rules again, on a thread that serves no requests, because it may ask a store.

@@ -65,6 +65,7 @@ struct Seen {
     unknown_domain: AtomicU64,
     unmatched: AtomicU64,
     unkept: AtomicU64,
+    returned: AtomicU64,
     unreturned: AtomicU64,
     reloads: AtomicU64,
     failed_reloads: AtomicU64,
@@ -223,7 +224,7 @@ impl RateLimit {
     /// Those of [`decide`](RateLimit::decide).
     pub async fn decide_at(&self, request: &RateLimitRequest, now: u64) -> Result<RateLimitResponse, Status> {
         Counters::add(&self.seen.requests, 1);
-        let answer = match self.by_tables(request, now) {
+        let answer = match self.by_tables(request, now, &self.seen) {
             Some(answer) => answer,
             None => self.by_store(request, now).await,
         };
@@ -240,72 +241,58 @@ impl RateLimit {
     }
 
     /// Decides by tables, if there is no store. Holds the read lock: see [`crate::past`].
-    fn by_tables(&self, request: &RateLimitRequest, now: u64) -> Option<Result<RateLimitResponse, Status>> {
+    fn by_tables(
+        &self,
+        request: &RateLimitRequest,
+        now: u64,
+        seen: &Seen,
+    ) -> Option<Result<RateLimitResponse, Status>> {
         let in_force = self.in_force.read().unwrap_or_else(PoisonError::into_inner);
         if let Keeper::Shared { .. } = &*in_force.keeper {
             return None;
         }
-        Some(self.ask(&in_force, request).and_then(|asked| {
+        Some(ask(&in_force, request, seen).and_then(|asked| {
             let answers = asked.iter().map(|asked| {
-                let Some((limit, hits)) = asked.limited() else { return Ok(NOTHING) };
+                let Some((limit, hits)) = asked.limited() else {
+                    Counters::add(&seen.unreturned, asked.back);
+                    return Ok(NOTHING);
+                };
                 let (Limit::Local(limit), key) = (limit, asked.key()) else {
                     return Err(Undecided::Overloaded);
                 };
                 if asked.rule.is_some() {
                     in_force.pasts.carry((&asked.parts, &key), limit, now, &self.locks)?;
                 }
-                Keeper::decide_now(limit, &key, hits, now)
+                if asked.back == 0 {
+                    return Keeper::decide_now(limit, &key, hits, now);
+                }
+                let (answer, back) = Keeper::credit_now(limit, &key, asked.back, now)?;
+                Counters::add(&seen.returned, back);
+                Counters::add(&seen.unreturned, asked.back - back.min(asked.back));
+                Ok(answer)
             });
-            self.response(&asked, answers.collect())
+            self.response(&asked, answers.collect(), seen)
         }))
     }
 
     /// Decides by the store, one descriptor after the other.
     async fn by_store(&self, request: &RateLimitRequest, now: u64) -> Result<RateLimitResponse, Status> {
         let in_force = self.in_force();
-        let asked = self.ask(&in_force, request)?;
+        let seen = &self.seen;
+        let asked = ask(&in_force, request, seen)?;
         let mut answers = Vec::with_capacity(asked.len());
         for asked in &asked {
+            // What this node let pass is the store's: it holds nothing that it could give back to the key.
+            Counters::add(&seen.unreturned, asked.back);
             answers.push(match asked.limited() {
                 None => NOTHING,
                 Some((limit, hits)) => match in_force.keeper.decide(limit, &asked.parts, hits, now).await {
                     Ok(answer) => answer,
-                    Err(why) => return self.response(&[], Err(why)),
+                    Err(why) => return self.response(&[], Err(why), seen),
                 },
             });
         }
-        self.response(&asked, Ok(answers))
-    }
-
-    /// Finds the limits that apply to the descriptors of a request.
-    fn ask<'r>(&self, in_force: &'r InForce, request: &RateLimitRequest) -> Result<Vec<Asked<'r>>, Status> {
-        if request.domain.is_empty() {
-            return Err(Status::invalid_argument("the domain is empty"));
-        }
-        if !(1..=MOST).contains(&request.descriptors.len())
-            || request.descriptors.iter().any(|d| d.entries.len() > MOST)
-        {
-            return Err(Status::invalid_argument(
-                "a request must have 1 to 100 descriptors, each with at most 100 entries",
-            ));
-        }
-        let level = in_force.rules.domains.get(&request.domain);
-        Counters::add(&self.seen.unknown_domain, level.is_none().into());
-        let mut asked = Vec::with_capacity(request.descriptors.len());
-        for descriptor in &request.descriptors {
-            let hits = descriptor.hits_addend.unwrap_or(request.hits_addend.max(1).into());
-            asked.push(match level {
-                None => Asked::default(),
-                Some(level) => {
-                    let asked = Asked::new(&request.domain, level, descriptor, hits, &in_force.keeper)?;
-                    Counters::add(&self.seen.unkept, asked.unkept.into());
-                    Counters::add(&self.seen.unreturned, asked.unreturned);
-                    asked
-                }
-            });
-        }
-        replace(&mut asked);
-        Ok(asked)
+        self.response(&asked, Ok(answers), seen)
     }
 
     /// Makes the response of answers; counts them.
@@ -313,13 +300,14 @@ impl RateLimit {
         &self,
         asked: &[Asked<'_>],
         answers: Result<Vec<Answer>, Undecided>,
+        seen: &Seen,
     ) -> Result<RateLimitResponse, Status> {
         let answers = answers.map_err(|why| Status::unavailable(why.to_string()))?;
         let mut summary = Summary::default();
         let mut statuses = Vec::with_capacity(asked.len());
         for (asked, answer) in asked.iter().zip(&answers) {
-            Counters::add(&self.seen.unmatched, asked.pass.is_none().into());
-            Counters::add(&self.seen.untracked, answer.untracked.into());
+            Counters::add(&seen.unmatched, asked.pass.is_none().into());
+            Counters::add(&seen.untracked, answer.untracked.into());
             let status = asked.status(answer);
             summary.add(asked, &status);
             statuses.push(status);
@@ -342,11 +330,18 @@ impl RateLimit {
         let wrong = "{\"error\": \"ask for /json?domain=DOMAIN&KEY=VALUE\"}\n";
         let Some((domain, descriptor)) = json::key(query) else { return Some(wrong.into()) };
         let request = RateLimitRequest { domain, descriptors: vec![descriptor], hits_addend: 0 };
-        Some(match self.by_tables(&request, now()) {
+        // Looking is no request: it is counted nowhere.
+        Some(match self.by_tables(&request, now(), &Seen::default()) {
             Some(Ok(response)) => json::state(&response),
             Some(Err(_)) => wrong.into(),
             None => "{\"error\": \"the store knows the key\"}\n".into(),
         })
+    }
+
+    /// Counts a request that cannot be read.
+    pub(crate) fn count_malformed(&self) {
+        Counters::add(&self.seen.requests, 1);
+        Counters::add(&self.seen.malformed, 1);
     }
 
     /// Returns the number of requests so far.
@@ -372,7 +367,12 @@ impl RateLimit {
             ),
             ("unknown_domain", "Requests for a domain without rules.", &seen.unknown_domain),
             ("unmatched", "Descriptors without a limit.", &seen.unmatched),
-            ("unreturned", "Negative hits, which are neither charged nor given back.", &seen.unreturned),
+            ("returned", "Negative hits that were given back.", &seen.returned),
+            (
+                "unreturned",
+                "Negative hits that were not given back: nothing was owed, or not here.",
+                &seen.unreturned,
+            ),
             (
                 "unkept_overrides",
                 "Limits in descriptors that cannot be kept; the rule's limit applied.",
@@ -399,4 +399,34 @@ impl RateLimit {
         }
         in_force.keeper.metrics(out);
     }
+}
+
+/// Finds the limits that apply to the descriptors of a request.
+fn ask<'r>(in_force: &'r InForce, request: &RateLimitRequest, seen: &Seen) -> Result<Vec<Asked<'r>>, Status> {
+    if request.domain.is_empty() {
+        return Err(Status::invalid_argument("the domain is empty"));
+    }
+    if !(1..=MOST).contains(&request.descriptors.len())
+        || request.descriptors.iter().any(|d| d.entries.len() > MOST)
+    {
+        return Err(Status::invalid_argument(
+            "a request must have 1 to 100 descriptors, each with at most 100 entries",
+        ));
+    }
+    let level = in_force.rules.domains.get(&request.domain);
+    Counters::add(&seen.unknown_domain, level.is_none().into());
+    let mut asked = Vec::with_capacity(request.descriptors.len());
+    for descriptor in &request.descriptors {
+        let hits = descriptor.hits_addend.unwrap_or(request.hits_addend.max(1).into());
+        asked.push(match level {
+            None => Asked::default(),
+            Some(level) => {
+                let asked = Asked::new(&request.domain, level, descriptor, hits, &in_force.keeper)?;
+                Counters::add(&seen.unkept, asked.unkept.into());
+                asked
+            }
+        });
+    }
+    replace(&mut asked);
+    Ok(asked)
 }

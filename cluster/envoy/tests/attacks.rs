@@ -1,11 +1,14 @@
 //! Clients that want the server's memory, its places, its descriptors or its processor.
 
+#[path = "../../door/testing/attack.rs"]
+mod attack;
 mod common;
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
+use attack::{attack, connections, flood, half_open, trickle};
 use common::{http, Client, Rules, Server, PATIENCE, PROGRAM};
 use tatcell_ratelimit::grpc::METHOD;
 
@@ -13,7 +16,7 @@ const RULES: &str = "
 domain: edge
 descriptors:
   - key: user
-    rate_limit: {unit: year, requests_per_unit: 1000}
+    rate_limit: {unit: year, requests_per_unit: 4000000000}
 ";
 
 /// The begin of a connection of HTTP/2, with empty settings.
@@ -25,11 +28,7 @@ fn open_stream(number: u32) -> Vec<u8> {
     let mut block = vec![0x83, 0x86, 0x04, METHOD.len() as u8];
     block.extend_from_slice(METHOD.as_bytes());
     block.extend_from_slice(b"\x0f\x10\x10application/grpc");
-    let mut frame = (block.len() as u32).to_be_bytes()[1..].to_vec();
-    frame.extend_from_slice(&[1, 4]);
-    frame.extend_from_slice(&number.to_be_bytes());
-    frame.extend_from_slice(&block);
-    frame
+    frame(1, 4, number, &block)
 }
 
 fn connect(server: &Server) -> TcpStream {
@@ -50,38 +49,124 @@ fn closed(mut stream: TcpStream) -> bool {
     }
 }
 
-#[test]
-fn streams_that_never_end_take_bounded_memory_and_hold_up_nobody() {
-    let rules = Rules::new("streams", RULES);
-    let server = rules.start(&[]);
-    let client = Client::to(&server.address);
-    assert!(client.left("edge", &["user=a"]).0);
-    let before = server.rss();
-    let mut most = 0;
-    for _ in 0..4 {
-        let mut stream = connect(&server);
-        stream.write_all(PREFACE).expect("sent");
+/// A frame of HTTP/2.
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let mut frame = (payload.len() as u32).to_be_bytes()[1..].to_vec();
+    frame.extend_from_slice(&[kind, flags]);
+    frame.extend_from_slice(&stream.to_be_bytes());
+    frame.extend_from_slice(payload);
+    frame
+}
+
+/// Sends these bytes, in pieces, on connections that greet and that read what comes; until the end.
+fn speak(server: &Server, end: Instant, mut piece: impl FnMut(u32) -> Vec<u8>) {
+    while Instant::now() < end {
+        let mut stream = connect(server);
         let mut answers = stream.try_clone().expect("a clone");
         let reader = std::thread::spawn(move || {
             let mut bytes = [0; 65_536];
             while answers.read(&mut bytes).is_ok_and(|n| n > 0) {}
         });
-        for group in 0..100 {
-            let frames: Vec<u8> = (0..1_000).flat_map(|i| open_stream(2 * (group * 1_000 + i) + 1)).collect();
-            // The server may end a connection that behaves like this.
-            if stream.write_all(&frames).is_err() {
-                break;
+        let mut round = 0;
+        // The server may end a connection that behaves like this.
+        if stream.write_all(PREFACE).is_ok() {
+            while Instant::now() < end && round < 400 && stream.write_all(&piece(round)).is_ok() {
+                round += 1;
             }
         }
-        most = most.max(server.rss());
-        let begun = Instant::now();
-        assert!(client.left("edge", &["user=a"]).0);
-        assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
         let _ = stream.shutdown(std::net::Shutdown::Both);
         reader.join().expect("the reader");
     }
-    println!("{before} MiB before, at most {most} MiB after 400 000 streams");
-    assert!(most < before + 64, "{before} MiB, then {most} MiB");
+}
+
+/// A client whose every request is answered, and passes.
+fn good(server: &Server) -> impl FnMut() + Send {
+    let client = Client::to(&server.address);
+    move || assert!(client.left("edge", &["user=good"]).0)
+}
+
+const CONNECTIONS: usize = 300;
+
+#[test]
+fn attacks_take_bounded_memory_and_hold_up_nobody() {
+    let rules = Rules::new("attacked", RULES);
+    let server = rules.start(&[]);
+    let address = server.address.as_str();
+    let run = |name: &str, most: u64, how: &dyn Fn(Instant)| attack(&server, name, most, good(&server), how);
+    let wait = |end: Instant| std::thread::sleep(end.saturating_duration_since(Instant::now()));
+    run("nothing", 16, &wait);
+    run("300 silent connections", 32, &|end| {
+        let _silent = connections(address, CONNECTIONS);
+        wait(end);
+    });
+    run("300 connections that send a byte each 10 ms", 48, &|end| {
+        let bytes = [PREFACE, &open_stream(1)].concat();
+        let pause = Duration::from_millis(10);
+        trickle(address, CONNECTIONS, end, pause, |round| {
+            bytes.get(round).map_or(vec![], |byte| vec![*byte])
+        });
+    });
+    run("streams that never end, as many as come", 64, &|end| {
+        speak(&server, end, |round| {
+            (0..1_000).flat_map(|i| open_stream(2 * (round * 1_000 + i) + 1)).collect()
+        });
+    });
+    run("streams that are opened and reset at once", 64, &|end| {
+        speak(&server, end, |round| {
+            let streams = (0..500).map(|i| 2 * (round * 500 + i) + 1);
+            streams
+                .flat_map(|number| [open_stream(number), frame(3, 0, number, &8u32.to_be_bytes())].concat())
+                .collect()
+        });
+    });
+    run("headers without end", 64, &|end| {
+        speak(&server, end, |round| match round {
+            0 => frame(1, 0, 1, &[0x83]),
+            // A field without an index: its name is "a", and its value 16 000 bytes.
+            _ => frame(9, 0, 1, &[&[0, 1, b'a', 0x7f, 0x81, 0x7c][..], &[b'x'; 16_000]].concat()),
+        });
+    });
+    run("messages of 16 MiB in 128 streams", 64, &|end| {
+        speak(&server, end, |round| match round {
+            0 => (0..128).flat_map(|i| open_stream(2 * i + 1)).collect(),
+            // The length of a message, and a part of it; the window of the connection is soon used up.
+            1..=4 => frame(0, 0, 2 * round - 1, &[&[0, 1, 0, 0, 0][..], &[b'x'; 16_000]].concat()),
+            _ => {
+                std::thread::sleep(Duration::from_millis(50));
+                frame(6, 0, 0, &[0; 8])
+            }
+        });
+    });
+    run("100 connections that send pings and read no answer", 64, &|end| {
+        flood(address, 100, end, PREFACE, &frame(6, 0, 0, &[7; 8]).repeat(1_000));
+    });
+    run("100 connections that send settings and read no answer", 64, &|end| {
+        flood(address, 100, end, PREFACE, &frame(4, 0, 0, &[]).repeat(1_000));
+    });
+    run("connections that close in the middle of the greeting", 32, &|end| {
+        half_open(address, end, &PREFACE[..20]);
+    });
+    run("new keys, as many as come", 64, &|end| {
+        let client = Client::to(address);
+        let mut key = 0;
+        while Instant::now() < end {
+            let users: Vec<String> = (key..key + 100).map(|key| format!("user=k{key}")).collect();
+            let users: Vec<&str> = users.iter().map(String::as_str).collect();
+            let _ = client.left("edge", &users);
+            key += 100;
+        }
+    });
+    run("reloads of nested rules", 48, &|end| {
+        let deep = ["- ".repeat(5_000), "[".repeat(100_000), "{a: ".repeat(50_000), "a: {".repeat(5_000)];
+        for deep in deep.iter().cycle() {
+            rules.write(&format!("domain: d\ndescriptors:\n  {deep}\n"));
+            server.signal(libc::SIGHUP);
+            server.line_with("the old rules stay in force: ");
+            if Instant::now() >= end {
+                break;
+            }
+        }
+    });
 }
 
 #[test]
@@ -135,19 +220,35 @@ fn a_connection_that_asks_nothing_is_closed() {
 }
 
 #[test]
-fn without_descriptors_it_waits_without_using_the_processor() {
+fn without_descriptors_the_clients_that_are_connected_are_served() {
     let rules = Rules::new("descriptors", RULES);
-    let server = Server::start_with_files(40, PROGRAM, &["--rules", &rules.path()]);
-    let client = Client::to(&server.address);
-    let mut held: Vec<TcpStream> = (0..60).map(|_| connect(&server)).collect();
-    server.line_with("cannot accept connections, and tries again");
-    let before = server.cpu();
-    std::thread::sleep(Duration::from_secs(2));
-    let took = server.cpu() - before;
-    assert!(took < Duration::from_millis(500), "{took:?} of 2 s");
-    assert!(client.left("edge", &["user=a"]).0, "who is connected is served");
-    held.clear();
+    let server = Server::start_with_files(64, PROGRAM, &["--rules", &rules.path()]);
+    let address = server.address.as_str();
+    attack(&server, "no descriptors left", 16, good(&server), |end| {
+        // Half of them wait in the system's queue, which may have 128 places.
+        let _held = connections(address, 120);
+        server.line_with("cannot accept connections, and tries again");
+        let before = server.cpu();
+        let begun = Instant::now();
+        std::thread::sleep(end.saturating_duration_since(begun));
+        // It does not try without a pause.
+        let took = server.cpu() - before;
+        assert!(took < Duration::from_millis(200) + begun.elapsed() / 2, "{took:?}");
+    });
     assert!(Client::to(&server.address).left("edge", &["user=a"]).0);
+}
+
+#[test]
+fn a_connection_that_does_not_greet_is_closed_and_one_that_has_greeted_stays() {
+    let rules = Rules::new("greet", RULES);
+    let server = rules.start(&["--greet", "300ms"]);
+    let (silent, mut half, mut greets) = (connect(&server), connect(&server), connect(&server));
+    greets.write_all(PREFACE).expect("sent");
+    half.write_all(&PREFACE[..23]).expect("sent");
+    assert!(closed(silent) && closed(half));
+    std::thread::sleep(Duration::from_millis(400));
+    assert_eq!(server.metric("tatcell_ratelimit_connected"), 1);
+    drop(greets);
 }
 
 #[test]

@@ -28,6 +28,12 @@ D = common.RateLimitDescriptor
 def ask(**more):
     descriptor = D(entries=[D.Entry(key='user', value='python')], **more)
     return stub.ShouldRateLimit(rls.RateLimitRequest(domain='edge', descriptors=[descriptor]), timeout=30)
+# A field that these definitions have and the service does not would be refused: fields.rs must have it.
+def known(message, *numbers): assert {f.number for f in message.DESCRIPTOR.fields} <= set(numbers), message
+known(rls.RateLimitRequest, 1, 2, 3)
+known(D, 1, 2, 3, 4)
+known(D.Entry, 1, 2)
+known(D.RateLimitOverride, 1, 2)
 R = rls.RateLimitResponse
 for left in (2, 1, 0):
     answer = ask()

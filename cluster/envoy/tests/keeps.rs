@@ -173,6 +173,28 @@ fn a_request_that_read_the_clock_before_the_reload_gets_nothing_back_twice() {
     assert_eq!(service.left("user=a"), 25);
 }
 
+#[test]
+fn units_that_are_given_back_are_not_used_whatever_is_reloaded() {
+    let mut service = Service::open(&user("day", 24));
+    let back = |service: &Service, hits: u64| {
+        let mut asked = request("d", &["user=a"]);
+        (asked.descriptors[0].hits_addend, asked.descriptors[0].is_negative_hits) = (Some(hits), true);
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        let response = runtime.block_on(service.0.decide_at(&asked, service.1)).expect("an answer");
+        assert_eq!(response.overall_code(), Code::Ok);
+        response.statuses[0].limit_remaining
+    };
+    service.ask("user=a", 20, None);
+    assert_eq!(back(&service, 5), 9);
+    // What has drained meanwhile is not given back once more: 15 were used, 10 came back.
+    service.1 += 10 * HOUR;
+    assert_eq!((service.left("user=a"), back(&service, 9)), (19, 24));
+    service.1 += SECOND;
+    service.ask("user=a", 20, None);
+    service.reload(&user("day", 240));
+    assert_eq!((back(&service, 3), service.left("user=a")), (223, 223));
+}
+
 /// What a key has used by the reference, and when its word in the table drains.
 #[derive(Clone, Copy)]
 struct Counter {

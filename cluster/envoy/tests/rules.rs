@@ -263,7 +263,6 @@ fn what_is_wrong_with_rules_is_said_with_line_and_column() {
         (limit("      unit: day\n"), "r.yaml:5:7: requests_per_unit is missing"),
         (limit("      unit: day\n      requests_per_unit: -1\n"), "r.yaml:6:26: '-1' is not a number from 0"),
         (limit("      unit: day\n      requests_per_unit: 5000000000\n"), "is not a number from 0 to 4294967295"),
-        (limit("      unit: second\n      requests_per_unit: 4000000000\n"), "r.yaml:5:7: a burst that drains in 1 s needs"),
         (limit("      unlimited: true\n      unit: day\n"), "r.yaml:6:13: an unlimited limit has no unit"),
         (
             limit("      unit: day\n      requests_per_unit: 1\n      name: n\n      replaces:\n        - name: n\n"),
@@ -330,18 +329,23 @@ fn counters_of_a_rule_go_with_it() {
 }
 
 #[test]
-fn a_limit_in_a_descriptor_that_cannot_be_kept_leaves_the_rules_and_the_others_are_decided() {
-    let service = open(EXAMPLES);
-    let mut asked = request("messaging", &["to_number=1", "to_number=2", "x=1"]);
-    for at in [0, 2] {
-        let unit = Unit::Second.into();
-        asked.descriptors[at].limit = Some(Override { requests_per_unit: 4_000_000_000, unit });
+fn every_number_of_every_unit_is_kept_in_rules_and_in_descriptors() {
+    let units = [Unit::Second, Unit::Minute, Unit::Hour, Unit::Day, Unit::Week, Unit::Month, Unit::Year];
+    for number in [1, 1_000_000, 3_000_000, 4_000_000, 70_000_000, 1_000_000_000, u32::MAX] {
+        let rule = |unit: &Unit| {
+            let name = unit.name();
+            format!("  - {{key: {name}, rate_limit: {{unit: {name}, requests_per_unit: {number}}}}}\n")
+        };
+        let service =
+            open(&format!("domain: d\ndescriptors:\n{}", units.iter().map(rule).collect::<String>()));
+        for unit in units {
+            let key = format!("{}=x", unit.name());
+            let mut asked = request("d", &[&key, "other=x"]);
+            asked.descriptors[1].limit = Some(Override { requests_per_unit: number, unit: unit.into() });
+            let left = vec![Some((number, unit, number - 1)); 2];
+            assert_eq!(told(&try_decide(&service, &asked).expect("an answer")), (true, left));
+        }
     }
-    let limits = vec![Some((100, Unit::Day, 99)), Some((100, Unit::Day, 99)), None];
-    assert_eq!(told(&try_decide(&service, &asked).expect("an answer")), (true, limits));
-    let mut page = String::new();
-    service.metrics(&mut page);
-    assert!(page.contains("\ntatcell_ratelimit_unkept_overrides_total 2\n"), "{page}");
 }
 
 #[test]

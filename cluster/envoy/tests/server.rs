@@ -5,6 +5,8 @@ mod common;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use prost::Message;
+
 use common::{refused, request, Client, Rules, Server, PROGRAM};
 
 const RULES: &str = "
@@ -50,6 +52,12 @@ fn a_page_shows_the_rules_in_force_and_one_keys_state() {
         assert!(state.starts_with(begin), "{state}");
     }
     assert_eq!(page("/json?domain=edge&x=y"), "{\"limit\": null}\n");
+    assert_eq!(page("/json?domain=other&x=y"), "{\"limit\": null}\n");
+    // Looking is no request.
+    for name in ["unknown_domain", "unmatched", "malformed"] {
+        assert_eq!(server.metric(&format!("tatcell_ratelimit_{name}_total")), 0, "{name}");
+    }
+    assert_eq!(server.metric("tatcell_ratelimit_requests_total"), 4);
     assert!(page("/json?user=a").contains("error"));
 }
 
@@ -78,6 +86,69 @@ fn rules_are_read_anew_and_what_keys_have_used_stays_used() {
     let (good, bad) =
         (server.metric("tatcell_ratelimit_reloads_total"), "tatcell_ratelimit_failed_reloads_total");
     assert_eq!((good, server.metric(bad)), (1, 2));
+}
+
+#[test]
+fn rules_are_read_anew_when_their_files_change() {
+    let rules = Rules::new("watch", RULES);
+    // As Kubernetes mounts a ConfigMap: a link to a link that is swapped.
+    let (link, data) = (rules.0.join("mounted.yaml"), rules.0.join("..data"));
+    for (folder, requests) in [("..1", "10"), ("..2", "20")] {
+        std::fs::create_dir(rules.0.join(folder)).expect("a folder");
+        let file = rules.0.join(folder).join("mounted.yaml");
+        std::fs::write(file, RULES.replace("10", requests)).expect("a file");
+    }
+    std::os::unix::fs::symlink("..1", &data).expect("a link");
+    std::os::unix::fs::symlink("..data/mounted.yaml", &link).expect("a link");
+    let path = link.to_string_lossy().into_owned();
+    let server = Server::start_program(PROGRAM, &["--rules", &path, "--watch", "20ms"]);
+    let client = Client::to(&server.address);
+    (0..6).for_each(|_| drop(client.left("edge", &["user=a"])));
+    let swapped = rules.0.join("..new");
+    std::os::unix::fs::symlink("..2", &swapped).expect("a link");
+    std::fs::rename(&swapped, &data).expect("swapped");
+    server.line_with("the rules were reloaded");
+    assert_eq!(client.left("edge", &["user=a"]), (true, vec![13]));
+    // What is wrong is said once, and what is right again is read.
+    std::fs::write(rules.0.join("..2/mounted.yaml"), "domain: [").expect("a file");
+    server.line_with("the old rules stay in force: ");
+    std::fs::write(rules.0.join("..2/mounted.yaml"), RULES.replace("10", "30")).expect("a file");
+    server.line_with("the rules were reloaded");
+    assert_eq!(client.left("edge", &["user=a"]), (true, vec![22]));
+    let failed = "tatcell_ratelimit_failed_reloads_total";
+    assert_eq!((server.metric("tatcell_ratelimit_reloads_total"), server.metric(failed)), (2, 1));
+}
+
+#[test]
+fn negative_hits_are_given_back_and_fields_of_other_versions_are_refused() {
+    let rules = Rules::new("negative", RULES);
+    let server = rules.start(&[]);
+    let client = Client::to(&server.address);
+    (0..6).for_each(|_| drop(client.left("edge", &["user=a"])));
+    let back = |user: &str, hits: Option<u64>| {
+        let mut asked = request("edge", &[user]);
+        (asked.descriptors[0].is_negative_hits, asked.descriptors[0].hits_addend) = (true, hits);
+        let response = client.ask(asked).expect("an answer");
+        assert_eq!(response.overall_code, 1);
+        response.statuses[0].limit_remaining
+    };
+    assert_eq!((back("user=a", Some(4)), back("user=a", None), back("user=a", Some(0))), (8, 9, 9));
+    let metric = |name: &str| server.metric(&format!("tatcell_ratelimit_{name}_total"));
+    assert_eq!((metric("returned"), metric("unreturned")), (5, 0));
+    // A key that owes nothing gets nothing, and no place; nor does a key without a rule.
+    assert_eq!(back("user=b", Some(4)), 10);
+    assert_eq!(server.metric("tatcell_table_slots{state=\"live\"}"), 1);
+    back("other=x", Some(2));
+    assert_eq!((metric("returned"), metric("unreturned")), (5, 6));
+    assert_eq!(client.left("edge", &["user=b"]), (true, vec![9]));
+    // A field that this version does not have, in the request and in a descriptor.
+    for unknown in [&[0x48, 1][..], &[0x12, 2, 0x48, 1]] {
+        let bytes = [&request("edge", &["user=a"]).encode_to_vec()[..], unknown].concat();
+        let status = client.ask_bytes(bytes).expect_err("no answer");
+        assert_eq!(status.code(), tonic::Code::InvalidArgument);
+        assert!(status.message().contains("has a field 9"), "{status:?}");
+    }
+    assert_eq!(metric("malformed"), 2);
 }
 
 #[test]

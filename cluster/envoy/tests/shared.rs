@@ -3,6 +3,7 @@
 mod common;
 
 use common::{request, Client, Redis, Rules};
+use tatcell_ratelimit::api::{Override, Unit};
 
 const RULES: &str = "
 domain: edge
@@ -28,6 +29,16 @@ fn two_services_pass_together_what_one_would_and_take_new_rules() {
     let tenants = passed("tenant=a", 1_000);
     println!("{tenants} of 400 passed");
     assert!((280..=400).contains(&tenants), "{tenants}");
+    // A limit of a descriptor that the store does not have leaves the rule's; hits that are given back are counted.
+    let mut asked = request("edge", &["user=c", "tenant=c"]);
+    asked.descriptors[0].limit = Some(Override { requests_per_unit: 9, unit: Unit::Hour.into() });
+    (asked.descriptors[1].is_negative_hits, asked.descriptors[1].hits_addend) = (true, Some(7));
+    let answer = clients[1].ask(asked).expect("an answer");
+    let limits: Vec<u32> =
+        answer.statuses.iter().flat_map(|of| &of.current_limit).map(|of| of.requests_per_unit).collect();
+    assert_eq!((answer.overall_code, limits), (1, vec![6, 400]));
+    let counted = |name: &str| servers[1].metric(&format!("tatcell_ratelimit_{name}_total"));
+    assert_eq!((counted("unkept_overrides"), counted("returned"), counted("unreturned")), (1, 0, 7));
     // A limit that the cluster does not have yet: the node is opened anew.
     rules.write(&RULES.replace("requests_per_unit: 6", "requests_per_unit: 7"));
     for server in &servers {

@@ -16,6 +16,7 @@ use bytes::{Buf, BytesMut};
 use tatcell_door::Stop;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::time::Instant;
 
 use crate::resp;
 use crate::server::{Server, Tally};
@@ -23,6 +24,10 @@ use crate::session::{Flow, Session};
 
 /// Answers are written once they reach this many bytes, even if commands are left.
 const WRITE: usize = 32 * 1024;
+
+/// After this many bytes the other connections have their turn, so that one that sends without a pause delays them by
+/// about 500 calls.
+const TURN: usize = 32 * 1024;
 
 /// The most reads after the stop: a client that keeps sending is not read for ever.
 const LAST_READS: usize = 64;
@@ -36,13 +41,18 @@ const LINGER: Duration = Duration::from_secs(1);
 pub async fn serve(server: Arc<Server>, stream: TcpStream, id: u64, mut stop: Stop) -> io::Result<()> {
     let session = Session::new(id, !server.has_password());
     let (input, output) = (BytesMut::new(), Vec::new());
-    let mut connection = Connection { server, stream, session, input, output, tally: Tally::default() };
+    let tally = Tally::default();
+    let mut connection = Connection { server, stream, session, input, output, tally, greeted: false };
     let idle = connection.server.idle;
-    let mut flow = Flow::On;
+    let greet = Instant::now() + connection.server.greet;
+    let (mut flow, mut turn) = (Flow::On, 0);
     while flow == Flow::On && !stop.is_said() {
         connection.input.reserve(4 * 1024);
+        // A client that trickles its first command is as silent as one that sends nothing.
+        let greeted = connection.greeted;
         let silent = async {
             match idle {
+                _ if !greeted => tokio::time::sleep_until(greet).await,
                 Some(time) => tokio::time::sleep(time).await,
                 None => std::future::pending().await,
             }
@@ -50,10 +60,16 @@ pub async fn serve(server: Arc<Server>, stream: TcpStream, id: u64, mut stop: St
         tokio::select! {
             biased;
             read = connection.stream.read_buf(&mut connection.input) => {
-                if read? == 0 {
+                let read = read?;
+                if read == 0 {
                     return Ok(());
                 }
                 flow = connection.answer().await?;
+                turn += read;
+                if turn >= TURN {
+                    turn = 0;
+                    tokio::task::yield_now().await;
+                }
             }
             () = stop.said() => {}
             () = silent => return Ok(()),
@@ -81,6 +97,8 @@ struct Connection {
     input: BytesMut,
     output: Vec<u8>,
     tally: Tally,
+    /// Whether a whole command has come.
+    greeted: bool,
 }
 
 impl Connection {
@@ -99,6 +117,7 @@ impl Connection {
                 Ok(None) => return Ok(Flow::On),
                 Ok(Some((args, used))) => {
                     if !args.is_empty() {
+                        self.greeted = true;
                         let flow =
                             self.session.run(&self.server, &args, &mut self.output, &mut self.tally).await;
                         if flow == Flow::Close {
@@ -121,7 +140,11 @@ impl Connection {
     }
 
     async fn write(&mut self) -> io::Result<()> {
-        self.stream.write_all(&self.output).await?;
+        // A client that reads no answer is silent, too.
+        match self.server.idle {
+            None => self.stream.write_all(&self.output).await?,
+            Some(idle) => tokio::time::timeout(idle, self.stream.write_all(&self.output)).await??,
+        }
         self.output.clear();
         Ok(())
     }

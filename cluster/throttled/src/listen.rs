@@ -1,7 +1,6 @@
 //! Listening, accepting, and the graceful stop.
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,10 +25,6 @@ pub fn run(settings: ServerSettings, signals: Signals) -> Result<(), String> {
     runtime.block_on(serve(settings, signals))
 }
 
-async fn bind(address: SocketAddr) -> Result<TcpListener, String> {
-    TcpListener::bind(address).await.map_err(|e| format!("cannot listen at {address}: {e}"))
-}
-
 async fn serve(settings: ServerSettings, mut signals: Signals) -> Result<(), String> {
     let keeper = settings.keeper.open(&settings.limits)?;
     let server = Arc::new(Server::new(&settings, keeper));
@@ -38,10 +33,11 @@ async fn serve(settings: ServerSettings, mut signals: Signals) -> Result<(), Str
     let mut stop = signals.stop.clone();
     let mut listeners = Vec::new();
     for address in &settings.listen {
-        listeners.push(bind(*address).await?);
+        listeners.push(tatcell_door::listen(*address)?);
     }
     if let Some(address) = settings.metrics {
-        let (listener, told) = (bind(address).await?, Arc::downgrade(&server));
+        let (listener, told) = (tatcell_door::listen(address)?, Arc::downgrade(&server));
+        pages::open_to_all(address).iter().for_each(|note| eprintln!("tatcell-throttled: {note}"));
         say("metrics at", &listener);
         let metrics: pages::Metrics = Arc::new(move |out| {
             if let Some(server) = told.upgrade() {

@@ -18,6 +18,7 @@ pub struct ServerSettings {
     pub(crate) metrics: Option<SocketAddr>,
     password: Option<String>,
     max_clients: usize,
+    greet: Duration,
     idle: Option<Duration>,
     pub(crate) stop_within: Duration,
     pub(crate) threads: Option<usize>,
@@ -36,7 +37,8 @@ tatcell-throttled: a server that speaks CL.THROTTLE, for clients of redis-cell
   --metrics ADDRESS   address of /metrics and /healthz (none)
   --password-file F   a file with the password that clients must give; in a config also password = \"...\"
   --max-clients N     most connections (10000)
-  --idle TIME         closes a connection that is silent for this time (never)
+  --greet TIME        closes a connection that sends no whole command for this time at its begin (1m)
+  --idle TIME         closes a connection that is silent for this time later (never)
   --stop-within TIME  longest wait for clients on SIGTERM (10s)
   --threads N         threads that serve (as many as cores)
   --limit LIMIT       a shared limit: \"30/m burst 16\", or as in a call max_burst, count and period: \"15 30 60\";
@@ -87,6 +89,7 @@ impl ServerSettings {
             metrics: settings.one("metrics")?,
             password,
             max_clients: settings.or("max_clients", 10_000)?,
+            greet: settings.or("greet", Time(Duration::from_secs(60)))?.0,
             idle: settings.one::<Time>("idle")?.map(|time| time.0),
             stop_within: settings.or("stop_within", Time(Duration::from_secs(10)))?.0,
             threads: settings.one("threads")?.map(|n: usize| n.max(1)),
@@ -151,6 +154,7 @@ tally! {
     commands: "Commands of any kind.",
     decided: "Requests that were decided.",
     limited: "Requests that were decided and refused.",
+    given_back: "Units given back by negative quantities.",
     undecided: "Requests without a decision: the store was late, or there were too many.",
     untracked: "Decisions by when_full, for new keys whose set was full.",
     errors: "Commands answered with an error.",
@@ -164,7 +168,9 @@ tally! {
 pub struct Server {
     /// Decides the requests.
     pub keeper: Keeper,
-    /// How long a connection may be silent.
+    /// How long a connection may take for its first command.
+    pub greet: Duration,
+    /// How long a connection may be silent after that.
     pub idle: Option<Duration>,
     password: Option<String>,
     pub(crate) counters: Counters,
@@ -178,6 +184,7 @@ impl Server {
         let places = Arc::new(Semaphore::new(settings.max_clients.min(Semaphore::MAX_PERMITS)));
         Server {
             keeper,
+            greet: settings.greet,
             idle: settings.idle,
             password: settings.password.clone(),
             counters: Counters::default(),

@@ -1,6 +1,6 @@
 //! The commands of one client.
 
-use tatcell_door::{now, Limit, Rate};
+use tatcell_door::{now, Keeper, Limit, Rate};
 
 use crate::resp::{self, Args};
 use crate::server::{Server, Tally};
@@ -310,7 +310,21 @@ impl Session {
             Ok(limit) => limit,
             Err(why) => return refuse(out, tally, "Cell", &format!("this limit cannot be kept: {why}")),
         };
-        match server.keeper.decide(limit, args[1], quantity, now()).await {
+        let answer = match (u64::try_from(quantity), limit) {
+            (Ok(quantity), limit) => server.keeper.decide(limit, args[1], quantity, now()).await,
+            (Err(_), Limit::Local(limit)) => {
+                let back = Keeper::credit_now(limit, args[1], quantity.unsigned_abs(), now());
+                back.map(|(answer, units)| {
+                    tally.given_back += units;
+                    answer
+                })
+            }
+            (Err(_), Limit::Shared(..)) => {
+                let why = "a negative quantity gives units back, which servers that share limits cannot do";
+                return refuse(out, tally, "Cell", why);
+            }
+        };
+        match answer {
             Ok(answer) => {
                 tally.decided += 1;
                 tally.limited += u64::from(!answer.passes);

@@ -29,14 +29,12 @@ pub fn rate(words: &[&[u8]]) -> Result<Rate, String> {
     Ok(Rate { units: positive("count", count)?, period: positive("period", period)?, burst })
 }
 
-/// Parses a quantity: 1 if none is given; 0 only peeks.
+/// Parses a quantity: 1 if none is given; 0 only peeks, and a negative one gives units back.
 ///
 /// # Errors
 /// A line without the error code.
-pub fn quantity(word: Option<&&[u8]>) -> Result<u64, String> {
-    let value = word.map_or(Ok(1), |word| integer(word))?;
-    // redis-cell refunds a negative one without a bound: above the burst, and to keys that never took any.
-    u64::try_from(value).map_err(|_| format!("a quantity must not be negative: {value}"))
+pub fn quantity(word: Option<&&[u8]>) -> Result<i64, String> {
+    word.map_or(Ok(1), |word| integer(word))
 }
 
 fn integer(word: &[u8]) -> Result<i64, String> {
@@ -90,8 +88,8 @@ mod tests {
             assert!(rate(text).is_err_and(|e| e.contains(word)), "{text}");
         }
         assert_eq!(quantity(None), Ok(1));
-        assert_eq!(quantity(Some(&&b"0"[..])), Ok(0));
-        assert!(quantity(Some(&&b"-1"[..])).is_err() && quantity(Some(&&b"1.5"[..])).is_err());
+        assert_eq!((quantity(Some(&&b"0"[..])), quantity(Some(&&b"-1"[..]))), (Ok(0), Ok(-1)));
+        assert!(quantity(Some(&&b"1.5"[..])).is_err());
     }
 
     #[test]

@@ -13,7 +13,7 @@ use tatcell_throttled::throttle;
 const CALLS: u64 = 50_000;
 
 /// Everything here is in parts of a nanosecond, the finest unit of time of a table.
-const NS: i128 = 64;
+const NS: i128 = 1 << 13;
 
 /// redis-cell's rule over one TAT, with the time of a unit as it is kept.
 fn rule(tat: &mut i128, now: i128, unit: i128, burst: i128, quantity: i128) -> [i64; 5] {
@@ -50,8 +50,35 @@ fn words(random: &mut Random) -> [String; 3] {
     [sized(random, 5), count, period].map(|value| value.to_string())
 }
 
-/// The tables: resolution, and how far time goes at most between two calls: 2^this times 1024 units of its time.
-const TABLES: [(i32, u64); 6] = [(6, 30), (0, 30), (-5, 30), (-10, 30), (-15, 23), (-20, 18)];
+/// The tables: resolution, and how far time goes at most between two calls: 2^this times 1024 units of its time. The
+/// last five are wide ones, for bursts that no usual one has.
+const TABLES: [(i32, u64); 11] = [
+    (6, 30),
+    (0, 30),
+    (-5, 30),
+    (-10, 30),
+    (-15, 23),
+    (-20, 18),
+    (13, 34),
+    (12, 34),
+    (3, 34),
+    (-4, 34),
+    (-12, 26),
+];
+
+fn is_wide(resolution: i32) -> bool {
+    ![6, 0, -5, -10, -15, -20].contains(&resolution)
+}
+
+/// The words of a call that needs a wide table: half to all of its horizon, 2^44 units of time, and many units.
+fn wide_words(random: &mut Random, resolution: i32) -> [String; 3] {
+    let drains = (1u128 << (43 - resolution)) as u64;
+    let drains = drains + random.below(drains / 8 * 7);
+    let burst = (1 << (27 + random.below(5))) + random.below(1 << 27);
+    let period = 1 + random.below(100);
+    let count = u128::from(burst) * u128::from(period) * 1_000_000_000 / u128::from(drains);
+    [burst - 1, count.max(1) as u64, period].map(|value| value.to_string())
+}
 
 #[test]
 fn replies_are_those_of_redis_cells_rule() {
@@ -84,6 +111,7 @@ fn run(keeper: &Keeper, resolution: i32, far: u64) -> [u64; 2] {
         }
         let size = random.below(18);
         let quantity = match random.below(4) {
+            _ if is_wide(resolution) => random.below(rate.burst / 2),
             0 => random.below(20),
             1 => random.below(1 << size),
             _ => 1,
@@ -103,14 +131,17 @@ fn run(keeper: &Keeper, resolution: i32, far: u64) -> [u64; 2] {
 /// A limit of this table, and its unit's time.
 fn draw(keeper: &Keeper, random: &mut Random, resolution: i32) -> (Rate, Limit, i128) {
     loop {
-        let words = words(random);
+        let words = match is_wide(resolution) {
+            true => wide_words(random, resolution),
+            false => words(random),
+        };
         let words: Vec<&[u8]> = words.iter().map(String::as_bytes).collect();
         let rate = throttle::rate(&words).expect("a rate");
         let Ok(limit) = keeper.limit(&rate) else { continue };
         let Limit::Local(kept) = &limit else { panic!("a limit of the tables") };
         if kept.unit().1 == resolution {
             // The table as its documentation draws it.
-            let unit = i128::from(kept.unit().0) << (6 - resolution);
+            let unit = i128::from(kept.unit().0) << (13 - resolution);
             let asked = i128::from(rate.period) * 1_000_000_000 * NS;
             let made = unit * i128::from(rate.units);
             assert!(made >= asked && made <= asked + asked / 1_000, "{rate:?}");

@@ -7,8 +7,10 @@ pub use process::*;
 
 use std::path::PathBuf;
 
+use prost::bytes::{Buf, BufMut};
 use tatcell_ratelimit::api::{Descriptor, Entry, RateLimitRequest, RateLimitResponse};
 use tatcell_ratelimit::grpc::METHOD;
+use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::transport::{Channel, Endpoint};
 use tonic::Status;
 
@@ -78,6 +80,16 @@ impl Client {
         self.runtime.block_on(ask(self.channel.clone(), request))
     }
 
+    /// Sends a message of these bytes.
+    pub fn ask_bytes(&self, bytes: Vec<u8>) -> Result<(), Status> {
+        self.runtime.block_on(async {
+            let mut grpc = tonic::client::Grpc::new(self.channel.clone());
+            grpc.ready().await.map_err(|e| Status::unavailable(e.to_string()))?;
+            let path = METHOD.parse().expect("a path");
+            grpc.unary(tonic::Request::new(bytes), path, Raw).await.map(drop)
+        })
+    }
+
     /// The answer and what is left of each.
     pub fn left(&self, domain: &str, descriptors: &[&str]) -> (bool, Vec<u32>) {
         let response = self.ask(request(domain, descriptors)).expect("an answer");
@@ -91,4 +103,42 @@ pub async fn ask(channel: Channel, request: RateLimitRequest) -> Result<RateLimi
     let codec = tonic_prost::ProstCodec::<RateLimitRequest, RateLimitResponse>::default();
     let path = METHOD.parse().expect("a path");
     grpc.unary(tonic::Request::new(request), path, codec).await.map(tonic::Response::into_inner)
+}
+
+/// A codec of bytes: what is sent is the message, and what comes is dropped.
+struct Raw;
+
+impl Codec for Raw {
+    type Encode = Vec<u8>;
+    type Decode = ();
+    type Encoder = Raw;
+    type Decoder = Raw;
+
+    fn encoder(&mut self) -> Raw {
+        Raw
+    }
+
+    fn decoder(&mut self) -> Raw {
+        Raw
+    }
+}
+
+impl Encoder for Raw {
+    type Item = Vec<u8>;
+    type Error = Status;
+
+    fn encode(&mut self, bytes: Vec<u8>, into: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        into.put_slice(&bytes);
+        Ok(())
+    }
+}
+
+impl Decoder for Raw {
+    type Item = ();
+    type Error = Status;
+
+    fn decode(&mut self, bytes: &mut DecodeBuf<'_>) -> Result<Option<()>, Status> {
+        bytes.advance(bytes.remaining());
+        Ok(Some(()))
+    }
 }

@@ -103,9 +103,11 @@ pub(super) fn tag(key: u64) -> u64 {
 
 pub(super) fn keys_of(op: &Op) -> Vec<u64> {
     match op {
-        Op::Check { key, .. } | Op::Charge { key, .. } | Op::Reset { key, .. } | Op::Halve { key, .. } => {
-            [*key].into()
-        }
+        Op::Check { key, .. }
+        | Op::Charge { key, .. }
+        | Op::Credit { key, .. }
+        | Op::Reset { key, .. }
+        | Op::Halve { key, .. } => [*key].into(),
         Op::Burst { keys, .. }
         | Op::Groups { keys, .. }
         | Op::Counted { keys, .. }

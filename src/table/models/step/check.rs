@@ -172,6 +172,9 @@ impl<'w, A: Access> Checker<'w, A> {
                     {
                         sums.back += back.unwrap_or(0);
                     }
+                    (Op::Credit { key: k, .. }, Outcome::Refunded(back)) if tag(*k) == key => {
+                        sums.back += back.unwrap_or(0);
+                    }
                     (Op::Reset { key: k, .. } | Op::Halve { key: k, .. }, _) if tag(*k) == key => {
                         sums.resets += 1
                     }

@@ -79,6 +79,49 @@ fn a_key_that_changes_to_a_smaller_debt_is_doubled_nowhere() {
     }
 }
 
+/// A credit has no permit that excludes the claim, so it stops as far ahead as a change does.
+#[test]
+fn credits_beside_inserts_and_charges_double_nothing() {
+    let credit = |now, units| Op::Credit { key: X, now, units };
+    for policy in [FullPolicy::Admit, FullPolicy::Deny] {
+        let w = world(&[0, 8], policy);
+        let live = w.live(X, NOW + T);
+        let w = w.start(0, live).thread(&[credit(NOW, 1), credit(NOW, 5)]).thread(&[check(X, NOW)]);
+        holds("credits beside two inserts", &w.thread(&[check(Y, NOW)]), EXACT);
+        let w = world(&[0, 8], policy);
+        let w = w.thread(&[check(X, NOW), credit(NOW, 1), check(X, NOW)]).thread(&[check(X, NOW)]);
+        holds("credits at one instant", &w.thread(&[credit(NOW, 2)]), EXACT);
+        let w = world(&[0, 8], policy);
+        let stranger = w.live(Y, NOW + 1);
+        let w = w.start(0, stranger).thread(&[check(X, NOW), credit(NOW + 2, 1), check(X, NOW + 3)]);
+        holds("credits, clocks apart", &w.thread(&[check(X, NOW + 2), credit(NOW, 1)]), EXACT);
+        // The claim of an insert that has stalled is committed; then everything is given back by a clock that is a
+        // little behind. Whoever takes the slot next must not claim what was claimed before.
+        let w = far(policy, 1);
+        let (dead, other) = (w.claim(X, NOW + 2), w.live(Z, NOW + T));
+        let h = [check(X, NOW), credit(NOW - 2, 9), credit(NOW - 2, 9), check(Y, NOW)];
+        let w = w.start(0, dead).start(1, other).thread(&h).thread(&[check(X, NOW)]);
+        holds("credits and a claim", &w, SAFE);
+    }
+}
+
+/// The debt of a slot that was taken over is that of its last key, too: nothing of it is given back.
+#[test]
+fn a_credit_beside_takeovers_gives_nothing_back() {
+    let credit = |key| Op::Credit { key, now: NOW, units: 9 };
+    for policy in [FullPolicy::Inherit, FullPolicy::Sampled] {
+        let w = World::shared(LimitSpec::new(1, T, 2), policy, 2, &[0, 8]);
+        let olds = [w.live(Z, NOW + T), w.live(4, NOW + 2 * T)];
+        let w = w.start(0, olds[0]).start(1, olds[1]);
+        let w = w.thread(&[check(X, NOW), credit(X)]).thread(&[credit(Z), check(Y, NOW)]);
+        let checks: &[Check] = match policy {
+            FullPolicy::Inherit => &[Check::OneLive, Check::ClaimsRise, Check::Conserves, Check::Progress],
+            _ => &[Check::OneLive, Check::ClaimsRise, Check::Progress],
+        };
+        holds("a credit beside takeovers", &w, checks);
+    }
+}
+
 /// The permit of the charge that commits a claim does not lower the payload to the claim or below it. Otherwise the
 /// claim would recur in the same instant.
 #[test]

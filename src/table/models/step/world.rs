@@ -75,6 +75,12 @@ pub(super) enum Op {
         of: usize,
         now: u64,
     },
+    /// Gives units back without a permit.
+    Credit {
+        key: u64,
+        now: u64,
+        units: u64,
+    },
     Reset {
         key: u64,
         now: u64,
@@ -108,6 +114,7 @@ impl Op {
             | Op::Chain { now, .. }
             | Op::Charge { now, .. }
             | Op::Refund { now, .. }
+            | Op::Credit { now, .. }
             | Op::Reset { now, .. }
             | Op::Halve { now, .. }
             | Op::Sweep { now, .. }
@@ -357,6 +364,10 @@ impl<A: Access> World<A> {
                 let Outcome::Decided { permit, .. } = &before[of] else { unreachable!("a single charge") };
                 let key = self.key_of(&script[of]);
                 Outcome::Refunded(table.refund(limit, now, key, permit).expect("its own limit"))
+            }
+            Op::Credit { key, now, units } => {
+                // A q-unit is a tick in these worlds.
+                Outcome::Refunded(table.credit_q(limit, (now, key), units).map(|(_, fell)| fell))
             }
             Op::Reset { key, now } => Outcome::Reset(table.reset_key(now, key)),
             Op::Halve { key, now } => {
