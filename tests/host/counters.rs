@@ -20,7 +20,7 @@ fn processes_count_in_blocks_of_their_own_and_a_reader_has_the_sum() {
     for _ in 0..7 {
         let hash = table.hash(b"key").unwrap();
         let request = Request { limit: &limit, now: 1, cost: 1, room: 0 };
-        table.check_ex(&request, hash, Some(&mut *first)).unwrap();
+        let _ = table.check_ex(&request, hash, Some(&mut *first)).unwrap();
     }
     second.conforming += 100;
     // Another process has the third block.

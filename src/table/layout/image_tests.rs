@@ -48,10 +48,10 @@ fn any_geometry_that_init_accepts_survives_the_header() {
         let Ok(g) = choose(&options, lines) else { continue };
         accepted += 1;
         let (_, check) = Hasher::new(options.hash, options.seed.as_ref()).unwrap();
+        let exclusive = random(&mut seed) % 2 == 0;
         let g = Geometry { seed_check: check, exclusive, ..g };
         let with = |seed: Option<[u8; 16]>| AttachOptions { seed, ..AttachOptions::new() };
         let memory: [Line; 9] = core::array::from_fn(|_| Line::new());
-        let exclusive = random(&mut seed) % 2 == 0;
         format(&memory[..g.lines as usize + HEADER_LINES], &g, exclusive, |_| 0);
         let header = load(&memory).unwrap();
         let read = |lines, options: AttachOptions, exclusive| {
