@@ -123,7 +123,7 @@ fn every_number_of_every_unit_of_time_is_kept_and_admits_what_it_says() {
         assert!(!ask(1, now).passes(), "{number} in {unit} s");
         for _ in 0..20 {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            now += (u128::from(random >> 32) * u128::from(period / 16) >> 32) as u64;
+            now += ((u128::from(random >> 32) * u128::from(period / 16)) >> 32) as u64;
             let left = oracle.left(now);
             assert_eq!(ask(0, now).remaining, left, "{number} in {unit} s at {now}");
             if left < number {

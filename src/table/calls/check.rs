@@ -140,6 +140,7 @@ impl<'m, M: Access> Table<'m, M> {
 
     /// Returns what one attempt on a live slot of the home line decides. So the request is tracked. `None`: that does
     /// not decide it, or the limit counts or is not this table's.
+    #[allow(dead_code)] // the C layer asks
     #[inline(always)]
     pub(crate) fn check_tracked(
         &self,
