@@ -191,7 +191,7 @@ fn a_header_that_breaks_one_rule_is_refused() {
     assert_eq!(read(0, 0, (1 << 20) + 1, 1 << 20), refused);
     // Two reserved words that are not zero do not cancel each other.
     let mut both = words;
-    (both[10], both[11]) = (1, 1);
+    (both[11], both[12]) = (1, 1);
     assert_eq!(super::read(&both, 7, &options, true).map(|_| ()), refused);
     // A table of overrides has two bits beside a time, and no guard.
     let overrides = |aux: u64, guard: u64| read_rule(guard << 32 | 1 << 16 | aux << 8 | 5);
