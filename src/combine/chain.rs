@@ -123,8 +123,8 @@ impl<'a> Chain<'a> {
             chain.overrides |= link.target.is_overrides();
             let known = chain.charges.iter().take(chain.count);
             let at = known.take_while(|charge| !charge.target.is(&link.target)).count();
-            chain.short &=
-                at == chain.count && link.extra | link.room == 0 && link.target.is_plain(link.cost);
+            let plain = link.target.is_plain(link.cost) || link.target.is_overrides();
+            chain.short &= at == chain.count && link.extra | link.room == 0 && plain;
             *charge_of = at as u8;
             let Some(charge) = chain.charges.get_mut(at) else { return Err(ChainError::TooManyLinks) };
             if at == chain.count {

@@ -32,10 +32,21 @@ impl<'a> LadderOverrides<'a> {
         LadderOverrides { table: table.into(), lengths }
     }
 
-    fn look(&self, now: u64, address: &Address) -> Result<Option<Override>, TableError> {
-        let found = either!(self.table, t => t.overridden_address(now, *address, self.lengths))?;
-        Ok(found.map(|(found, _)| found))
+    /// Checks what does not depend on the address. Returns `None` if no address has an override.
+    #[inline(always)]
+    pub(crate) fn if_used(&self) -> Result<Option<&LadderOverrides<'a>>, TableError> {
+        Ok(either!(self.table, t => t.asks(self.lengths))?.then_some(self))
     }
+
+    /// Looks for the override of an address. `if_used` has checked the rest.
+    pub(super) fn look(&self, now: u64, address: &Address) -> Option<Override> {
+        either!(self.table, t => t.look_address(now, address, self.lengths)).map(|(found, _)| found)
+    }
+}
+
+/// Returns the decision of an override of an address.
+pub(super) fn overridden(now: u64, cost: u64, found: Override) -> Decision {
+    Decision { policy: MAX_RUNGS as u32, cost, ..override_answer(now, Some(found)) }
 }
 
 /// Up to 64 requests of addresses at one instant, under the limits of a ladder. One address is a burst, too.
@@ -143,10 +154,10 @@ impl<'a> LadderBurst<'a> {
             return Err(TableError::BadCosts);
         }
         // Every error shows before the first decision: none depends on the address.
-        if let Some(overrides) = &self.overrides {
-            overrides.table.hash(&[])?;
-            overrides.look(self.now, &Address::from([0; 4]))?;
-        }
+        let overrides = match &self.overrides {
+            Some(overrides) => overrides.if_used()?,
+            None => None,
+        };
         let mut next = self.chain(table, 0)?;
         let mut pass = 0u64;
         for (i, address) in self.addresses.iter().enumerate() {
@@ -155,10 +166,7 @@ impl<'a> LadderBurst<'a> {
             if let Some(next) = &next {
                 fetch(next);
             }
-            let found = match &self.overrides {
-                Some(overrides) => overrides.look(self.now, address)?,
-                None => None,
-            };
+            let found = overrides.and_then(|overrides| overrides.look(self.now, address));
             let mut permits = [Permit::NONE; MAX_RUNGS];
             let decision = match found {
                 Some(found @ Override::Exempt { .. }) => self.overridden(i, found, &mut counters),
@@ -197,8 +205,7 @@ impl<'a> LadderBurst<'a> {
 
     /// Returns the decision of an override, which no tier counts.
     fn overridden(&self, i: usize, found: Override, counters: &mut ChainCounters<'_>) -> Decision {
-        let (policy, cost) = (MAX_RUNGS as u32, self.cost(i));
-        let decision = Decision { policy, cost, ..override_answer(self.now, Some(found)) };
+        let decision = overridden(self.now, self.cost(i), found);
         if let Some(counters) = &mut counters.chain {
             counters.count(&decision, false);
         }
@@ -232,12 +239,15 @@ impl LadderLimits {
         address: &Address,
         cost: u64,
     ) -> Result<Decision, TableError> {
-        overrides.table.hash(&[])?;
-        let chain = self.chain(table, address, cost)?;
-        Ok(match overrides.look(now, address)? {
-            Some(found) => Decision { policy: MAX_RUNGS as u32, cost, ..override_answer(now, Some(found)) },
-            None => chain.check(now),
-        })
+        let (table, overrides) = (table.into(), overrides.if_used()?);
+        let mut made = Decision::contended(cost, 0);
+        match self.check_short(table, now, (address, cost), overrides, &mut made)? {
+            true => Ok(made),
+            false => match overrides.and_then(|overrides| overrides.look(now, address)) {
+                Some(found) => Ok(overridden(now, cost, found)),
+                None => self.check_long(table, now, address, cost),
+            },
+        }
     }
 }
 
