@@ -10,3 +10,4 @@ mod ladder_told;
 pub(super) mod links;
 mod mark;
 mod pair;
+mod verdict;
