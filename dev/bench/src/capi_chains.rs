@@ -63,6 +63,29 @@ type LadderCheck = unsafe extern "C" fn(
     *mut c_void,
 ) -> i32;
 
+type LadderVerdict = unsafe extern "C" fn(
+    *const u64,
+    *const u64,
+    *const u64,
+    *const Lengths,
+    u64,
+    *const c_void,
+    usize,
+    u64,
+) -> i32;
+type BanAddress = unsafe extern "C" fn(*const u64, u64, *const c_void, usize, u32, u32, u64) -> i32;
+
+/// tatcell_prefix_lengths_t
+#[repr(C)]
+struct Lengths {
+    size: u32,
+    flags: u32,
+    v4_count: u32,
+    v6_count: u32,
+    v4: *const u8,
+    v6: *const u8,
+}
+
 /// What a row decides.
 #[derive(Clone, Copy)]
 enum Form {
@@ -76,6 +99,8 @@ enum Form {
     Ladder(usize),
     /// The same with the decision.
     Told(usize),
+    /// All prefixes of an IPv6 address behind a table of overrides that holds so many, none of this address.
+    Overrides(usize),
 }
 
 pub fn add(suite: &mut Suite, path: Option<&str>) {
@@ -93,6 +118,13 @@ pub fn add(suite: &mut Suite, path: Option<&str>) {
         ("c.ladder6", "ladder, IPv6, 5 prefixes", Mix::Pass, Form::Ladder(16)),
         ("c.ladder6_denied", "ladder, IPv6, 5 prefixes, denied", Mix::Deny, Form::Ladder(16)),
         ("c.ladder6_told", "ladder, IPv6, 5 prefixes, with the decision", Mix::Pass, Form::Told(16)),
+        ("c.ladder6_unused", "ladder, IPv6, 5 prefixes, no override stored", Mix::Pass, Form::Overrides(0)),
+        (
+            "c.ladder6_overrides",
+            "ladder, IPv6, 5 prefixes, 3 asked for overrides",
+            Mix::Pass,
+            Form::Overrides(1),
+        ),
     ] {
         let text = format!("C, 1e3 clients, {text}");
         suite.add(id, &text, mix, crate::fixtures::visits(CLIENTS as u32), |_| body(lib, calls, mix, form));
@@ -105,6 +137,8 @@ struct Calls {
     specs: LadderSpecs,
     init: LadderInit,
     ladder: LadderCheck,
+    verdict: LadderVerdict,
+    ban: BanAddress,
     size: unsafe extern "C" fn() -> usize,
 }
 
@@ -126,6 +160,8 @@ impl Calls {
                 specs: transmute::<*mut c_void, LadderSpecs>(find("tatcell_ladder_table_specs")?),
                 init: transmute::<*mut c_void, LadderInit>(find("tatcell_ladder_init")?),
                 ladder: transmute::<*mut c_void, LadderCheck>(find("tatcell_ladder_check")?),
+                verdict: transmute::<*mut c_void, LadderVerdict>(find("tatcell_ladder_verdict")?),
+                ban: transmute::<*mut c_void, BanAddress>(find("tatcell_table_ban_address")?),
                 size: transmute::<*mut c_void, unsafe extern "C" fn() -> usize>(find("tatcell_ladder_size")?),
             })
         }
@@ -166,6 +202,20 @@ fn body(lib: Library, calls: Calls, mix: Mix, form: Form) -> Body {
             0
         );
     }
+    let bans = Memory::new(tatcell::lines_for(1_024) * 64);
+    let mut banned = Library::object(lib.handle_size);
+    // SAFETY: as above.
+    unsafe {
+        let mut options: Options = std::mem::zeroed();
+        (options.size, options.hash) = (size_of::<Options>() as u32, Hashing::Fast.kind() as u32);
+        (options.overrides, options.seed) = (1 << 40, b"not so secret 16");
+        let bytes = bans.lines().len() * 64;
+        assert_eq!((lib.table_init)(banned.as_mut_ptr(), bans.as_ptr().cast(), bytes, &options), 0);
+        if matches!(form, Form::Overrides(1)) {
+            let (at, other) = (banned.as_ptr(), [9u8; 16]);
+            assert_eq!((calls.ban)(at, 1 << 40, other.as_ptr().cast(), 16, 32, 128, 3 << 39), 0);
+        }
+    }
     let (mut now, mut client) = (1u64 << 40, 0u64);
     let mut decide = move |now: u64, client: u64| {
         let _memory = &memory;
@@ -197,6 +247,17 @@ fn body(lib: Library, calls: Calls, mix: Mix, form: Form) -> Body {
                 let code = unsafe {
                     (calls.ladder)(ladder, table, now, at.as_ptr().cast(), length, 1, out, none, none)
                 };
+                return code == 0;
+            }
+            Form::Overrides(_) => {
+                let (_bans, whole) = (&bans, address(client));
+                let (v4, v6) = ([32u8, 24, 16], [128u8, 64, 48]);
+                let size = size_of::<Lengths>() as u32;
+                let asked =
+                    Lengths { size, flags: 0, v4_count: 3, v6_count: 3, v4: v4.as_ptr(), v6: v6.as_ptr() };
+                let (ladder, table, at) = (ladder.as_ptr(), table.as_ptr(), whole.as_ptr().cast());
+                // SAFETY: as above.
+                let code = unsafe { (calls.verdict)(ladder, table, banned.as_ptr(), &asked, now, at, 16, 1) };
                 return code == 0;
             }
             Form::Chain(n) => (n, false),
