@@ -54,7 +54,7 @@ impl Handle {
 }
 
 /// "tatcell", kind of object, version of `Handle`: raised whenever it, `Table` or `Geometry` change.
-const READY: u64 = 0x7461_7463_656c_6806;
+const READY: u64 = 0x7461_7463_656c_6807;
 
 /// Either form of a table.
 pub(in crate::capi) enum Any {
