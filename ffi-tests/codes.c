@@ -9,7 +9,7 @@
 
 #include "kit.h"
 
-enum { FIRST = TATCELL_ERR_TOO_FAR, LAST = TATCELL_END, CODES = LAST - FIRST + 1 };
+enum { FIRST = TATCELL_ERR_NOT_PLAIN, LAST = TATCELL_END, CODES = LAST - FIRST + 1 };
 
 static unsigned char seen[CODES];
 
@@ -253,6 +253,7 @@ TEST(bad_chains_and_ladders_are_errors) {
     EQ(tatcell_limit_init_window(&limit, 1, SECOND), 0);
     chain.count = 1;
     GIVES(TATCELL_ERR_ALGORITHM, tatcell_chain_reserve(&chain, 0, &out));
+    GIVES(TATCELL_ERR_NOT_PLAIN, tatcell_chain_verdict(&chain, 0));
     EQ(cell.word, 0);
     tatcell_limit_spec_t one = kit_spec(1, SECOND, 2), fastest = one, slowest = one;
     tatcell_rung_t rung = {33, 1};

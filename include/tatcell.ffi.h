@@ -199,6 +199,7 @@ enum {
     TATCELL_ERR_BEHIND = -66,
     TATCELL_ERR_WHEEL = -67,
     TATCELL_ERR_TOO_FAR = -68,
+    TATCELL_ERR_NOT_PLAIN = -69,
     TATCELL_VERSION = 400,
     TATCELL_ABI_VERSION = 1,
     TATCELL_LAYOUT_VERSION = 2,
@@ -819,6 +820,7 @@ int32_t tatcell_table_check_pairs(const tatcell_table_t *table, tatcell_burst_t 
     const tatcell_limit_t *second, const uint32_t *second_costs, tatcell_burst_t *next);
 uint64_t tatcell_hash_second(uint64_t hash);
 int32_t tatcell_chain_check(const tatcell_chain_t *chain, uint64_t now, tatcell_decision_t *out);
+int32_t tatcell_chain_verdict(const tatcell_chain_t *chain, uint64_t now);
 int32_t tatcell_chain_charge(const tatcell_chain_t *chain, uint64_t now, tatcell_decision_t *out);
 int32_t tatcell_chain_peek(const tatcell_chain_t *chain, uint64_t now, tatcell_decision_t *out);
 int32_t tatcell_chain_reserve(const tatcell_chain_t *chain, uint64_t now, tatcell_decision_t *out);
@@ -874,6 +876,9 @@ int32_t tatcell_ladder_check_burst(const tatcell_ladder_t *ladder, const tatcell
     const tatcell_ladder_burst_t *burst, uint64_t *pass);
 int32_t tatcell_ladder_charge_burst(const tatcell_ladder_t *ladder, const tatcell_table_t *table,
     const tatcell_ladder_burst_t *burst, uint64_t *pass);
+int32_t tatcell_ladder_verdict(const tatcell_ladder_t *ladder, const tatcell_table_t *table,
+    const tatcell_table_t *overrides, const tatcell_prefix_lengths_t *lengths, uint64_t now, const void *address,
+    size_t address_len, uint64_t cost);
 int32_t tatcell_log_line(tatcell_log_t *log, uint64_t now, uint64_t interval, uint32_t *left_out);
 int32_t tatcell_log_check(tatcell_log_t *log, uint64_t interval, uint64_t now, uint32_t *left_out);
 int32_t tatcell_log_take(tatcell_log_t *log, uint32_t *left_out);

@@ -184,6 +184,7 @@ enum class code : std::int32_t {
     err_behind = TATCELL_ERR_BEHIND,
     err_wheel = TATCELL_ERR_WHEEL,
     err_too_far = TATCELL_ERR_TOO_FAR,
+    err_not_plain = TATCELL_ERR_NOT_PLAIN,
 };
 
 /// Describes a code. The text is static and never null (tatcell_strerror).
@@ -2581,6 +2582,9 @@ public:
 
     /// Charges all links if the request conforms to all, else none (tatcell_chain_check).
     decision check(instant now) const noexcept { return detail::decide(tatcell_chain_check, &raw_, now.count()); }
+    /// Decides as check does, and returns only the verdict, of plain links alone (tatcell_chain_verdict). Error:
+    /// err_not_plain.
+    result verdict(instant now) const noexcept { return result(tatcell_chain_verdict(&raw_, now.count())); }
     /// Charges all links after the fact, whatever their limits say (tatcell_chain_charge).
     decision charge(instant now) const noexcept { return detail::decide(tatcell_chain_charge, &raw_, now.count()); }
     /// Reports how check would decide, and charges nothing (tatcell_chain_peek). It fills the decisions, too.
@@ -2918,6 +2922,18 @@ public:
         decision d;
         d.verdict = tatcell_ladder_check(&raw_, t.get(), now.count(), a.data(), a.size(), cost, &d, permits, counters);
         return d;
+    }
+    /// Decides as check does, and returns only the verdict, of plain limits alone (tatcell_ladder_verdict). Error:
+    /// err_not_plain.
+    result verdict(const table &t, instant now, address a, std::uint64_t cost = 1) const noexcept {
+        const auto f = tatcell_ladder_verdict;
+        return result(f(&raw_, t.get(), nullptr, nullptr, now.count(), a.data(), a.size(), cost));
+    }
+    /// Does the same behind a table of overrides: a banned address is refused and an exempt one passes.
+    result verdict(const table &t, const table &overrides, const prefix_lengths &asked, instant now, address a,
+                   std::uint64_t cost = 1) const noexcept {
+        const auto f = tatcell_ladder_verdict;
+        return result(f(&raw_, t.get(), overrides.get(), asked.get(), now.count(), a.data(), a.size(), cost));
     }
     /// Decides the requests of a burst in order (tatcell_ladder_check_burst): ladder_burst::pass has the verdicts. A
     /// banned address is refused and an exempt one passes, and neither is charged.

@@ -154,6 +154,8 @@ pub const TATCELL_ERR_BEHIND: i32 = -66;
 pub const TATCELL_ERR_WHEEL: i32 = -67;
 /// A departure may lie beyond the horizon of a shaper; for a limit, its max_delay does.
 pub const TATCELL_ERR_TOO_FAR: i32 = -68;
+/// A call that returns only the verdict decides plain links alone: see tatcell_chain_verdict.
+pub const TATCELL_ERR_NOT_PLAIN: i32 = -69;
 
 /// Version of the library: major * 10000 + minor * 100 + patch.
 pub const TATCELL_VERSION: u32 = 400;
@@ -286,6 +288,7 @@ describe! {
     TATCELL_ERR_BEHIND "handles have been due for too long: take them out first"
     TATCELL_ERR_WHEEL "slots must be a power of two from 64 to 4096, and their ticks one that is not too long"
     TATCELL_ERR_TOO_FAR "the departure may lie beyond the horizon: use more or longer slots"
+    TATCELL_ERR_NOT_PLAIN "a link is not plain: use the check, which decides every link"
 }
 
 /// Returns the description of a result or error code.

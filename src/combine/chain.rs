@@ -123,8 +123,8 @@ impl<'a> Chain<'a> {
             chain.overrides |= link.target.is_overrides();
             let known = chain.charges.iter().take(chain.count);
             let at = known.take_while(|charge| !charge.target.is(&link.target)).count();
-            chain.short &=
-                at == chain.count && link.extra | link.room == 0 && link.target.is_plain(link.cost);
+            let plain = link.target.is_plain(link.cost) || link.target.is_overrides();
+            chain.short &= at == chain.count && link.extra | link.room == 0 && plain;
             *charge_of = at as u8;
             let Some(charge) = chain.charges.get_mut(at) else { return Err(ChainError::TooManyLinks) };
             if at == chain.count {
@@ -168,7 +168,12 @@ impl<'a> Chain<'a> {
     ///
     /// Source: conservative all or none by peek, charge and undo, modelled in `combine/models/loom_chain.rs`.
     pub fn check(&self, now: u64) -> Decision {
-        self.check_short(now).unwrap_or_else(|| self.check_long(now))
+        let mut made = Decision::contended(0, 0);
+        if self.check_short(now, &mut made) {
+            made
+        } else {
+            self.check_long(now)
+        }
     }
 
     /// Decides like [`check`](Chain::check). Counts one decision and the keys inserted, and passes each link's own

@@ -3,8 +3,9 @@
 use super::chain::{Answers, Chain, MAX_LINKS};
 use super::counters::ChainCounters;
 use super::link::Target;
-use super::short::{check, decide, passes, Links, Seen, Short, MOST};
+use super::short::{check, decide, overriding, passes, Links, Seen, Short, MOST};
 use crate::answer::{Decision, Permit, Verdict};
+use crate::table::Override;
 
 const _: () = assert!(MOST == MAX_LINKS);
 
@@ -17,6 +18,15 @@ impl<'a> Links<'a> for Chain<'a> {
     #[inline(always)]
     fn at(&self, i: usize) -> Option<(Target<'a>, u64)> {
         self.charges.get(i).map(|charge| (charge.target, charge.cost))
+    }
+
+    #[inline(always)]
+    fn overridden(&self, now: u64) -> Option<Override> {
+        if self.overrides {
+            overriding(self, now)
+        } else {
+            None
+        }
     }
 }
 
@@ -35,10 +45,11 @@ impl Chain<'_> {
         self.short.then(|| passes(self, now)).flatten()
     }
 
-    /// Decides if the short way can, in a frame of its own.
+    /// Decides if the short way can, in a frame of its own, and writes the decision. Returns false, nothing charged, if
+    /// the long way must decide.
     #[inline(never)]
-    pub(super) fn check_short(&self, now: u64) -> Option<Decision> {
-        self.short.then(|| check(self, now)).flatten()
+    pub(super) fn check_short(&self, now: u64, to: &mut Decision) -> bool {
+        self.short && check(self, now, to)
     }
 
     /// Decides the long way at once.
@@ -60,12 +71,12 @@ impl Chain<'_> {
         let late = match made {
             Short::Passes => false,
             Short::Late { .. } => true,
-            Short::Refused { .. } | Short::Long => return Err(inserted),
+            Short::Refused { .. } | Short::Overridden(_) | Short::Long => return Err(inserted),
         };
         for (i, (answer, seen)) in answers.iter_mut().zip(&all).enumerate().take(self.count) {
             let Some((target, cost)) = self.at(i) else { break };
             *answer = Some(match seen {
-                Seen::Absent => target.peek(now, cost, 0),
+                Seen::Absent if !target.is_overrides() => target.peek(now, cost, 0),
                 // What was charged has been given back.
                 Seen::Word(_) | Seen::Made(_) if late => {
                     Decision { units: 0, permit: Permit::NONE, ..target.charged(now, cost, seen) }

@@ -24,7 +24,7 @@ impl Random {
     }
 }
 
-/// A link by number: of a cell, of a key of the shared table, or of one of the exclusive table.
+/// A link by number: of a cell, of a key of the shared table, of one of the exclusive table, or of an override.
 #[derive(Clone, Copy, Debug)]
 struct Ask {
     of: u64,
@@ -40,6 +40,7 @@ struct World<'m> {
     shared: Table<'m>,
     own: ExclusiveTable<'m>,
     keyed: Vec<TableLimit>,
+    bans: &'m Table<'m>,
 }
 
 /// All that a chain answers.
@@ -52,6 +53,7 @@ impl<'m> World<'m> {
         specs: &[LimitSpec],
         options: TableOptions,
         policies: [FullPolicy; 2],
+        bans: &'m Table<'m>,
     ) -> World<'m> {
         let shared = Table::init(lines, &options.policy(policies[0])).expect("a table");
         World {
@@ -60,6 +62,7 @@ impl<'m> World<'m> {
             keyed: specs.iter().map(|spec| shared.limit(spec).expect("a limit")).collect(),
             own: Table::init_exclusive(own, &options.policy(policies[1])).expect("a table"),
             shared,
+            bans,
         }
     }
 
@@ -68,7 +71,8 @@ impl<'m> World<'m> {
             let link = match of {
                 0 => Link::cell(&self.cells[key as usize % 3], &self.limits[limit], cost),
                 1 => Link::hash(&self.shared, &self.keyed[limit], key, cost),
-                _ => Link::hash(&self.own, &self.keyed[limit], key, cost),
+                2 => Link::hash(&self.own, &self.keyed[limit], key, cost),
+                _ => Link::overrides(self.bans, key),
             };
             link.extra(extra)
         };
@@ -77,7 +81,7 @@ impl<'m> World<'m> {
 
     fn is_known(&self, ask: &Ask) -> bool {
         match ask.of {
-            0 => true,
+            0 | 3 => true,
             1 => self.shared.known(ask.key).is_some(),
             _ => self.own.known(ask.key).is_some(),
         }
@@ -93,7 +97,7 @@ impl<'m> World<'m> {
     /// Decides the long way, with the links that have a word before those that have none.
     fn expected(&self, asks: &[Ask], now: u64) -> Option<Told> {
         let chain = self.chain(asks)?;
-        if !chain.short || !chain.peek(now).passes() {
+        if !chain.short || overriding(&chain, now).is_some() || !chain.peek(now).passes() {
             return Some(long(&chain, now));
         }
         let (known, absent): (Vec<usize>, Vec<usize>) =
@@ -122,6 +126,11 @@ fn long(chain: &Chain<'_>, now: u64) -> Told {
     told(&chain, now)
 }
 
+/// Returns a hash that shares no tag with that of another small number.
+fn spread(key: u64) -> u64 {
+    key.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
 /// How often each way was gone.
 #[derive(Debug, Default)]
 struct Ways {
@@ -129,6 +138,7 @@ struct Ways {
     refused: u64,
     inserted: u64,
     late: u64,
+    overridden: u64,
     long: u64,
 }
 
@@ -158,14 +168,23 @@ fn run(seed: u64, rounds: u64, ways: &mut Ways) {
     let lines: [[Line; 6]; 2] = core::array::from_fn(|_| [const { Line::EMPTY }; 6]);
     let mut own: [[Line; 6]; 2] = core::array::from_fn(|_| [const { Line::EMPTY }; 6]);
     let [own_a, own_b] = &mut own;
-    let short = World::new(&lines[0], own_a, &specs, options, policy);
-    let long = World::new(&lines[1], own_b, &specs, options, policy);
+    let banned: [Line; 18] = [const { Line::EMPTY }; 18];
+    let bans = Table::init(&banned, &TableOptions::overrides(1 << 20).caller_hash()).expect("a table");
+    let short = World::new(&lines[0], own_a, &specs, options, policy, &bans);
+    let long = World::new(&lines[1], own_b, &specs, options, policy, &bans);
     // Few keys leave the sets room, many fill them, and do for long where time goes slowly. Some share set and tag.
     let (keys, steps) = (1 + random.below(160), if random.below(2) == 0 { 1 << 14 } else { 1 << 6 });
     let mut now = 1 << 40;
     for round in 0..rounds {
         now += [0, 0, 1, random.below(steps / 32), random.below(steps)][random.below(5) as usize];
         let at = if random.below(8) == 0 { now - random.below(1 << 10) } else { now };
+        // Worlds of even seeds store no override.
+        if seed % 2 == 1 && random.below(32) == 0 {
+            let (key, until) = (spread(random.below(8)), at + 1 + random.below(steps) * 8);
+            let set =
+                if random.below(2) == 0 { bans.ban(at, key, until) } else { bans.exempt(at, key, until) };
+            set.expect("room for eight");
+        }
         let count = 1 + random.below(8).min(random.below(8));
         let plain = random.below(10) != 0;
         let asks: Vec<Ask> = (0..count)
@@ -173,9 +192,12 @@ fn run(seed: u64, rounds: u64, ways: &mut Ways) {
                 let (of, key) = (random.below(3), random.below(keys));
                 // A key has one limit, as one cell has.
                 let limit = if of == 0 { key % 3 } else { key } as usize % if plain { 3 } else { 4 };
-                let hash = if key % 7 == 0 { key | 1 << 31 } else { key.wrapping_mul(0x9e37_79b9_7f4a_7c15) };
+                let hash = if key % 7 == 0 { key | 1 << 31 } else { spread(key) };
                 let key = if of == 0 { key } else { hash };
                 let extra = u64::from(!plain && random.below(3) == 0);
+                if random.below(12) == 0 {
+                    return Ask { of: 3, key: spread(random.below(8)), limit, cost: 0, extra: 0 };
+                }
                 Ask { of, key, limit, cost: 1 + random.below(4) - u64::from(!plain), extra }
             })
             .collect();
@@ -196,6 +218,13 @@ fn run(seed: u64, rounds: u64, ways: &mut Ways) {
                     Short::Late { .. } => {
                         ways.late += 1;
                         Verdict::NonConforming
+                    }
+                    Short::Overridden(found) => {
+                        ways.overridden += 1;
+                        match found {
+                            Override::Banned { .. } => Verdict::NonConforming,
+                            Override::Exempt { .. } => Verdict::Conforming,
+                        }
                     }
                     Short::Long => panic!("nobody contends: {}", place()),
                 };
@@ -219,9 +248,9 @@ fn run_all(chains: u64) {
         run(seed, chains / 100, &mut ways);
     }
     std::println!("{ways:?}");
-    let Ways { passed, refused, inserted, late, long } = ways;
+    let Ways { passed, refused, inserted, late, overridden, long } = ways;
     let least = passed.min(refused).min(inserted).min(long);
-    assert!(least > chains / 50 && late > chains / 1_000, "a way is hardly gone: {ways:?}");
+    assert!(least > chains / 50 && late.min(overridden) > chains / 1_000, "a way is hardly gone: {ways:?}");
 }
 
 #[test]

@@ -12,31 +12,11 @@
 use super::chain::Chain;
 use super::counters::ChainCounters;
 use super::ladder_limits::LadderLimits;
-use super::link::{either, override_answer, TableRef, Target};
+use super::ladder_overrides::{overridden, LadderOverrides};
+use super::link::{either, TableRef, Target};
 use crate::answer::{Decision, Permit};
 use crate::keys::{Address, MAX_RUNGS};
-use crate::table::{cost_of, Override, PrefixLengths, TableError, MAX_BURST};
-
-/// A table of overrides, and the lengths of the prefixes that are asked in it, for [`LadderBurst`].
-#[derive(Clone, Copy)]
-pub struct LadderOverrides<'a> {
-    /// A table made by [`TableOptions::overrides`](crate::TableOptions::overrides).
-    pub table: TableRef<'a>,
-    /// The longest prefix with an override decides, of these.
-    pub lengths: PrefixLengths<'a>,
-}
-
-impl<'a> LadderOverrides<'a> {
-    /// Names a table of either mode, and the lengths to ask.
-    pub fn new(table: impl Into<TableRef<'a>>, lengths: PrefixLengths<'a>) -> LadderOverrides<'a> {
-        LadderOverrides { table: table.into(), lengths }
-    }
-
-    fn look(&self, now: u64, address: &Address) -> Result<Option<Override>, TableError> {
-        let found = either!(self.table, t => t.overridden_address(now, *address, self.lengths))?;
-        Ok(found.map(|(found, _)| found))
-    }
-}
+use crate::table::{cost_of, Override, TableError, MAX_BURST};
 
 /// Up to 64 requests of addresses at one instant, under the limits of a ladder. One address is a burst, too.
 ///
@@ -143,10 +123,10 @@ impl<'a> LadderBurst<'a> {
             return Err(TableError::BadCosts);
         }
         // Every error shows before the first decision: none depends on the address.
-        if let Some(overrides) = &self.overrides {
-            overrides.table.hash(&[])?;
-            overrides.look(self.now, &Address::from([0; 4]))?;
-        }
+        let overrides = match &self.overrides {
+            Some(overrides) => overrides.if_used()?,
+            None => None,
+        };
         let mut next = self.chain(table, 0)?;
         let mut pass = 0u64;
         for (i, address) in self.addresses.iter().enumerate() {
@@ -155,10 +135,7 @@ impl<'a> LadderBurst<'a> {
             if let Some(next) = &next {
                 fetch(next);
             }
-            let found = match &self.overrides {
-                Some(overrides) => overrides.look(self.now, address)?,
-                None => None,
-            };
+            let found = overrides.and_then(|overrides| overrides.look(self.now, address));
             let mut permits = [Permit::NONE; MAX_RUNGS];
             let decision = match found {
                 Some(found @ Override::Exempt { .. }) => self.overridden(i, found, &mut counters),
@@ -197,8 +174,7 @@ impl<'a> LadderBurst<'a> {
 
     /// Returns the decision of an override, which no tier counts.
     fn overridden(&self, i: usize, found: Override, counters: &mut ChainCounters<'_>) -> Decision {
-        let (policy, cost) = (MAX_RUNGS as u32, self.cost(i));
-        let decision = Decision { policy, cost, ..override_answer(self.now, Some(found)) };
+        let decision = overridden(self.now, self.cost(i), found);
         if let Some(counters) = &mut counters.chain {
             counters.count(&decision, false);
         }
@@ -232,18 +208,17 @@ impl LadderLimits {
         address: &Address,
         cost: u64,
     ) -> Result<Decision, TableError> {
-        overrides.table.hash(&[])?;
-        let chain = self.chain(table, address, cost)?;
-        Ok(match overrides.look(now, address)? {
-            Some(found) => Decision { policy: MAX_RUNGS as u32, cost, ..override_answer(now, Some(found)) },
-            None => chain.check(now),
-        })
-    }
-}
-
-impl core::fmt::Debug for LadderOverrides<'_> {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("LadderOverrides").field("lengths", &self.lengths).finish_non_exhaustive()
+        let (table, overrides) = (table.into(), overrides.if_used()?);
+        let mut made = Decision::contended(cost, 0);
+        match self.check_short(table, now, (address, cost), overrides, &mut made)? {
+            true => Ok(made),
+            false => {
+                // Its errors come before an override decides.
+                let chain = self.chain(table, address, cost)?;
+                let found = overrides.and_then(|overrides| overrides.look(now, address));
+                Ok(found.map_or_else(|| chain.check_long(now), |found| overridden(now, cost, found)))
+            }
+        }
     }
 }
 

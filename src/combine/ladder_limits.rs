@@ -4,12 +4,13 @@
 //! prefix is asked first, so the `policy` of a refusal is the most specific tier that refuses.
 
 use super::chain::Chain;
+use super::ladder_overrides::{overridden, LadderOverrides};
 use super::link::{either, Link, TableRef, Target};
 use super::short::{self, Links};
 use crate::answer::Decision;
 use crate::keys::{Address, Ladder, Rung, MAX_RUNGS};
 use crate::limit::{Algorithm, LimitError, LimitSpec, TableLimit};
-use crate::table::{TableError, TableOptions};
+use crate::table::{Override, TableError, TableOptions};
 
 /// Holds the limits of all tiers of a [`Ladder`], made once for a table.
 ///
@@ -55,14 +56,27 @@ impl LadderLimits {
         spec: &LimitSpec,
     ) -> Result<LadderLimits, TableError> {
         let table = table.into();
-        let blank = [table.unlimited(); MAX_RUNGS];
-        let mut made = LadderLimits { ladder: *ladder, v4: blank, v6: blank };
-        for (v4, limits) in [(true, &mut made.v4), (false, &mut made.v6)] {
-            for (rung, limit) in ladder.rungs(v4).iter().zip(limits) {
+        let mut made = LadderLimits::unlimited(table, ladder);
+        made.fill(table, spec)?;
+        Ok(made)
+    }
+
+    /// Makes limits that limit nothing.
+    #[inline(always)]
+    pub(crate) fn unlimited(table: TableRef<'_>, ladder: &Ladder) -> LadderLimits {
+        let blank = table.unlimited();
+        LadderLimits { ladder: *ladder, v4: [blank; MAX_RUNGS], v6: [blank; MAX_RUNGS] }
+    }
+
+    /// Makes the limits of all tiers in place: they have 2 KiB, and a stack may have little more.
+    #[inline(never)]
+    pub(crate) fn fill(&mut self, table: TableRef<'_>, spec: &LimitSpec) -> Result<(), TableError> {
+        for (v4, limits) in [(true, &mut self.v4), (false, &mut self.v6)] {
+            for (rung, limit) in self.ladder.rungs(v4).iter().zip(limits) {
                 *limit = table.limit(&times(spec, rung.multiplier).map_err(TableError::Limit)?)?;
             }
         }
-        Ok(made)
+        Ok(())
     }
 
     /// Decides one request of an address: charges all its prefixes if it conforms to the limit of each, else none.
@@ -85,26 +99,30 @@ impl LadderLimits {
         cost: u64,
     ) -> Result<Decision, TableError> {
         let table = table.into();
-        match self.check_short(table, now, address, cost)? {
-            Some(decision) => Ok(decision),
-            None => self.check_long(table, now, address, cost),
+        let mut made = Decision::contended(cost, 0);
+        match self.check_short(table, now, (address, cost), None, &mut made)? {
+            true => Ok(made),
+            false => self.check_long(table, now, address, cost),
         }
     }
 
-    /// Decides if the short way can, in a frame of its own.
+    /// Decides if the short way can, in a frame of its own, and writes the decision. The overrides are those that
+    /// [`LadderOverrides::if_used`] returned. Returns false, nothing charged, if the long way must decide.
     #[inline(never)]
-    fn check_short(
+    pub(crate) fn check_short(
         &self,
         table: TableRef<'_>,
         now: u64,
-        address: &Address,
-        cost: u64,
-    ) -> Result<Option<Decision>, TableError> {
-        Ok(self.rungs(table, address, cost)?.and_then(|rungs| short::check(&rungs, now)))
+        (address, cost): (&Address, u64),
+        overrides: Option<&LadderOverrides<'_>>,
+        to: &mut Decision,
+    ) -> Result<bool, TableError> {
+        let rungs = self.rungs(table, address, cost, overrides)?;
+        Ok(rungs.is_some_and(|rungs| short::check(&rungs, now, to)))
     }
 
     #[inline(never)]
-    fn check_long<'a>(
+    pub(crate) fn check_long<'a>(
         &'a self,
         table: TableRef<'a>,
         now: u64,
@@ -114,7 +132,8 @@ impl LadderLimits {
         Ok(self.chain(table, address, cost)?.check_long(now))
     }
 
-    /// Decides like [`check`](LadderLimits::check) if the short way can, and returns whether the request passes.
+    /// Decides like [`check`](LadderLimits::check) if the short way can, and returns whether the request passes. The
+    /// overrides are those that [`LadderOverrides::if_used`] returned.
     #[allow(dead_code)] // the C layer asks
     #[inline(never)]
     pub(crate) fn passes(
@@ -123,17 +142,37 @@ impl LadderLimits {
         now: u64,
         address: &Address,
         cost: u64,
+        overrides: Option<&LadderOverrides<'_>>,
     ) -> Result<Option<bool>, TableError> {
-        Ok(self.rungs(table, address, cost)?.and_then(|rungs| short::passes(&rungs, now)))
+        Ok(self.rungs(table, address, cost, overrides)?.and_then(|rungs| short::passes(&rungs, now)))
+    }
+
+    /// Returns whether the short way knows the limits and the cost.
+    ///
+    /// # Errors
+    /// [`TableError::ForeignLimit`] for a table that the limits were not made for.
+    #[allow(dead_code)] // the C layer asks
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn are_plain(
+        &self,
+        table: TableRef<'_>,
+        address: &Address,
+        cost: u64,
+    ) -> Result<bool, TableError> {
+        let [first, ..] = if address.is_v4() { &self.v4 } else { &self.v6 };
+        either!(table, t => t.verify_limit(first))?;
+        Ok(Target::Key(table, Some(first), 0).is_plain(cost))
     }
 
     /// Hashes the prefixes of an address. Returns `None` if the short way does not know the limits or the cost.
     #[inline(always)]
-    fn rungs<'a>(
+    pub(super) fn rungs<'a>(
         &'a self,
         table: TableRef<'a>,
-        address: &Address,
+        address: &'a Address,
         cost: u64,
+        overrides: Option<&'a LadderOverrides<'a>>,
     ) -> Result<Option<Rungs<'a>>, TableError> {
         let v4 = address.is_v4();
         let (rungs, limits) = (self.ladder.rungs(v4), if v4 { &self.v4 } else { &self.v6 });
@@ -143,10 +182,10 @@ impl LadderLimits {
             return Ok(None);
         }
         let mut hashes = [0; MAX_RUNGS];
-        for (hash, rung) in hashes.iter_mut().zip(rungs) {
-            *hash = either!(table, t => t.prefix_hash(address, rung.bits, rung.bits))?;
-        }
-        Ok(Some(Rungs { table, limits, hashes, count: rungs.len(), cost }))
+        let lengths = rungs.iter().map(|rung| rung.bits);
+        either!(table, t => t.prefix_hashes(address, lengths, &mut hashes))?;
+        let overrides = overrides.map(|overrides| (overrides, address));
+        Ok(Some(Rungs { table, limits, hashes, count: rungs.len(), cost, overrides }))
     }
 
     /// Makes the chain of an address, for all that a chain can do: peek, count, charge, reserve, refund.
@@ -200,12 +239,13 @@ impl LadderLimits {
 }
 
 /// The tiers of one address, as plain links.
-struct Rungs<'a> {
+pub(super) struct Rungs<'a> {
     table: TableRef<'a>,
     limits: &'a [TableLimit; MAX_RUNGS],
     hashes: [u64; MAX_RUNGS],
     count: usize,
     cost: u64,
+    overrides: Option<(&'a LadderOverrides<'a>, &'a Address)>,
 }
 
 impl<'a> Links<'a> for Rungs<'a> {
@@ -217,6 +257,17 @@ impl<'a> Links<'a> for Rungs<'a> {
     #[inline(always)]
     fn at(&self, i: usize) -> Option<(Target<'a>, u64)> {
         Some((Target::Key(self.table, Some(self.limits.get(i)?), *self.hashes.get(i)?), self.cost))
+    }
+
+    #[inline(always)]
+    fn overridden(&self, now: u64) -> Option<Override> {
+        let (overrides, address) = self.overrides?;
+        overrides.look(now, address)
+    }
+
+    fn told(&self, now: u64, found: Override, to: &mut Decision) -> bool {
+        *to = overridden(now, self.cost, found);
+        true
     }
 }
 

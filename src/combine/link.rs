@@ -121,6 +121,24 @@ impl<'a> Link<'a> {
         Link::new(Target::Key(table.into(), None, hash), 0)
     }
 
+    /// Returns whether it is one of overrides. An error names a limit, or overrides, that its table does not have.
+    #[allow(dead_code)] // the C layer asks
+    pub(crate) fn overrides_or_limit(&self) -> Result<bool, ChainError> {
+        self.target.verify_limit().map(|()| self.target.is_overrides())
+    }
+
+    /// Returns whether the short way of a chain takes it.
+    #[allow(dead_code)] // the C layer asks
+    pub(crate) fn is_plain(&self) -> bool {
+        self.extra | self.room == 0 && self.target.is_plain(self.cost)
+    }
+
+    /// Returns whether both hold one debt.
+    #[allow(dead_code)] // the C layer asks
+    pub(crate) fn is_debt_of(&self, other: &Link<'_>) -> bool {
+        self.target.is(&other.target)
+    }
+
     /// Charges this many units more once the chain has passed, like [`charge`](crate::Cell::charge). The extra refuses
     /// nothing, ends at the burst (and the limit's `max_debt`), and is not given back.
     ///

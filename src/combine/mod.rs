@@ -10,9 +10,9 @@
 //! `short.rs` does this for links that are all plain (GCRA limits without options): it looks once at each word and
 //! swaps it for the next one. `plain.rs` has what it asks of a link. `charge.rs` charges a chain after the fact.
 //!
-//! `ladder_limits.rs` makes such a chain from the prefixes of an address, `ladder_burst.rs` decides many addresses, and
-//! asks overrides before the limits. `pair.rs` decides bursts of keys with two limits each. `mark.rs` is not all or
-//! none: the two limits of a key give three colours.
+//! `ladder_limits.rs` makes such a chain from the prefixes of an address, and `ladder_burst.rs` decides many addresses.
+//! Both ask overrides before the limits (`ladder_overrides.rs`). `pair.rs` decides bursts of keys with two limits each.
+//! `mark.rs` is not all or none: the two limits of a key give three colours.
 //!
 //! These modules combine calls of cells and tables (look, peek, check, reserve, charge, refund). They know no
 //! algorithm. They touch no word except through these calls and the swaps that a look has made.
@@ -24,6 +24,7 @@ mod counters;
 mod error;
 mod ladder_burst;
 mod ladder_limits;
+mod ladder_overrides;
 mod ladder_verdicts;
 pub(crate) mod link;
 mod mark;
@@ -40,8 +41,9 @@ mod models;
 pub use chain::{Chain, MAX_LINKS};
 pub use counters::ChainCounters;
 pub use error::ChainError;
-pub use ladder_burst::{LadderBurst, LadderOverrides};
+pub use ladder_burst::LadderBurst;
 pub use ladder_limits::LadderLimits;
+pub use ladder_overrides::LadderOverrides;
 pub use link::{Link, TableRef};
 pub use mark::{Mark, MarkBurst, Marked};
 pub use pair::PairBurst;

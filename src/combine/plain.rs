@@ -1,11 +1,11 @@
 //! What the short way of a chain asks of a link: its word, without storing; a charge; and the parts of an answer.
 
-use super::link::{either, Target};
+use super::link::{either, override_answer, Target};
 use crate::answer::{Answer, Decision, Permit, Tracking, Verdict};
 use crate::cell::Cell;
 use crate::limit::params::Params;
 use crate::sync::{AtomicU64, Look, Swap};
-use crate::table::{left, refused, wait, Done};
+use crate::table::{left, told, wait, Done};
 
 /// What was charged to a key that was absent when its word was looked for.
 #[derive(Clone, Copy)]
@@ -46,6 +46,34 @@ impl Seen<'_> {
     }
 }
 
+/// A link as its charge left it.
+#[derive(Clone, Copy)]
+pub(super) struct After<'a> {
+    p: &'a Params,
+    lead: u64,
+    pub tracking: Tracking,
+    /// Whether it lies above the soft threshold, if that is known.
+    soft: Option<bool>,
+}
+
+impl After<'_> {
+    /// Returns the units that are left.
+    #[inline(always)]
+    pub fn left(&self) -> u64 {
+        left(self.p, self.lead)
+    }
+
+    /// Writes the decision about the charge, without its permit.
+    #[inline(always)]
+    pub fn tell(&self, now: u64, cost: u64, to: &mut Decision) {
+        let After { p, lead, tracking, soft } = *self;
+        let flags = if soft.unwrap_or(lead > p.soft_q) { Decision::SOFT } else { 0 };
+        let stored = if tracking == Tracking::Untracked { 0 } else { cost.wrapping_mul(p.t_q) };
+        let answer = Answer { verdict: Verdict::Conforming, flags, lead, wait: 0, stored };
+        *to = told(p, now, cost, &answer, tracking);
+    }
+}
+
 impl<'a> Target<'a> {
     /// Returns whether one inequality decides a request of this cost.
     #[inline(always)]
@@ -59,8 +87,10 @@ impl<'a> Target<'a> {
 
     #[inline(always)]
     pub fn prefetch(&self) {
-        if let Target::Key(table, _, hash) = self {
-            either!(table, t => t.prefetch(core::slice::from_ref(hash)));
+        if let Target::Key(table, limit, hash) = self {
+            either!(table, t => if limit.is_some() || t.was_used() {
+                t.prefetch(core::slice::from_ref(hash));
+            });
         }
     }
 
@@ -70,6 +100,7 @@ impl<'a> Target<'a> {
         match *self {
             Target::Cell(cell, limit) => cell.look_at(limit, now, cost),
             Target::Key(table, Some(limit), hash) => either!(table, t => t.look_at(limit, now, hash, cost)),
+            Target::Key(_, None, _) => Look::Nothing,
             _ => Look::Other,
         }
     }
@@ -149,6 +180,10 @@ impl<'a> Target<'a> {
         if let Seen::Refuses(refusal) = seen {
             return self.refused(now, cost, refusal);
         }
+        if self.is_overrides() {
+            // The key has none, or the override would have decided.
+            return override_answer(now, None);
+        }
         let done = self.done(now, cost, seen);
         match (*self, &done) {
             (Target::Cell(_, limit), Some(done)) => Cell::decision(limit, now, cost, done.answer),
@@ -159,20 +194,19 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// Returns what is left after a charge of the short way, and how it is tracked.
+    /// Returns the link as a charge of the short way left it; `None` for overrides.
     #[inline(always)]
-    pub(super) fn left(&self, now: u64, seen: &Seen<'_>) -> (u64, Tracking) {
-        let (p, lead) = match (*self, seen) {
-            (Target::Cell(_, limit), Seen::Word(swap)) => (&limit.0, Cell::lead_after(limit, now, swap)),
-            (Target::Key(table, Some(limit), _), Seen::Word(swap)) => {
-                (&limit.0, either!(table, t => t.lead_after(now, swap)))
+    pub(super) fn after(&self, now: u64, seen: &Seen<'_>) -> Option<After<'a>> {
+        let p = self.params()?;
+        let lead = match (*self, seen) {
+            (Target::Cell(_, limit), Seen::Word(swap)) => Cell::lead_after(limit, now, swap),
+            (Target::Key(table, _, _), Seen::Word(swap)) => either!(table, t => t.lead_after(now, swap)),
+            (_, Seen::Made(Made { lead, tracking, soft, .. })) => {
+                return Some(After { p, lead: *lead, tracking: *tracking, soft: Some(*soft) });
             }
-            (Target::Key(_, Some(limit), _), Seen::Made(made)) => {
-                return (left(&limit.0, made.lead), made.tracking)
-            }
-            _ => return (0, Tracking::Tracked),
+            _ => return None,
         };
-        (left(p, lead), Tracking::Tracked)
+        Some(After { p, lead, tracking: Tracking::Tracked, soft: None })
     }
 
     /// Returns how a request is refused whose word lies `lead` q-units ahead.
@@ -181,12 +215,17 @@ impl<'a> Target<'a> {
         Refusal { lead, wait, tracking: Tracking::Tracked }
     }
 
+    /// Returns the ticks until a request conforms that is refused so.
+    pub(super) fn wait_after(&self, now: u64, cost: u64, lead: u64) -> u64 {
+        self.params().map_or(0, |p| p.ticks_up(wait(p, lead, now, cost), now))
+    }
+
     /// Returns the decision of a request that is refused so.
     pub(super) fn refused(&self, now: u64, cost: u64, refusal: &Refusal) -> Decision {
         let Refusal { lead, wait, tracking } = *refusal;
         let answer = Answer { verdict: Verdict::NonConforming, flags: 0, lead, wait, stored: 0 };
         match self.params() {
-            Some(p) => refused(p, now, cost, &answer, tracking),
+            Some(p) => told(p, now, cost, &answer, tracking),
             None => Decision::contended(cost, 0),
         }
     }

@@ -337,7 +337,8 @@ impl<'a, 'r> Asked<'a, 'r> {
     /// Decides if the short way can, in a frame of its own.
     #[inline(never)]
     fn check(&self, now: u64) -> Option<Decision> {
-        (self.short && self.is_plain()).then(|| short::check(self, now)).flatten()
+        let mut made = Decision::contended(0, 0);
+        (self.short && self.is_plain() && short::check(self, now, &mut made)).then_some(made)
     }
 
     /// Decides like [`check`](Asked::check); `Some(None)` means that the request passes.

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!  prefetch  0, 1, ... n-1    the lines of all keys
+//!  overrides                 a ban or an exemption decides, and nothing is charged
 //!  look      0, 1, ... n-1    the word of each link, and the word that a charge makes of it; a refusal ends here
 //!  swap      0, 1, ... n-1    the word that was seen by the next one; lost: looks again at that word
 //!  insert    keys without a word, by the ordinary insert
@@ -25,10 +26,11 @@
 //! [`UNDO`] refunds for each link that is undone. At that last bound the charge stays until it drains, which is the
 //! safe side.
 
-use super::link::Target;
+use super::link::{either, override_answer, Target};
 pub(super) use super::plain::Seen;
 use crate::answer::{Decision, Permit, Tracking};
 use crate::sync::{back_off, Look, Swap, MAX_LOST};
+use crate::table::Override;
 
 /// The largest number of links.
 pub(super) const MOST: usize = 8;
@@ -48,6 +50,15 @@ pub(crate) trait Links<'a> {
             target.prefetch();
         }
     }
+    /// Returns the override that decides instead of the links. Called when their lines are on the way.
+    #[inline(always)]
+    fn overridden(&self, _now: u64) -> Option<Override> {
+        None
+    }
+    /// Writes the decision of that override; false if the long way must make it.
+    fn told(&self, _now: u64, _found: Override, _to: &mut Decision) -> bool {
+        false
+    }
 }
 
 /// What becomes of a chain.
@@ -60,6 +71,8 @@ pub(super) enum Short {
     /// Nothing is charged any more: link `at`, which is [`Seen::Refuses`], refuses after others were charged, because
     /// of a race or a full set.
     Late { at: usize },
+    /// Nothing is charged, because an override decides.
+    Overridden(Override),
     /// Nothing is charged: the long way decides. Contended undoing may have left charges.
     Long,
 }
@@ -74,12 +87,16 @@ pub(super) fn decide<'a>(links: &impl Links<'a>, now: u64, all: &mut All<'a>) ->
     if count > 1 {
         (0..count).for_each(|i| links.prefetch(i));
     }
+    if let Some(found) = links.overridden(now) {
+        return Short::Overridden(found);
+    }
     let mut absent = false;
     for (i, seen) in all.iter_mut().enumerate().take(count) {
         let Some((target, cost)) = links.at(i) else { return Short::Long };
         match target.look_at(now, cost) {
             Look::Fits(swap) => *seen = Seen::Word(swap),
             Look::Absent => absent = true,
+            Look::Nothing => {}
             Look::Refuses(lead) => return Short::Refused { at: i, lead },
             Look::Other => return Short::Long,
         }
@@ -105,16 +122,22 @@ pub(crate) fn passes<'a>(links: &impl Links<'a>, now: u64) -> Option<bool> {
     match decide(links, now, &mut [Seen::Absent; MOST]) {
         Short::Passes => Some(true),
         Short::Refused { .. } | Short::Late { .. } => Some(false),
+        Short::Overridden(found) => Some(matches!(found, Override::Exempt { .. })),
         Short::Long => None,
     }
 }
 
-/// Does the same as [`passes`] with the whole decision.
-pub(super) fn check<'a>(links: &impl Links<'a>, now: u64) -> Option<Decision> {
+/// Does the same as [`passes`] and writes the whole decision. Returns false, nothing charged and nothing written, if
+/// the long way must decide. (Returned by value, a decision was copied at each of five calls.)
+#[inline(always)]
+pub(super) fn check<'a>(links: &impl Links<'a>, now: u64, to: &mut Decision) -> bool {
     let mut all = [Seen::Absent; MOST];
     match decide(links, now, &mut all) {
-        Short::Passes => Some(passed(links, now, &all)),
-        made => told(links, now, &all, made),
+        Short::Passes => {
+            passed(links, now, &all, to);
+            true
+        }
+        made => tell(links, now, &all, made, to),
     }
 }
 
@@ -124,21 +147,30 @@ pub(super) fn refusal<'a>(links: &impl Links<'a>, now: u64) -> Option<Option<Dec
     let mut all = [Seen::Absent; MOST];
     match decide(links, now, &mut all) {
         Short::Passes => Some(None),
-        made => told(links, now, &all, made).map(Some),
+        made => told(links, now, &all, made).map(|made| (!made.passes()).then_some(made)),
     }
 }
 
-/// Returns the decision of a request that did not pass.
+/// Returns the decision of a request that was not charged.
 #[inline(never)]
 fn told<'a>(links: &dyn Links<'a>, now: u64, all: &All<'a>, made: Short) -> Option<Decision> {
+    let mut to = Decision::contended(0, 0);
+    tell(links, now, all, made, &mut to).then_some(to)
+}
+
+/// Writes the decision of a request that was not charged. Returns false if the long way must decide.
+#[inline(never)]
+fn tell<'a>(links: &dyn Links<'a>, now: u64, all: &All<'a>, made: Short, to: &mut Decision) -> bool {
     match made {
-        Short::Refused { at, lead } => Some(refused(links, now, at, lead)),
+        Short::Refused { at, lead } => refused(links, now, at, lead, to),
         Short::Late { at } => {
-            let (target, cost) = links.at(at)?;
-            Some(Decision { policy: at as u32, ..target.charged(now, cost, all.get(at)?) })
+            let (Some((target, cost)), Some(seen)) = (links.at(at), all.get(at)) else { return false };
+            *to = Decision { policy: at as u32, ..target.charged(now, cost, seen) };
         }
-        Short::Passes | Short::Long => None,
+        Short::Overridden(found) => return links.told(now, found, to),
+        Short::Passes | Short::Long => return false,
     }
+    true
 }
 
 /// Swaps the word of a link that has one, and returns whether the swap was lost.
@@ -163,6 +195,20 @@ fn swap_rest<'a>(links: &dyn Links<'a>, now: u64, all: &mut All<'a>, i: usize) -
     }
 }
 
+/// Returns the override that the links name: a ban outweighs an exemption.
+#[inline(never)]
+pub(crate) fn overriding<'a>(links: &dyn Links<'a>, now: u64) -> Option<Override> {
+    let mut exempt = None;
+    for i in 0..links.count() {
+        let Some((Target::Key(table, None, hash), _)) = links.at(i) else { continue };
+        match either!(table, t => if t.was_used() { t.look(now, hash) } else { None }) {
+            Some(ban @ Override::Banned { .. }) => return Some(ban),
+            found => exempt = exempt.or(found),
+        }
+    }
+    exempt
+}
+
 /// Looks again at the word of link i, which has lost its swap. `Err`: the request does not pass, and all is undone.
 fn swap_again<'a>(links: &dyn Links<'a>, now: u64, all: &mut All<'a>, i: usize) -> Result<(), Short> {
     let (Some((target, cost)), Some(seen)) = (links.at(i), all.get_mut(i)) else { return Err(Short::Long) };
@@ -180,7 +226,7 @@ fn swap_again<'a>(links: &dyn Links<'a>, now: u64, all: &mut All<'a>, i: usize) 
                 refuses = Some(target.refusal(now, cost, lead));
                 break;
             }
-            Look::Absent | Look::Other => break,
+            Look::Absent | Look::Nothing | Look::Other => break,
         }
     }
     // The swaps from this one on are not made.
@@ -196,7 +242,7 @@ fn swap_again<'a>(links: &dyn Links<'a>, now: u64, all: &mut All<'a>, i: usize) 
 fn insert_all<'a>(links: &dyn Links<'a>, now: u64, all: &mut All<'a>) -> Short {
     for i in 0..links.count() {
         let (Some((target, cost)), Some(seen)) = (links.at(i), all.get_mut(i)) else { break };
-        if !matches!(seen, Seen::Absent) {
+        if !matches!(seen, Seen::Absent) || target.is_overrides() {
             continue;
         }
         match target.insert(now, cost) {
@@ -229,41 +275,45 @@ fn undo<'a>(links: &dyn Links<'a>, now: u64, all: &All<'a>) {
     }
 }
 
-/// Returns the decision of a chain that has passed. Works out only what is left of each link, and all of the
-/// tightest.
+/// Writes the decision of a chain that has passed. Works out only what is left of each link, and all of the tightest,
+/// but no permit: each link has its own.
 #[inline(never)]
-fn passed<'a>(links: &dyn Links<'a>, now: u64, all: &All<'a>) -> Decision {
+fn passed<'a>(links: &dyn Links<'a>, now: u64, all: &All<'a>, to: &mut Decision) {
     let (mut tightest, mut tracking) = (None, Tracking::Tracked);
     for (i, seen) in all.iter().enumerate().take(links.count()) {
         let Some((target, cost)) = links.at(i) else { break };
-        let (left, tracked) = target.left(now, seen);
-        if tightest.is_none_or(|(_, before)| is_tighter((cost, left), before)) {
-            tightest = Some((i, (cost, left)));
+        // Overrides have no end.
+        let Some(after) = target.after(now, seen) else { continue };
+        let left = after.left();
+        if tightest.is_none_or(|(_, before, _)| is_tighter((cost, left), before)) {
+            tightest = Some((i, (cost, left), after));
         }
         if tracking == Tracking::Tracked {
-            tracking = tracked;
+            tracking = after.tracking;
         }
     }
-    let at = tightest.map_or(0, |(i, _)| i);
-    let (Some((target, cost)), Some(seen)) = (links.at(at), all.get(at)) else {
-        return impossible!(Decision::contended(0, 0));
-    };
-    Decision { policy: at as u32, tracking, permit: Permit::NONE, ..target.charged(now, cost, seen) }
+    match tightest {
+        Some((at, (cost, _), after)) => {
+            after.tell(now, cost, to);
+            (to.policy, to.tracking) = (at as u32, tracking);
+        }
+        None => *to = override_answer(now, None),
+    }
 }
 
-/// Returns the decision of a chain that is refused by link `at` and perhaps by others behind it.
+/// Writes the decision of a chain that is refused by link `at` and perhaps by others behind it.
 #[inline(never)]
-fn refused<'a>(links: &dyn Links<'a>, now: u64, at: usize, lead: u64) -> Decision {
+fn refused<'a>(links: &dyn Links<'a>, now: u64, at: usize, lead: u64, to: &mut Decision) {
     let of =
         |(target, cost): (Target<'a>, u64), lead| target.refused(now, cost, &target.refusal(now, cost, lead));
-    let Some(link) = links.at(at) else { return impossible!(Decision::contended(0, 0)) };
-    let mut whole = Decision { policy: at as u32, ..of(link, lead) };
+    let Some(link) = links.at(at) else { return };
+    *to = of(link, lead);
+    to.policy = at as u32;
     for (target, cost) in (at.wrapping_add(1)..links.count()).filter_map(|i| links.at(i)) {
         if let Look::Refuses(lead) = target.look_at(now, cost) {
-            whole.retry_after = whole.retry_after.max(of((target, cost), lead).retry_after);
+            to.retry_after = to.retry_after.max(target.wait_after(now, cost, lead));
         }
     }
-    whole
 }
 
 /// Returns whether what is left of `a` pays for fewer requests of its cost than what is left of `b`. Cost 0: as 1.

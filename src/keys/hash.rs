@@ -194,6 +194,37 @@ impl Hasher {
         self.hash(key)
     }
 
+    /// Hashes the keys of many prefixes. The kind is chosen once for all.
+    #[inline(always)]
+    pub fn hash_prefixes(
+        &self,
+        address: &Address,
+        lengths: impl Iterator<Item = u8>,
+        to: &mut [u64],
+    ) -> Option<()> {
+        match self {
+            Hasher::Short(keys) | Hasher::Aes(keys) => {
+                for (hash, bits) in to.iter_mut().zip(lengths) {
+                    let block = address.block(bits);
+                    *hash = aes::hash_block(keys, block.words(), block.length);
+                }
+            }
+            Hasher::Sip(seed, _) => {
+                for (hash, bits) in to.iter_mut().zip(lengths) {
+                    *hash = seed.hash_any(address.prefix(bits).as_ref());
+                }
+            }
+            Hasher::Caller(_) => return None,
+        }
+        Some(())
+    }
+
+    /// Returns whether it hashes keys, so that the caller does not.
+    #[inline(always)]
+    pub fn is_own(&self) -> bool {
+        !matches!(self, Hasher::Caller(_))
+    }
+
     /// Hashes a key; returns `None` if the caller hashes.
     #[inline(always)]
     pub fn hash(&self, key: &[u8]) -> Option<u64> {

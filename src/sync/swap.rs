@@ -17,6 +17,8 @@ pub(crate) enum Look<'a> {
     Fits(Swap<'a>),
     /// The key has no word, and the request conforms to a full burst.
     Absent,
+    /// There is nothing to charge.
+    Nothing,
     /// The request does not conform: the word lies this many q-units ahead.
     Refuses(u64),
     /// One inequality does not decide.

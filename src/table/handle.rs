@@ -37,6 +37,8 @@ use crate::sync::access::{Access, Exclusive, Mode, ReadOnly, Shared};
 /// ```
 pub struct Table<'m, M: Mode = Shared> {
     pub(crate) slots: &'m [Line],
+    /// The header, of which only one word is read after the handle is made: see `unused`.
+    pub(super) head: &'m [Line],
     pub(crate) geometry: Geometry,
     pub(crate) hasher: Hasher,
     /// The AVX-512 search, if this processor has it.
@@ -337,7 +339,7 @@ impl<'m, M: Mode> Table<'m, M> {
     }
 
     fn over(image: &'m [Line], geometry: Geometry, hasher: Hasher) -> Result<Self, TableError> {
-        let (_, slots) = image.split_at_checked(HEADER_LINES).ok_or(TableError::TooSmall)?;
+        let (head, slots) = image.split_at_checked(HEADER_LINES).ok_or(TableError::TooSmall)?;
         // The bounds of every later index rely on this.
         if slots.len() != geometry.lines as usize || geometry.lines < 2 {
             return Err(TableError::BadGeometry);
@@ -349,7 +351,21 @@ impl<'m, M: Mode> Table<'m, M> {
         let short = if matches!(hasher, Hasher::Short(_)) { whole } else { none };
         let (wide, half) = (Avx512::detect(), Avx2::detect());
         let (at_once, filled, mode) = (crate::cpu::groups_pay(), [0; FILL], PhantomData);
-        Ok(Table { slots, geometry, hasher, wide, half, at_once, filled, whole, timed, short, lines, mode })
+        Ok(Table {
+            slots,
+            head,
+            geometry,
+            hasher,
+            wide,
+            half,
+            at_once,
+            filled,
+            whole,
+            timed,
+            short,
+            lines,
+            mode,
+        })
     }
 
     /// Copies the image into `out` and returns the number of words written. If nobody uses the table, the copy is
@@ -423,6 +439,17 @@ impl<'m, M: Mode> Table<'m, M> {
             return Err(TableError::BadPrefix);
         }
         self.hasher.hash_prefix(address, bits).ok_or_else(|| self.no_hash())
+    }
+
+    /// Hashes prefixes of an address, none longer than the address.
+    #[inline(always)]
+    pub(crate) fn prefix_hashes(
+        &self,
+        address: &Address,
+        lengths: impl Iterator<Item = u8>,
+        to: &mut [u64],
+    ) -> Result<(), TableError> {
+        self.hasher.hash_prefixes(address, lengths, to).ok_or_else(|| self.no_hash())
     }
 
     /// The clock of the hot path: GCRA's. Elsewhere see `Geometry::clock_q`.

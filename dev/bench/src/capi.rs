@@ -60,6 +60,8 @@ pub struct Options {
     pub skew: u64,
     pub lifetime: u64,
     pub tick_hz: u64,
+    pub guard: u64,
+    pub overrides: u64,
 }
 
 /// tatcell_burst_t

@@ -111,6 +111,29 @@ type LadderCheck = unsafe extern "C" fn(
     *mut c_void,
 ) -> i32;
 
+type LadderVerdict = unsafe extern "C" fn(
+    *const u64,
+    *const u64,
+    *const u64,
+    *const Lengths,
+    u64,
+    *const c_void,
+    usize,
+    u64,
+) -> i32;
+type BanAddress = unsafe extern "C" fn(*const u64, u64, *const c_void, usize, u32, u32, u64) -> i32;
+
+/// tatcell_prefix_lengths_t
+#[repr(C)]
+struct Lengths {
+    size: u32,
+    flags: u32,
+    v4_count: u32,
+    v6_count: u32,
+    v4: *const u8,
+    v6: *const u8,
+}
+
 /// What a row decides.
 #[derive(Clone, Copy)]
 enum Form {
@@ -133,6 +156,8 @@ enum Form {
     Told(usize),
     /// A burst of such addresses.
     Ladders(usize),
+    /// All prefixes of an IPv6 address behind a table of overrides that holds so many, none of this address.
+    Overrides(usize),
 }
 
 use Form::{Cells, Chains, Ladders, Prepared, PreparedCells, SingleCells, Singles, Told};
@@ -162,6 +187,13 @@ pub fn add(suite: &mut Suite, path: Option<&str>) {
         ("c.ladder6_denied", "ladder, IPv6, 5 prefixes, denied", Mix::Deny, Form::Ladder(16)),
         ("c.ladder6_told", "ladder, IPv6, 5 prefixes, with the decision", Mix::Pass, Told(16)),
         ("c.ladders6", "ladder, IPv6, 5 prefixes, burst of 32", Mix::Pass, Ladders(16)),
+        ("c.ladder6_unused", "ladder, IPv6, 5 prefixes, no override stored", Mix::Pass, Form::Overrides(0)),
+        (
+            "c.ladder6_overrides",
+            "ladder, IPv6, 5 prefixes, 3 asked for overrides",
+            Mix::Pass,
+            Form::Overrides(1),
+        ),
     ] {
         let text = format!("C, 1e3 clients, {text}");
         let visits = crate::fixtures::visits(CLIENTS as u32);
@@ -201,6 +233,8 @@ struct Calls {
     init: LadderInit,
     ladder: LadderCheck,
     ladders: LadderMany,
+    verdict: LadderVerdict,
+    ban: BanAddress,
     size: Size,
 }
 
@@ -227,6 +261,8 @@ impl Calls {
                 init: transmute::<*mut c_void, LadderInit>(find("tatcell_ladder_init")?),
                 ladder: transmute::<*mut c_void, LadderCheck>(find("tatcell_ladder_check")?),
                 ladders: transmute::<*mut c_void, LadderMany>(find("tatcell_ladder_check_burst")?),
+                verdict: transmute::<*mut c_void, LadderVerdict>(find("tatcell_ladder_verdict")?),
+                ban: transmute::<*mut c_void, BanAddress>(find("tatcell_table_ban_address")?),
                 size: transmute::<*mut c_void, Size>(find("tatcell_ladder_size")?),
             })
         }
@@ -269,10 +305,13 @@ struct World {
     clients: u64,
     /// Holds the slots.
     _memory: Memory,
+    /// Holds the overrides.
+    _bans: Memory,
     table: Object,
     limit: Object,
     plain: Object,
     ladder: Object,
+    banned: Object,
     prepared: Object,
     cells: Box<[[u64; 8]; 8]>,
 }
@@ -295,11 +334,13 @@ impl World {
             limit: Library::object(lib.limit_size),
             plain: Library::object(lib.limit_size),
             ladder: Library::object(calls.size),
+            banned: Library::object(lib.handle_size),
             prepared: Library::object(calls.prepared_size),
             cells: Box::new([[0; 8]; 8]),
             _memory: memory,
+            _bans: Memory::new(tatcell::lines_for(1_024) * 64),
         };
-        let World { table, limit, plain, ladder, _memory: memory, .. } = &mut world;
+        let World { table, limit, plain, ladder, banned, _memory: memory, _bans: bans, .. } = &mut world;
         // SAFETY: plain old data with all-zero as "default"; pointers to live objects of the header's types, here and
         // below.
         unsafe {
@@ -313,6 +354,13 @@ impl World {
             assert_eq!((calls.init)(ladder.as_mut_ptr(), table.as_ptr(), &spec, null()), 0);
             let period = if mix == Mix::Pass { DT / 2 } else { period };
             assert_eq!((lib.limit_init)(plain.as_mut_ptr(), 1, period, burst), 0);
+            (options.fastest, options.slowest, options.overrides) = (null(), null(), 1 << 40);
+            let bytes = bans.lines().len() * 64;
+            assert_eq!((lib.table_init)(banned.as_mut_ptr(), bans.as_ptr().cast(), bytes, &options), 0);
+            if matches!(form, Form::Overrides(1)) {
+                let (table, other) = (banned.as_ptr(), [9u8; 16]);
+                assert_eq!((calls.ban)(table, 1 << 40, other.as_ptr().cast(), 16, 32, 128, 3 << 39), 0);
+            }
         }
         if let Prepared(n) | PreparedCells(n) | Chains(n) = form {
             let links = world.links(&[[0; 16]; 3]);
@@ -378,6 +426,7 @@ impl World {
                     let (ladder, none) = (self.ladder.as_ptr(), null_mut());
                     (calls.ladder)(ladder, table, now, at.as_ptr().cast(), length, 1, out, none, none) == 0
                 }
+                Form::Overrides(_) => self.behind_overrides(now, client),
                 Form::Chain(n) | Cells(n) => {
                     let keys = self.keys(client);
                     let links = self.links(&keys);
@@ -419,6 +468,20 @@ impl World {
             }
         };
         u64::from(passes)
+    }
+
+    /// Out of line, so that the other forms cost what they did.
+    #[inline(never)]
+    fn behind_overrides(&self, now: u64, client: u64) -> bool {
+        let whole = address(client, self.clients);
+        let (v4, v6) = ([32u8, 24, 16], [128u8, 64, 48]);
+        let size = size_of::<Lengths>() as u32;
+        let asked = Lengths { size, flags: 0, v4_count: 3, v6_count: 3, v4: v4.as_ptr(), v6: v6.as_ptr() };
+        let (ladder, table, banned) = (self.ladder.as_ptr(), self.table.as_ptr(), self.banned.as_ptr());
+        // SAFETY: pointers to live objects of the header's types.
+        let code =
+            unsafe { (self.calls.verdict)(ladder, table, banned, &asked, now, whole.as_ptr().cast(), 16, 1) };
+        code == 0
     }
 }
 

@@ -115,6 +115,8 @@ pub const ROWS: &[&str] = &[
     "c.ladder6_denied",
     "c.ladder6_told",
     "c.ladders6",
+    "c.ladder6_unused",
+    "c.ladder6_overrides",
     "c.single1e3",
     "c.single4_1e3",
     "c.single12_1e3",

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * test.c - kernel threads and a timer in hard-interrupt context share a cell and the keys of a table: what is admitted
- * must be exactly the burst. Its claims are lines in the log of the kernel; loading fails where one does not hold.
+ * test.c - kernel threads and a timer in hard-interrupt context share a cell, two cells of a chain and the keys of a
+ * table: what is admitted must be exactly the burst. Its claims are lines in the log of the kernel; loading fails where
+ * one does not hold.
  *
  * One claim is a negative control: the same threads on a cell for one owner admit something else, or the test would not
  * see what it is for.
@@ -33,10 +34,10 @@
 static unsigned int rounds = 3;
 module_param(rounds, uint, 0444);
 
-static tatcell_cell_t cell, owned;
+static tatcell_cell_t cell, owned, both[2];
 static tatcell_limit_t cell_limit, owned_limit, key_limit;
 static tatcell_table_t table;
-static atomic64_t cell_passed, owned_passed, irq_calls, unheard;
+static atomic64_t cell_passed, both_passed, owned_passed, irq_calls, unheard;
 static atomic_t *key_passed;
 static atomic_t left;
 static atomic64_t turn;
@@ -54,9 +55,19 @@ static void claim(bool holds, const char *what, u64 found, u64 wanted)
 static void ask(void)
 {
 	u64 key = atomic64_inc_return(&turn) / 16 % KEYS;
+	tatcell_link_t links[2] = { TATCELL_LINK_INIT, TATCELL_LINK_INIT };
+	tatcell_chain_t chain = TATCELL_CHAIN_INIT;
 	int tries;
 	s32 rc;
 
+	for (tries = 0; tries < 2; tries++) {
+		links[tries].cell = &both[tries];
+		links[tries].limit = &cell_limit;
+		links[tries].cost = 1;
+	}
+	chain.links = links;
+	chain.count = 2;
+	chain.link_size = sizeof(links[0]);
 	for (tries = 0; tries < 100; tries++) {
 		rc = tatcell_cell_check(&cell, &cell_limit, NOW, 1, NULL);
 		if (rc != TATCELL_CONTENDED)
@@ -64,6 +75,15 @@ static void ask(void)
 	}
 	if (rc == TATCELL_PASS)
 		atomic64_inc(&cell_passed);
+	if (rc == TATCELL_CONTENDED || rc < 0)
+		atomic64_inc(&unheard);
+	for (tries = 0; tries < 100; tries++) {
+		rc = tatcell_chain_verdict(&chain, NOW);
+		if (rc != TATCELL_CONTENDED)
+			break;
+	}
+	if (rc == TATCELL_PASS)
+		atomic64_inc(&both_passed);
 	if (rc == TATCELL_CONTENDED || rc < 0)
 		atomic64_inc(&unheard);
 	for (tries = 0; tries < 100; tries++) {
@@ -128,7 +148,10 @@ static int round_of(void *memory, size_t bytes, const tatcell_table_options_t *o
 	}
 	tatcell_cell_reset(&cell);
 	tatcell_cell_reset(&owned);
+	tatcell_cell_reset(&both[0]);
+	tatcell_cell_reset(&both[1]);
 	atomic64_set(&cell_passed, 0);
+	atomic64_set(&both_passed, 0);
 	atomic64_set(&owned_passed, 0);
 	atomic64_set(&irq_calls, 0);
 	atomic64_set(&turn, 0);
@@ -159,6 +182,9 @@ static int round_of(void *memory, size_t bytes, const tatcell_table_options_t *o
 	claim(atomic64_read(&irq_calls) > 0, "interrupts came in between", atomic64_read(&irq_calls), 1);
 	claim(atomic64_read(&cell_passed) == BURST, "a shared cell admits exactly its burst",
 	      atomic64_read(&cell_passed), BURST);
+	/* Every chain names the cells in the same order, so none is refused by the second one. */
+	claim(atomic64_read(&both_passed) == BURST, "a chain of two cells admits exactly the burst of both",
+	      atomic64_read(&both_passed), BURST);
 	claim(wrong == 0, "each key of a table is admitted exactly its burst", keys, expected);
 	claim(stats.live == KEYS, "each key has one slot", stats.live, KEYS);
 	return 0;

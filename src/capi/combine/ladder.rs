@@ -232,10 +232,13 @@ pub unsafe extern "C" fn tatcell_ladder_init(
         table = c.handle(table),
         given = c.options(spec),
         asked = c.rungs(rungs),
-        one = self::spec(&given),
-        limits = LadderLimits::new(table.table(), &asked, &one).map_err(table_code)
+        one = self::spec(&given)
     );
-    out.put_inside(Inside { mark: READY, limits });
+    let mut made = Inside { mark: READY, limits: LadderLimits::unlimited(table.table(), &asked) };
+    if let Err(e) = made.limits.fill(table.table(), &one) {
+        return table_code(e);
+    }
+    out.put_inside(made);
     TATCELL_PASS
 }
 
@@ -292,7 +295,7 @@ pub unsafe extern "C" fn tatcell_ladder_check(
         counters = c.owned_if(counters)
     );
     if out.is_none() && permits.is_empty() && counters.is_none() {
-        match limits.passes(table.table(), now, &address, cost) {
+        match limits.passes(table.table(), now, &address, cost, None) {
             Ok(Some(true)) => return TATCELL_PASS,
             Ok(Some(false)) => return TATCELL_NON_CONFORMING,
             Ok(None) => {}

@@ -29,8 +29,29 @@ pub(super) fn check_told(
     permits: &mut [Permit],
     counters: Option<&mut Counters>,
 ) -> i32 {
+    if permits.is_empty() && counters.is_none() {
+        let mut made = Decision::contended(cost, 0);
+        match limits.check_short(table.table(), now, (address, cost), None, &mut made) {
+            Ok(true) => return fill_if(&made, out),
+            Ok(false) => {}
+            Err(e) => return table_code(e),
+        }
+    }
+    check_each_told((limits, table), now, (address, cost), out, permits, counters)
+}
+
+/// A check that the short way does not do.
+#[inline(never)]
+fn check_each_told(
+    (limits, table): (&LadderLimits, &Handle),
+    now: u64,
+    (address, cost): (&Address, u64),
+    out: Option<Report<'_, tatcell_decision_t>>,
+    permits: &mut [Permit],
+    counters: Option<&mut Counters>,
+) -> i32 {
     let made = match permits.is_empty() && counters.is_none() {
-        true => limits.check(table.table(), now, address, cost).map_err(table_code),
+        true => limits.check_long(table.table(), now, address, cost).map_err(table_code),
         false => check_each((limits, table), now, (address, cost), permits, counters),
     };
     match made {

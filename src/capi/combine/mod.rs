@@ -11,3 +11,4 @@ pub(super) mod links;
 mod mark;
 mod pair;
 mod prepared;
+mod verdict;

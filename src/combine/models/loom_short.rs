@@ -160,3 +160,21 @@ fn loom_an_undo_beside_a_sweep_leaves_the_key_one_slot() {
         assert!(owed == chain as u64 * T || !chain && owed <= 32, "debt of a refused chain: {owed}");
     });
 }
+
+/// X has expired, and a stranger takes its slot between the look of a chain and its swap: the chain must not charge the
+/// word of the stranger. Does not show: a word of X that comes back.
+#[test]
+fn loom_a_chain_that_lost_its_slot_leaves_the_word_of_the_stranger() {
+    static TAKEN: AtomicBool = AtomicBool::new(false);
+    explore("short chain: a stranger in the slot", Bound::At(2, 3), || {
+        let world = World::new(FullPolicy::Admit, [0, 0]);
+        let layout = world.memory.table().geometry.layout;
+        world.memory.put(0, layout.live(layout.tag(X), NOW - layout.window - 5));
+        let (memory, limit) = (world.memory.clone(), world.limit);
+        let (chain, stored) = race(world.chain([X, Y]), move || memory.check(&limit, NOW, Z).1.stored);
+        assert!(chain, "all have room");
+        assert!(stored == 0 || world.owes(Z) == T, "the charge of the stranger was lost");
+        TAKEN.fetch_or(stored != 0, Plain::Relaxed);
+    });
+    assert!(TAKEN.load(Plain::Relaxed), "the stranger never got the slot");
+}

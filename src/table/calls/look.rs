@@ -122,7 +122,7 @@ pub(crate) fn wait(p: &Params, lead: u64, now: u64, cost: u64) -> u64 {
     algorithms::peek(p, lead, now, cost, 0).wait
 }
 
-/// Returns the decision of a plain request that was refused so.
-pub(crate) fn refused(p: &Params, now: u64, cost: u64, answer: &Answer, tracking: Tracking) -> Decision {
+/// Returns the decision of a plain request that ended so, without a permit.
+pub(crate) fn told(p: &Params, now: u64, cost: u64, answer: &Answer, tracking: Tracking) -> Decision {
     algorithms::decision(answer, p, now, cost, tracking, Permit::NONE)
 }

@@ -11,7 +11,8 @@
 //!                    word 7  guard 32 | form 16 | aux bits 8 | content 8   all 0 is GCRA; form of others 1
 //!  line 1            word 8  generation: raised by each restore; permits carry it
 //!                    word 9  ticks per second, 0 = unknown
-//!                    word 10..14   0
+//!                    word 10 1 = no override was ever stored; 0 = perhaps, and in every table of debts
+//!                    word 11..14   0
 //!                    word 15  the callers' clock, a `TableClock`; 0 = unknown
 //!  line 2.. slots    8 words each, see word.rs
 //! ```
@@ -20,6 +21,10 @@
 //! initialises it, and the others attach once the magic is there. Attaching copies the geometry to private memory and
 //! never reads it again, so a hostile or broken neighbour can spoil answers, not memory safety. Any 64-bit value is a
 //! valid slot.
+//!
+//! Word 10 is the only word of the header that changes. The first override stores 0 there, and only a fresh image has 1
+//! again. A library that does not know the word refuses the image while it is 1, so none can store an override without
+//! clearing it. Such a library leaves 0, which asks for every override.
 
 use super::geometry::{Content, Geometry, HEADER_LINES, MIN_SLOTS, SLOTS_PER_LINE};
 use super::options::AttachOptions;
@@ -39,6 +44,11 @@ pub const LAYOUT_VERSION: u16 = 2;
 const HEADER_WORDS: usize = HEADER_LINES * SLOTS_PER_LINE;
 
 const MODE_EXCLUSIVE: u64 = 1;
+
+/// Word 10 of a table in which no override was ever stored.
+pub(in crate::table) const UNUSED: u64 = 1;
+/// Where that word is: line and word.
+const UNUSED_AT: (usize, usize) = (1, 2);
 
 /// Holds one cache line of table memory: eight words. All zero is valid and empty.
 #[derive(Debug)]
@@ -120,6 +130,11 @@ pub(in crate::table) fn header(g: &Geometry, exclusive: bool) -> [u64; HEADER_WO
     words
 }
 
+/// Returns the word that says whether an override was ever stored.
+pub(in crate::table) fn unused(head: &[Line]) -> Option<&AtomicU64> {
+    head.get(UNUSED_AT.0)?.words.get(UNUSED_AT.1)
+}
+
 /// Word 0 of a published image.
 pub(in crate::table) const FIRST_WORD: u64 = MAGIC | LAYOUT_VERSION as u64;
 
@@ -135,10 +150,13 @@ pub(crate) fn format(lines: &[Line], g: &Geometry, exclusive: bool, slot: impl F
     let slots = lines.get(HEADER_LINES..).unwrap_or_else(|| impossible!(&[]));
     // ORDERING: Relaxed throughout; nobody may use the image before it is published below.
     magic.store(0, Ordering::Relaxed);
+    let mut all = 0;
     for (i, word) in slots.iter().flat_map(|line| &line.words).enumerate() {
-        word.store(slot(i), Ordering::Relaxed);
+        let value = slot(i);
+        word.store(value, Ordering::Relaxed);
+        all |= value;
     }
-    publish(head, magic, g, exclusive);
+    publish(head, magic, g, exclusive, all == 0);
 }
 
 /// Writes a fresh image in zero memory, touching only the header. Returns false if the header is not zero.
@@ -147,16 +165,26 @@ pub(crate) fn format_zeroed(lines: &[Line], g: &Geometry, exclusive: bool) -> bo
     // ORDERING: Relaxed; nobody may use the memory before it is published below.
     let zero = head.iter().flat_map(|line| &line.words).all(|word| word.load(Ordering::Relaxed) == 0);
     if zero {
-        publish(head, magic, g, exclusive);
+        publish(head, magic, g, exclusive, true);
     }
     zero
 }
 
-/// Writes the header, magic last.
-pub(in crate::table) fn publish(head: &[Line], magic: &AtomicU64, g: &Geometry, exclusive: bool) {
+/// Writes the header, magic last. `empty`: no slot holds anything.
+pub(in crate::table) fn publish(
+    head: &[Line],
+    magic: &AtomicU64,
+    g: &Geometry,
+    exclusive: bool,
+    empty: bool,
+) {
     for (word, value) in head.iter().flat_map(|line| &line.words).skip(1).zip(header(g, exclusive)) {
         // ORDERING: Relaxed; published by the Release store below.
         word.store(value, Ordering::Relaxed);
+    }
+    if let Some(word) = unused(head).filter(|_| empty && g.content == Content::Overrides) {
+        // ORDERING: Relaxed; published by the Release store below.
+        word.store(UNUSED, Ordering::Relaxed);
     }
     // ORDERING: Release; pairs with the Acquire load in `load`: a thread that sees the magic sees header and slots.
     magic.store(FIRST_WORD, Ordering::Release);
@@ -188,7 +216,7 @@ pub(crate) fn read(
     options: &AttachOptions,
     mode: Option<bool>,
 ) -> Result<(Geometry, Hasher), TableError> {
-    let [magic, shape, horizon, window, lifetime, check, features, rule, generation, tick_hz, rest @ .., clock] =
+    let [magic, shape, horizon, window, lifetime, check, features, rule, generation, tick_hz, unused, rest @ .., clock] =
         *words;
     if magic & !0xffff != MAGIC {
         return Err(TableError::NotReady);
@@ -218,6 +246,7 @@ pub(crate) fn read(
         && (2..=window).contains(&lifetime)
         && ((window >> aux) as u128) << shift.min(0).unsigned_abs() < 1 << 63
         && (!counts || lifetime <= (1 << aux).max(2))
+        && unused <= if content == Content::Overrides { UNUSED } else { 0 }
         && clock <= u8::MAX.into()
         && rest.iter().fold(0, |all, word| all | word) == 0;
     if !sound {

@@ -197,7 +197,7 @@ fn a_header_that_breaks_one_rule_is_refused() {
     assert_eq!(read(0, 0, (1 << 20) + 1, 1 << 20), refused);
     // Two reserved words that are not zero do not cancel each other.
     let mut both = words;
-    (both[10], both[11]) = (1, 1);
+    (both[11], both[12]) = (1, 1);
     assert_eq!(super::read(&both, 7, &options, Some(true)).map(|_| ()), refused);
     // A table of overrides has two bits beside a time, and no guard.
     let overrides = |aux: u64, guard: u64| read_rule(guard << 32 | 1 << 16 | aux << 8 | 5);
@@ -205,6 +205,15 @@ fn a_header_that_breaks_one_rule_is_refused() {
     for (aux, guard) in [(3, 0), (1, 0), (2, 1)] {
         assert_eq!(overrides(aux, guard), None, "{aux} bits, guard {guard}");
     }
+    // Only a table of overrides says that none was ever stored, and only by 1.
+    let unused = |rule: u64, word: u64| {
+        let mut words = words;
+        (words[7], words[10]) = (rule, word);
+        super::read(&words, 7, &options, Some(true)).is_ok()
+    };
+    let overrides = 1 << 16 | 2 << 8 | 5;
+    assert_eq!([0, 1, 2, u64::MAX].map(|word| unused(overrides, word)), [true, true, false, false]);
+    assert_eq!([0, 1].map(|word| unused(words[7], word)), [true, false]);
 }
 
 /// If a save read a key in two places, one word is kept with what both counted, wherever the clock stands.

@@ -228,7 +228,7 @@ impl<'m, M: Access> Table<'m, M> {
                 slot.store(word, Ordering::Relaxed);
             }
         }
-        image::publish(head, magic, &plan.to, M::EXCLUSIVE);
+        image::publish(head, magic, &plan.to, M::EXCLUSIVE, false);
         Ok((Table::attach_as(lines, &attach)?, report))
     }
 

@@ -10,13 +10,13 @@ use std::vec::Vec;
 use super::loom_kit::{explore, race, Bound, NOW};
 use crate::algorithms::State;
 use crate::keys::second_hash;
-use crate::sync::Ordering;
+use crate::sync::{fence, Ordering};
 use crate::sync::{Access, Shared};
 use crate::table::handle::Table;
 use crate::table::layout::image::Line;
 use crate::table::layout::image::{header, FIRST_WORD};
 use crate::table::layout::options::{AttachOptions, TableOptions};
-use crate::table::layout::override_word::OVERRIDE_BITS;
+use crate::table::layout::override_word::{BAN, OVERRIDE_BITS, WITNESS};
 use crate::table::overrides::Override;
 
 const HASH: u64 = 0x1234_5678_9abc_def0;
@@ -229,5 +229,67 @@ fn loom_weak_witness_that_becomes_earlier_is_caught() {
             other.ban(NOW, HASH, NOW + SHORT).expect("ban");
         });
         stands(&table);
+    });
+}
+
+/// What a request does that an override may decide: it asks further only where an override was ever stored.
+fn asked(table: &Table<'static>) -> Option<Override> {
+    table.was_used().then(|| table.look(NOW, HASH)).flatten()
+}
+
+type First = fn(&Table<'static>);
+
+/// A first ban beside a thread that sees it in the memory, and then decides a request: the request finds the ban.
+fn found_once_seen(name: &str, ban: First) {
+    static SEEN: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
+    explore(name, Bound::First(3), move || {
+        let table = empty();
+        assert_eq!((table.was_used(), asked(&table)), (false, None));
+        let (one, other) = (table.clone(), table.clone());
+        let ((), (seen, found)) = race(
+            move || ban(&one),
+            move || {
+                let seen = other.look(NOW, HASH).is_some();
+                // ORDERING: Acquire; pairs with the Release swap that placed what was read.
+                fence(Ordering::Acquire);
+                (seen, asked(&other).is_some())
+            },
+        );
+        assert!(found || !seen, "an override was missed");
+        // The call has returned.
+        assert!(asked(&table).is_some(), "an override was missed");
+        SEEN[seen as usize].fetch_add(1, Plain::Relaxed);
+    });
+    assert!(SEEN.iter().all(|n| n.load(Plain::Relaxed) > 0), "one always won");
+}
+
+/// Does not show: a thread that never saw the ban and starts before its call returns; it may find it or not.
+#[test]
+fn loom_an_override_that_is_seen_is_found_by_every_request_after() {
+    found_once_seen("overrides: the first one", |table| {
+        table.ban(NOW, HASH, NOW + LONG).expect("ban");
+    });
+}
+
+/// MUST FAIL: a table that says only after it has stored an override that it has some.
+#[test]
+#[should_panic(expected = "an override was missed")]
+fn loom_weak_override_that_is_stored_before_the_table_is_used_is_caught() {
+    found_once_seen("overrides, weakened: used after the store", |table| {
+        let state = |aux| State { ahead: LONG, aux };
+        table.put(NOW, second_hash(HASH), state(WITNESS)).expect("room");
+        table.put(NOW, HASH, state(BAN)).expect("room");
+        table.use_it();
+    });
+}
+
+/// MUST FAIL: a table that never says that it has overrides.
+#[test]
+#[should_panic(expected = "an override was missed")]
+fn loom_weak_override_of_an_unused_table_is_caught() {
+    found_once_seen("overrides, weakened: never used", |table| {
+        let state = |aux| State { ahead: LONG, aux };
+        table.put(NOW, second_hash(HASH), state(WITNESS)).expect("room");
+        table.put(NOW, HASH, state(BAN)).expect("room");
     });
 }

@@ -13,6 +13,9 @@ use crate::sync::access::Access;
 use crate::table::error::TableError;
 use crate::table::handle::Table;
 
+/// The most prefixes of an address whose lines are prefetched together.
+const AT_ONCE: usize = 8;
+
 /// The lengths of the prefixes that are asked for an address, in any order: one probe each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PrefixLengths<'a> {
@@ -113,27 +116,56 @@ impl<M: Access> Table<'_, M> {
     /// [`TableError::BadHashKind`] where the caller hashes.
     ///
     /// # Concurrency
-    /// As [`ban`](Table::ban). Cost: a hash and a probe for each length.
+    /// As [`ban`](Table::ban). Cost: one load while no override was ever stored; else a hash and a probe for each
+    /// length, the lines of up to 8 of them prefetched together.
     pub fn overridden_address(
         &self,
         now: u64,
         address: impl Into<Address>,
         lengths: PrefixLengths<'_>,
     ) -> Result<Option<(Override, u8)>, TableError> {
+        if !self.asks(lengths)? {
+            return Ok(None);
+        }
+        Ok(self.look_address(now, &address.into(), lengths))
+    }
+
+    /// Checks what does not depend on the address, and returns whether any address can have an override.
+    #[inline(always)]
+    pub(crate) fn asks(&self, lengths: PrefixLengths<'_>) -> Result<bool, TableError> {
         self.holds_overrides()?;
-        let (address, mut found) = (address.into(), None);
         // A length that no address of either family has is a mistake, whichever family is asked.
         if lengths.v4.iter().any(|bits| *bits > 32) || lengths.v6.iter().any(|bits| *bits > 128) {
             return Err(TableError::BadPrefix);
         }
-        for &bits in if address.is_v4() { lengths.v4 } else { lengths.v6 } {
-            if found.is_some_and(|(_, longest)| bits <= longest) {
-                continue;
+        if !self.hasher.is_own() {
+            return Err(TableError::BadHashKind);
+        }
+        Ok(self.was_used())
+    }
+
+    /// Looks for the longest prefix with an override. `asks` has checked the lengths.
+    #[inline(never)]
+    pub(crate) fn look_address(
+        &self,
+        now: u64,
+        address: &Address,
+        lengths: PrefixLengths<'_>,
+    ) -> Option<(Override, u8)> {
+        let mut found: Option<(Override, u8)> = None;
+        let lengths = if address.is_v4() { lengths.v4 } else { lengths.v6 };
+        for lengths in lengths.chunks(AT_ONCE) {
+            let mut hashes = [0; AT_ONCE];
+            for (hash, bits) in hashes.iter_mut().zip(lengths) {
+                *hash = self.hasher.hash_prefix(address, *bits)?;
+                self.prefetch(core::slice::from_ref(hash));
             }
-            if let Some(made) = self.look(now, self.hash(address.prefix(bits).as_ref())?) {
-                found = Some((made, bits));
+            for (hash, &bits) in hashes.iter().zip(lengths) {
+                if found.is_none_or(|(_, longest)| bits > longest) {
+                    found = self.look(now, *hash).map(|made| (made, bits)).or(found);
+                }
             }
         }
-        Ok(found)
+        found
     }
 }

@@ -23,6 +23,10 @@
 //!   meanwhile. Therefore a lifted override holds one slot until it would have ended.
 //! - **Over for good only where the table is swept.** Any word that nobody sweeps wraps after a span. A debt then only
 //!   drains once more, but an exemption would exempt again. So sweep a table of overrides once in its sweep interval.
+//! - **Free while unused.** A word of the image says whether an override was ever stored. It is cleared before the
+//!   first word of the first override is stored, and never set again. So whoever can see an override can see that word
+//!   cleared, also if the thread that stores the override is stopped. A lookup of an address or of a chain loads it
+//!   first, and loads nothing else while it is set.
 //! - **Never lost, never another's.** The policy is Deny: to set an override in a full set is an error. So is a word of
 //!   another key in the place: a live override without its witness, or a word of the other sort.
 //! - **Only a lift and an earlier end lower a word**, and never below the claim of its slot: the word stays about six
@@ -38,6 +42,7 @@ pub use address::PrefixLengths;
 use super::error::TableError;
 use super::handle::Table;
 use super::layout::geometry::Content;
+use super::layout::image;
 use super::layout::override_word::{BAN, EXEMPT, NONE, OVERRIDE_BITS, WITNESS};
 use super::layout::policy::FullPolicy;
 use super::layout::word::{Layout, Tag};
@@ -225,6 +230,22 @@ impl<M: Access> Table<'_, M> {
         }
     }
 
+    /// Returns whether an override may have been stored since the table was made.
+    #[inline(always)]
+    pub(crate) fn was_used(&self) -> bool {
+        // ORDERING: Relaxed; single word, value only. A call that starts after an override was stored, or was seen
+        // through an Acquire fence, cannot load the value from before.
+        image::unused(self.head).is_none_or(|word| word.load(Ordering::Relaxed) != image::UNUSED)
+    }
+
+    /// Says that overrides are stored from now on. Stores only once, so that readers keep the line.
+    pub(in crate::table) fn use_it(&self) {
+        if let Some(word) = image::unused(self.head).filter(|_| !self.was_used()) {
+            // ORDERING: Relaxed; the Release swaps that place the words of the override come behind it.
+            word.store(0, Ordering::Relaxed);
+        }
+    }
+
     /// Does the same as [`overridden`](Table::overridden) after the caller has called `holds_overrides`.
     #[inline(always)]
     pub(crate) fn look(&self, now: u64, hash: u64) -> Option<Override> {
@@ -295,11 +316,12 @@ impl<M: Access> Table<'_, M> {
         if !set.has_room(&g.layout, tag, g.clock_q(now)) {
             return Err(TableError::FullSet);
         }
+        self.use_it();
         self.put(now, second, State { ahead, aux: WITNESS })?;
         self.put(now, hash, State { ahead, aux })
     }
 
-    fn put(&self, now: u64, hash: u64, state: State) -> Result<(), TableError> {
+    pub(in crate::table) fn put(&self, now: u64, hash: u64, state: State) -> Result<(), TableError> {
         let g = &self.geometry;
         let (set, tag) = self.place(hash);
         let op = Put { state, floor: self.floor() };

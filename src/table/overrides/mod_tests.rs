@@ -4,7 +4,7 @@ use std::vec::Vec;
 
 use super::*;
 use crate::table::layout::image::Line;
-use crate::table::layout::options::TableOptions;
+use crate::table::layout::options::{AttachOptions, TableOptions};
 
 const NOW: u64 = 1 << 40;
 const KEY: u64 = 0x1234_5678_9abc_def1;
@@ -116,4 +116,53 @@ fn a_lowered_word_stays_above_the_claims_of_its_slot() {
         // Above the longest claim that is no takeover, and above a drop of it.
         assert!(lead > layout.grace + 2 && lead < 100, "{lead} of {}", layout.grace);
     }
+}
+
+/// Whether an override was ever stored: no lookup of an address or a chain asks further before.
+#[test]
+fn a_table_says_whether_an_override_was_ever_stored() {
+    let (lines, empty) = (memory(66), memory(66));
+    let table = table(&lines);
+    assert!(!table.was_used());
+    // A call that stores nothing changes nothing.
+    assert_eq!(table.ban(NOW, KEY, NOW), Err(TableError::BadUntil));
+    assert_eq!((table.lift(NOW, KEY), table.was_used()), (Ok(false), false));
+    let attach = AttachOptions::new();
+    let image = |table: &Table<'_>| {
+        let mut image = std::vec![0; table.image_words()];
+        table.save(NOW, &mut image).unwrap();
+        image
+    };
+    let restored = |image: &[u64]| Table::restore(&empty, image, &attach, 0).unwrap().was_used();
+    let other = Table::attach(&lines, &attach).unwrap();
+    assert!(!other.was_used() && !restored(&image(&table)));
+    table.ban(NOW, KEY, NOW + 5).unwrap();
+    // Every handle of the memory sees it.
+    assert!(table.was_used() && other.was_used() && Table::attach(&lines, &attach).unwrap().was_used());
+    assert!(restored(&image(&table)));
+    // A lift and an end leave it: only a fresh table is unused again.
+    assert_eq!((table.lift(NOW, KEY), table.was_used()), (Ok(true), true));
+    assert!(Table::attach(&lines, &attach).unwrap().was_used());
+    let options = TableOptions::overrides(LONGEST - 1).caller_hash();
+    assert!(!Table::init(&lines, &options).unwrap().was_used());
+    assert!(!Table::init(&memory(66), &options.zeroed()).unwrap().was_used());
+}
+
+/// An image of a library that does not know the word has 0 there, and its overrides are found.
+#[test]
+fn an_older_image_is_asked_for_every_override() {
+    let (lines, to) = (memory(66), memory(66));
+    let table = table(&lines);
+    table.ban(NOW, KEY, NOW + 5).unwrap();
+    let mut image = std::vec![0; table.image_words()];
+    table.save(NOW, &mut image).unwrap();
+    // Such a library saves what this one does, and restores it so, too.
+    assert_eq!(image[10], 0);
+    to.iter().flat_map(|line| &line.words).zip(&image).for_each(|(word, value)| {
+        // ORDERING: Relaxed; one thread.
+        word.store(*value, Ordering::Relaxed);
+    });
+    let older = Table::attach(&to, &AttachOptions::new()).unwrap();
+    assert!(older.was_used());
+    assert_eq!(older.overridden(NOW, KEY), Ok(Some(Override::Banned { retry_after: 5 })));
 }

@@ -1,0 +1,44 @@
+//! The overrides that are asked before the limits of a ladder.
+
+use super::link::{either, override_answer, TableRef};
+use crate::answer::Decision;
+use crate::keys::{Address, MAX_RUNGS};
+use crate::table::{Override, PrefixLengths, TableError};
+
+/// A table of overrides, and the lengths of the prefixes that are asked in it, for [`LadderBurst`].
+#[derive(Clone, Copy)]
+pub struct LadderOverrides<'a> {
+    /// A table made by [`TableOptions::overrides`](crate::TableOptions::overrides).
+    pub table: TableRef<'a>,
+    /// The longest prefix with an override decides, of these.
+    pub lengths: PrefixLengths<'a>,
+}
+
+impl<'a> LadderOverrides<'a> {
+    /// Names a table of either mode, and the lengths to ask.
+    pub fn new(table: impl Into<TableRef<'a>>, lengths: PrefixLengths<'a>) -> LadderOverrides<'a> {
+        LadderOverrides { table: table.into(), lengths }
+    }
+
+    /// Checks what does not depend on the address. Returns `None` if no address has an override.
+    #[inline(always)]
+    pub(crate) fn if_used(&self) -> Result<Option<&LadderOverrides<'a>>, TableError> {
+        Ok(either!(self.table, t => t.asks(self.lengths))?.then_some(self))
+    }
+
+    /// Looks for the override of an address. `if_used` has checked the rest.
+    pub(super) fn look(&self, now: u64, address: &Address) -> Option<Override> {
+        either!(self.table, t => t.look_address(now, address, self.lengths)).map(|(found, _)| found)
+    }
+}
+
+/// Returns the decision of an override of an address.
+pub(super) fn overridden(now: u64, cost: u64, found: Override) -> Decision {
+    Decision { policy: MAX_RUNGS as u32, cost, ..override_answer(now, Some(found)) }
+}
+
+impl core::fmt::Debug for LadderOverrides<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("LadderOverrides").field("lengths", &self.lengths).finish_non_exhaustive()
+    }
+}
