@@ -15,7 +15,7 @@ use super::set::search::{Avx2, Avx512};
 use super::set::set::Set;
 use crate::algorithms::{Call, Op, Operation};
 use crate::keys::aes::AesKeys;
-use crate::keys::{home_of, Address, HashKind, Hasher};
+use crate::keys::{home_of, Hasher};
 use crate::limit::{LimitSpec, TableLimit};
 use crate::sync::access::{Access, Exclusive, Mode, ReadOnly, Shared};
 
@@ -384,15 +384,6 @@ impl<'m, M: Mode> Table<'m, M> {
         M::IMAGE.unwrap_or(self.geometry.exclusive)
     }
 
-    /// The error of a call that needs a hash, where there is none.
-    fn no_hash(&self) -> TableError {
-        if M::IMAGE.is_none() && self.geometry.hash != HashKind::Caller {
-            TableError::MissingSeed
-        } else {
-            TableError::BadHashKind
-        }
-    }
-
     /// Returns the number of words of a saved image.
     pub fn image_words(&self) -> usize {
         (self.slots.len() + HEADER_LINES) * SLOTS_PER_LINE
@@ -417,39 +408,6 @@ impl<'m, M: Mode> Table<'m, M> {
     /// may, for a small share of idle times, meet a false debt that drains. Saturates.
     pub fn sweep_interval(&self) -> u64 {
         self.geometry.sweep_interval()
-    }
-
-    /// Hashes a key with the table's secret. Tables with the same seed and kind of hash give a key the same hash.
-    ///
-    /// # Errors
-    /// [`TableError::BadHashKind`] if the caller hashes; [`TableError::MissingSeed`] if a read-only handle has no seed.
-    #[inline(always)]
-    pub fn hash(&self, key: &[u8]) -> Result<u64, TableError> {
-        self.hasher.hash(key).ok_or_else(|| self.no_hash())
-    }
-
-    /// Hashes the prefix of an address: `v4` bits of an IPv4 address, `v6` bits of an IPv6 one. It is the hash of
-    /// [`Address::prefix`].
-    ///
-    /// # Errors
-    /// [`TableError::BadPrefix`] if the address has fewer bits; as [`hash`](Table::hash).
-    pub fn prefix_hash(&self, address: &Address, v4: u8, v6: u8) -> Result<u64, TableError> {
-        let (bits, most) = if address.is_v4() { (v4, 32) } else { (v6, 128) };
-        if bits > most {
-            return Err(TableError::BadPrefix);
-        }
-        self.hasher.hash_prefix(address, bits).ok_or_else(|| self.no_hash())
-    }
-
-    /// Hashes prefixes of an address, none longer than the address.
-    #[inline(always)]
-    pub(crate) fn prefix_hashes(
-        &self,
-        address: &Address,
-        lengths: impl Iterator<Item = u8>,
-        to: &mut [u64],
-    ) -> Result<(), TableError> {
-        self.hasher.hash_prefixes(address, lengths, to).ok_or_else(|| self.no_hash())
     }
 
     /// The clock of the hot path: GCRA's. Elsewhere see `Geometry::clock_q`.

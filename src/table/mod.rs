@@ -19,6 +19,7 @@ mod calls;
 mod counters;
 mod error;
 mod handle;
+mod hashing;
 mod layout;
 mod migrate;
 #[cfg(test)]
