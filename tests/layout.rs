@@ -32,6 +32,7 @@ src/table
     layout
     set
     handle
+    hashing
     calls migrate overrides upkeep
     burst
 src/capi
