@@ -5,7 +5,8 @@ use crate::answer::Decision;
 use crate::keys::{Address, MAX_RUNGS};
 use crate::table::{Override, PrefixLengths, TableError};
 
-/// A table of overrides, and the lengths of the prefixes that are asked in it, for [`LadderBurst`].
+/// A table of overrides, and the lengths of the prefixes that are asked in it, for
+/// [`LadderBurst`](crate::LadderBurst).
 #[derive(Clone, Copy)]
 pub struct LadderOverrides<'a> {
     /// A table made by [`TableOptions::overrides`](crate::TableOptions::overrides).
