@@ -409,7 +409,7 @@ TEST(table_attach_refuses_bad_arguments_and_images) {
             REFUSES(TATCELL_ERR_VERSION, tatcell_table_attach(&w.fresh_table, w.memory, BYTES, kit_attach(w.seed, 0)));
             header[word] = 0;
         }
-        for (int word = 10; word < 16; word++) {
+        for (int word = 10; word < (i < 8 ? 15 : 16); word++) { /* word 15 has a byte for the kind of clock */
             header[word] = UINT64_C(1) << i;
             REFUSES(TATCELL_ERR_GEOMETRY, tatcell_table_attach(&w.fresh_table, w.memory, BYTES, kit_attach(w.seed, 0)));
             header[word] = 0;
