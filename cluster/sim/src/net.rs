@@ -4,7 +4,7 @@ use tatcell_cluster::sim::LinkId;
 
 use crate::clock::{Time, MS};
 use crate::plan::{Shape, What};
-use crate::resp;
+use crate::resp::{self, Reply};
 use crate::server::Around;
 use crate::world::{Ev, World};
 
@@ -200,7 +200,7 @@ impl World<'_> {
         self.send_to_node(conn, out);
     }
 
-    fn run(&mut self, conn: usize, words: &[Vec<u8>]) -> resp::Reply {
+    fn run(&mut self, conn: usize, words: &[&[u8]]) -> Reply {
         let server = self.conns[conn].server;
         let around = Around {
             me: server,

@@ -59,6 +59,7 @@ pub fn settles(plan: &Plan) -> Option<Time> {
 
 /// Plays a plan.
 pub fn play(plan: &Plan, lua: &mut Scripts, tell: bool) -> Outcome {
+    let calls = lua.calls();
     let mut world = World::new(plan, lua, tell);
     world.start();
     world.until(plan.length);
@@ -67,6 +68,7 @@ pub fn play(plan: &Plan, lua: &mut Scripts, tell: bool) -> Outcome {
     }
     world.finish();
     world.found.lasted = world.now;
+    world.found.calls = world.lua.calls() - calls;
     world.found.late_asks = world.servers.iter().map(|server| server.late_asks).sum();
     let mut found = world.found;
     let checks = judge(plan, &mut found);
@@ -197,6 +199,8 @@ pub struct Tally {
     /// See `decisions`.
     pub units: u64,
     /// Virtual seconds.
+    /// Calls of scripts.
+    pub calls: u64,
     pub seconds: u64,
     /// Faults, by kind.
     pub faults: BTreeMap<&'static str, u64>,
@@ -214,6 +218,7 @@ impl Tally {
         self.lively += u64::from(outcome.found.lively);
         self.decisions += outcome.found.decisions;
         self.units += outcome.found.admitted.iter().map(|a| a.units).sum::<u64>();
+        self.calls += outcome.found.calls;
         self.seconds += outcome.found.lasted / SECOND;
         plan.faults.iter().for_each(|fault| *self.faults.entry(fault.what.kind()).or_default() += 1);
         for check in &outcome.checks {
@@ -237,6 +242,7 @@ impl Tally {
         self.decisions += other.decisions;
         self.units += other.units;
         self.seconds += other.seconds;
+        self.calls += other.calls;
         other.faults.iter().for_each(|(kind, count)| *self.faults.entry(kind).or_default() += count);
         let strictly = self.strictly.into_iter().chain(other.strictly);
         self.strictly = strictly.max_by(|a, b| a.0.total_cmp(&b.0));
@@ -248,13 +254,14 @@ impl Tally {
 
 impl std::fmt::Display for Tally {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Tally { worlds, large, lively, decisions, units, seconds, .. } = self;
+        let Tally { worlds, large, lively, decisions, calls, units, seconds, .. } = self;
         writeln!(
             f,
             "{worlds} worlds, {large} of 20 s with 3 nodes and a change, {lively} looked at for liveness"
         )?;
         writeln!(f, "{seconds} virtual seconds, {decisions} decisions, {units} units admitted")?;
         let faults: Vec<String> = self.faults.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
+        writeln!(f, "{calls} calls of scripts")?;
         writeln!(f, "faults: {}", faults.join(", "))?;
         if let Some((excess, seed)) = self.strictly {
             writeln!(f, "worst excess where none is allowed: {excess:.3} units (seed {seed})")?;
