@@ -19,4 +19,5 @@ pub const KEPT: &[(&str, u64)] = &[
     ("slot-no-wait", 177),
     ("debt-forgotten", 288),
     ("opener-wins", 38077),
+    ("slot-renewed", 43757),
 ];

@@ -174,7 +174,8 @@ fn of_host(what: &What, host: usize) -> bool {
         | What::Cut { node, .. }
         | What::Double { node, .. }
         | What::Reset { node, .. } => node == Some(host),
-        What::NodeStops { node, .. }
+        What::ClaimLost { node }
+        | What::NodeStops { node, .. }
         | What::WorkersLate { node, .. }
         | What::NodeKilled { node, .. }
         | What::NodeCloses { node, .. }
@@ -198,9 +199,9 @@ pub struct Tally {
     pub decisions: u64,
     /// See `decisions`.
     pub units: u64,
-    /// Virtual seconds.
     /// Calls of scripts.
     pub calls: u64,
+    /// Virtual seconds.
     pub seconds: u64,
     /// Faults, by kind.
     pub faults: BTreeMap<&'static str, u64>,
@@ -217,8 +218,8 @@ impl Tally {
         self.large += u64::from(plan.is_large());
         self.lively += u64::from(outcome.found.lively);
         self.decisions += outcome.found.decisions;
-        self.units += outcome.found.admitted.iter().map(|a| a.units).sum::<u64>();
         self.calls += outcome.found.calls;
+        self.units += outcome.found.admitted.iter().map(|a| a.units).sum::<u64>();
         self.seconds += outcome.found.lasted / SECOND;
         plan.faults.iter().for_each(|fault| *self.faults.entry(fault.what.kind()).or_default() += 1);
         for check in &outcome.checks {
@@ -241,8 +242,8 @@ impl Tally {
         self.lively += other.lively;
         self.decisions += other.decisions;
         self.units += other.units;
-        self.seconds += other.seconds;
         self.calls += other.calls;
+        self.seconds += other.seconds;
         other.faults.iter().for_each(|(kind, count)| *self.faults.entry(kind).or_default() += count);
         let strictly = self.strictly.into_iter().chain(other.strictly);
         self.strictly = strictly.max_by(|a, b| a.0.total_cmp(&b.0));
@@ -260,8 +261,8 @@ impl std::fmt::Display for Tally {
             "{worlds} worlds, {large} of 20 s with 3 nodes and a change, {lively} looked at for liveness"
         )?;
         writeln!(f, "{seconds} virtual seconds, {decisions} decisions, {units} units admitted")?;
-        let faults: Vec<String> = self.faults.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
         writeln!(f, "{calls} calls of scripts")?;
+        let faults: Vec<String> = self.faults.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
         writeln!(f, "faults: {}", faults.join(", "))?;
         if let Some((excess, seed)) = self.strictly {
             writeln!(f, "worst excess where none is allowed: {excess:.3} units (seed {seed})")?;

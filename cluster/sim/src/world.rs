@@ -285,6 +285,7 @@ impl<'a> World<'a> {
             | What::Double { .. }
             | What::Swap { .. }
             | What::Reset { .. }
+            | What::ClaimLost { .. }
             | What::WorkersLate { .. } => {}
         }
     }
