@@ -193,7 +193,8 @@ impl Maker {
         let nodes = u128::from(self.nodes);
         let unit_ns = Span::from_q(split.unit.q().saturating_mul(nodes)).ns_down().saturating_add(1);
         let burst = (split.burst / u64::from(self.nodes)).max(1);
-        let share = Share { unit_ns, burst_ns: unit_ns.saturating_mul(burst) };
+        let from = follows.map_or(0, |(_, from)| from);
+        let share = Share { unit_ns, burst_ns: unit_ns.saturating_mul(burst), from };
         let reserve = split.reserve.map(|reserve| self.reserve(&reserve)).transpose()?;
         let reserve_from = match follows {
             None => 0,
