@@ -3,6 +3,7 @@
 //! ```text
 //! tatcell-cluster-sim --from N --to N [--jobs N] [--most N]   a range; stops a thread after so many failures (5)
 //!                     [--with KIND,KIND]                      only worlds with a fault of each of these kinds
+//!                     [--lively]                              only worlds whose liveness is looked at
 //! tatcell-cluster-sim --kept                                  the seeds that once found a fault
 //! tatcell-cluster-sim --seed N [--quiet]                      one, with what happens in it
 //! ```
@@ -15,13 +16,26 @@ use std::time::{Duration, Instant};
 use tatcell_cluster_sim::kept::KEPT;
 use tatcell_cluster_sim::lua::Scripts;
 use tatcell_cluster_sim::plan::Plan;
-use tatcell_cluster_sim::play::{play, shrink, Tally};
+use tatcell_cluster_sim::play::{play, settles, shrink, Tally};
 
 #[global_allocator]
 static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const USAGE: &str =
-    "usage: tatcell-cluster-sim --from N --to N [--jobs N] [--most N] [--with KIND,KIND] | --kept | --seed N [--quiet]";
+    "usage: tatcell-cluster-sim --from N --to N [--jobs N] [--most N] [--with KIND,KIND] [--lively] \
+                     | --kept | --seed N [--quiet]";
+
+/// The worlds of a range that are played.
+struct Choice {
+    with: Vec<String>,
+    lively: bool,
+}
+
+impl Choice {
+    fn has(&self, plan: &Plan) -> bool {
+        plan.has(&self.with) && (!self.lively || settles(plan).is_some())
+    }
+}
 
 /// Prints how a seed goes, with the fewest faults if it fails. Returns whether it is well.
 fn one(seed: u64, lua: &mut Scripts, tell: bool) -> bool {
@@ -68,14 +82,14 @@ fn range(
     to: u64,
     step: u64,
     most: u64,
-    with: &[String],
+    choice: &Choice,
 ) -> Result<(Tally, u64, Duration), String> {
     let begun = Instant::now();
     let mut lua = Scripts::new().map_err(|error| error.to_string())?;
     let (mut tally, mut failed) = (Tally::default(), 0);
     for seed in (from..to).step_by(step as usize) {
         let plan = Plan::of(seed);
-        if !plan.has(with) {
+        if !choice.has(&plan) {
             continue;
         }
         let outcome = play(&plan, &mut lua, false);
@@ -96,10 +110,10 @@ fn range(
 }
 
 /// Plays a range on so many threads, and prints the sums.
-fn ranges(from: u64, to: u64, jobs: u64, most: u64, with: &[String]) -> Result<bool, String> {
+fn ranges(from: u64, to: u64, jobs: u64, most: u64, choice: &Choice) -> Result<bool, String> {
     let parts: Result<Vec<(Tally, u64, Duration)>, String> = std::thread::scope(|scope| {
         let threads: Vec<_> =
-            (0..jobs).map(|job| scope.spawn(move || range(from + job, to, jobs, most, with))).collect();
+            (0..jobs).map(|job| scope.spawn(move || range(from + job, to, jobs, most, choice))).collect();
         let join = |thread: std::thread::ScopedJoinHandle<'_, _>| {
             thread.join().unwrap_or_else(|_| Err("a world panicked".to_owned()))
         };
@@ -138,7 +152,8 @@ fn run(arguments: &[String]) -> Result<bool, String> {
             let kinds = at.and_then(|at| arguments.get(at + 1)).map(String::as_str).unwrap_or_default();
             let with: Vec<String> =
                 kinds.split(',').filter(|kind| !kind.is_empty()).map(str::to_owned).collect();
-            ranges(from, to, value("--jobs").unwrap_or(1).max(1), value("--most").unwrap_or(5), &with)
+            let choice = Choice { with, lively: arguments.iter().any(|argument| argument == "--lively") };
+            ranges(from, to, value("--jobs").unwrap_or(1).max(1), value("--most").unwrap_or(5), &choice)
         }
         _ => Err(USAGE.to_owned()),
     }
