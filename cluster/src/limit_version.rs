@@ -99,9 +99,10 @@ impl LimitVersion {
         (hash ^ self.number.wrapping_mul(0x9e37_79b9_7f4a_7c15)) | 1
     }
 
-    /// Returns the nanoseconds without a grant after which nothing is owed.
+    /// Returns the nanoseconds without a grant after which nothing is owed, neither to the store nor to the node's share,
+    /// which holds a unit even if its part of the burst is less.
     pub(crate) fn drained_ns(&self) -> u64 {
-        self.split.lead.ns_down().saturating_add(self.split.hold_ns)
+        self.split.lead.ns_down().saturating_add(self.split.hold_ns).max(self.share.burst_ns)
     }
 
     /// Returns the time until this cost may be asked for again, if an earlier answer refuses it. An end further away
@@ -192,7 +193,8 @@ impl Maker {
         let nodes = u128::from(self.nodes);
         let unit_ns = Span::from_q(split.unit.q().saturating_mul(nodes)).ns_down().saturating_add(1);
         let burst = (split.burst / u64::from(self.nodes)).max(1);
-        let share = Share { unit_ns, burst_ns: unit_ns.saturating_mul(burst) };
+        let from = follows.map_or(0, |(_, from)| from);
+        let share = Share { unit_ns, burst_ns: unit_ns.saturating_mul(burst), from };
         let reserve = split.reserve.map(|reserve| self.reserve(&reserve)).transpose()?;
         let reserve_from = match follows {
             None => 0,
@@ -281,6 +283,25 @@ mod tests {
             all.iter().enumerate().for_each(|(j, y)| assert_eq!(x.is(y), i == j, "{i} {j}"));
         }
         assert!(schedule(&a, Some((&b, 9))).is(&all[2]));
+    }
+
+    /// A line that is given away forgets what its key took of the share, so both must have drained by then.
+    #[test]
+    fn a_line_stays_until_its_share_has_drained() {
+        for (nodes, burst) in [(1, 100), (4, 100), (4, 7), (4, 3), (9, 1)] {
+            let mut maker = Maker {
+                nodes,
+                round_trip: Duration::from_millis(4),
+                keys: 8,
+                delay: Duration::from_secs(30),
+                seeds: Seeds::System,
+                tables: Vec::new(),
+            };
+            let limit = SharedLimit::new("x", 100, Duration::from_secs(1), burst).reserve(0, 0);
+            let version = maker.version(1, limit, None).expect("a version");
+            let debt = version.split.lead.ns_down() + version.split.hold_ns;
+            assert!(version.drained_ns() >= version.share.burst_ns.max(debt), "{nodes} nodes, burst {burst}");
+        }
     }
 
     #[test]

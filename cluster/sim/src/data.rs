@@ -27,8 +27,8 @@ pub struct Set {
 
 impl Set {
     /// Reads them.
-    pub fn read(options: &[Vec<u8>]) -> Result<Set, &'static str> {
-        let (mut set, mut rest) = (Set::default(), options.iter());
+    pub fn read(options: &[impl AsRef<[u8]>]) -> Result<Set, &'static str> {
+        let (mut set, mut rest) = (Set::default(), options.iter().map(AsRef::as_ref));
         while let Some(option) = rest.next() {
             match &option.to_ascii_uppercase()[..] {
                 b"PX" => {

@@ -426,8 +426,8 @@ impl World<'_> {
     pub(crate) fn visit(&mut self, host: usize) {
         let (plan, now, pressing) = (self.plan, self.now, self.pressing);
         let random = &mut self.hosts[host].random;
-        let gap = if pressing { 5 * MS } else { random.below(plan.gap * 2) + 1 };
-        let count = if pressing { 4 } else { random.within(1, plan.visit) };
+        let gap = if pressing { 2 * MS } else { random.below(plan.gap * 2) + 1 };
+        let count = if pressing { 2 } else { random.within(1, plan.visit) };
         let key = match () {
             () if pressing => 0,
             () if random.chance(plan.cold) => 2 + random.below(1_000) as u32,
@@ -488,8 +488,8 @@ impl World<'_> {
         let name = key_name(key);
         let kind = this.random.below(20);
         let verdict = match kind {
-            // A caller that leaves at once.
-            0 => sim::ask(cluster, *limit, &name, cost, reading).0,
+            // A caller that leaves at once, and wastes what it gets.
+            0 if !self.pressing => sim::ask(cluster, *limit, &name, cost, reading).0,
             1..=4 => cluster.check_at(*limit, &name, cost, reading),
             _ => {
                 this.token += 1;

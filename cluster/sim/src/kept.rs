@@ -1,9 +1,13 @@
 //! Seeds that found a fault, and what it was: `late-cuts` in the code as it was (a second ask of before a change cut
-//! the debt of after it), the others planted by `dev/planted/sim-NAME.patch`. They are played again on the mended code.
+//! the debt of after it), `share-forgotten` (a line was given away before the node's share of its key had drained), and
+//! `share-twice` (a change that came into force while the store was away gave the share of that time again); the others
+//! planted by `dev/planted/sim-NAME.patch`. They are played again on the mended code.
 
 /// The name of the fault, and the seed that showed it.
 pub const KEPT: &[(&str, u64)] = &[
     ("late-cuts", 332),
+    ("share-forgotten", 7933),
+    ("share-twice", 40311),
     ("mark-undone", 6),
     ("no-id", 97),
     ("half-unpaid", 2),
@@ -17,4 +21,5 @@ pub const KEPT: &[(&str, u64)] = &[
     ("slot-no-wait", 177),
     ("debt-forgotten", 288),
     ("opener-wins", 38077),
+    ("slot-renewed", 43757),
 ];

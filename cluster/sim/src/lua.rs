@@ -23,40 +23,62 @@ pub struct Scripts {
     /// Each text that was ever seen: its number, digest and function.
     known: HashMap<Vec<u8>, usize>,
     texts: Vec<(Vec<u8>, String, Function)>,
+    keys: List,
+    argv: List,
     calls: u64,
 }
 
-fn bytes(value: &Value) -> mlua::Result<Vec<u8>> {
+/// The bytes of an argument of `redis.call`.
+enum Bytes<'a> {
+    Of(mlua::BorrowedBytes<'a>),
+    Made(Vec<u8>),
+}
+
+impl AsRef<[u8]> for Bytes<'_> {
+    fn as_ref(&self) -> &[u8] {
+        match self {
+            Bytes::Of(text) => text,
+            Bytes::Made(text) => text,
+        }
+    }
+}
+
+fn bytes(value: &Value) -> mlua::Result<Bytes<'_>> {
     match value {
-        Value::String(text) => Ok(text.as_bytes().to_vec()),
-        Value::Integer(n) => Ok(n.to_string().into_bytes()),
+        Value::String(text) => Ok(Bytes::Of(text.as_bytes())),
+        Value::Integer(n) => Ok(Bytes::Made(n.to_string().into_bytes())),
         // As `%.17g`: integers of doubles have no point.
-        Value::Number(n) if n.fract() == 0.0 && n.abs() < 1e17 => Ok(format!("{n:.0}").into_bytes()),
-        Value::Number(n) => Ok(n.to_string().into_bytes()),
+        Value::Number(n) if n.fract() == 0.0 && n.abs() < 1e17 => {
+            Ok(Bytes::Made((*n as i64).to_string().into_bytes()))
+        }
+        Value::Number(n) => Ok(Bytes::Made(n.to_string().into_bytes())),
         _ => Err(mlua::Error::runtime("Lua redis lib command arguments must be strings or integers")),
     }
 }
 
 fn call(lua: &Lua, frame: &RefCell<Frame>, args: MultiValue) -> mlua::Result<Value> {
-    let args = args.iter().map(bytes).collect::<mlua::Result<Vec<Vec<u8>>>>()?;
+    let args = args.iter().map(bytes).collect::<mlua::Result<Vec<Bytes<'_>>>>()?;
     let mut frame = frame.borrow_mut();
     let Frame { data, now_us } = &mut *frame;
     let now_us = *now_us;
-    let name = args.first().map(|name| name.to_ascii_uppercase()).unwrap_or_default();
     let text = |value: Option<&[u8]>| -> mlua::Result<Value> {
         value.map_or(Ok(Value::Boolean(false)), |value| Ok(Value::String(lua.create_string(value)?)))
     };
-    match (&name[..], &args[1..]) {
-        (b"TIME", []) => {
+    let Some((name, args)) = args.split_first() else {
+        return Err(mlua::Error::runtime("Please specify at least one argument for redis.call()"));
+    };
+    let is = |known: &[u8]| name.as_ref().eq_ignore_ascii_case(known);
+    match args {
+        [] if is(b"TIME") => {
             let parts = [(now_us / 1_000_000).to_string(), (now_us % 1_000_000).to_string()];
             Ok(Value::Table(lua.create_sequence_from(parts)?))
         }
-        (b"GET", [key]) => text(data.get(key, now_us)),
-        (b"DEL", [key]) => Ok(Value::Number(f64::from(u8::from(data.del(key, now_us))))),
-        (b"PTTL", [key]) => Ok(Value::Number(data.pttl(key, now_us) as f64)),
-        (b"SET", [key, value, options @ ..]) => {
+        [key] if is(b"GET") => text(data.get(key.as_ref(), now_us)),
+        [key] if is(b"DEL") => Ok(Value::Number(f64::from(u8::from(data.del(key.as_ref(), now_us))))),
+        [key] if is(b"PTTL") => Ok(Value::Number(data.pttl(key.as_ref(), now_us) as f64)),
+        [key, value, options @ ..] if is(b"SET") => {
             let set = Set::read(options).map_err(mlua::Error::runtime)?;
-            match data.set(key, value, set, now_us) {
+            match data.set(key.as_ref(), value.as_ref(), set, now_us) {
                 true => {
                     let table = lua.create_table()?;
                     table.set("ok", "OK")?;
@@ -66,6 +88,35 @@ fn call(lua: &Lua, frame: &RefCell<Frame>, args: MultiValue) -> mlua::Result<Val
             }
         }
         _ => Err(mlua::Error::runtime("Unknown Redis command called from script")),
+    }
+}
+
+/// A list that scripts read, and what it holds: most arguments of a call are those of the call before.
+struct List {
+    table: Table,
+    items: Vec<Vec<u8>>,
+}
+
+impl List {
+    fn fill(&mut self, lua: &Lua, items: &[&[u8]]) -> mlua::Result<()> {
+        for (i, item) in items.iter().enumerate() {
+            if self.items.get(i).is_some_and(|known| known == item) {
+                continue;
+            }
+            self.table.raw_set(i + 1, lua.create_string(item)?)?;
+            match self.items.get_mut(i) {
+                Some(known) => {
+                    known.clear();
+                    known.extend_from_slice(item);
+                }
+                None => self.items.push(item.to_vec()),
+            }
+        }
+        for i in items.len()..self.items.len() {
+            self.table.raw_set(i + 1, Value::Nil)?;
+        }
+        self.items.truncate(items.len());
+        Ok(())
     }
 }
 
@@ -83,7 +134,15 @@ impl Scripts {
         })?;
         redis.set("error_reply", error_reply)?;
         lua.globals().set("redis", redis)?;
-        Ok(Scripts { lua, frame, known: HashMap::new(), texts: Vec::new(), calls: 0 })
+        let list = |name: &str| -> mlua::Result<List> {
+            let table = lua.create_table()?;
+            lua.globals().set(name, &table)?;
+            Ok(List { table, items: Vec::new() })
+        };
+        let (keys, argv) = (list("KEYS")?, list("ARGV")?);
+        // What lives is small, so collecting garbage less often costs little memory.
+        lua.gc_set_pause(1_000);
+        Ok(Scripts { keys, argv, lua, frame, known: HashMap::new(), texts: Vec::new(), calls: 0 })
     }
 
     /// Returns the number of a script.
@@ -117,14 +176,7 @@ impl Scripts {
     }
 
     /// Runs a script on the data of a server.
-    pub fn run(
-        &mut self,
-        number: usize,
-        key: &[u8],
-        argv: &[Vec<u8>],
-        data: &mut Data,
-        now_us: u64,
-    ) -> Reply {
+    pub fn run(&mut self, number: usize, key: &[u8], argv: &[&[u8]], data: &mut Data, now_us: u64) -> Reply {
         self.calls += 1;
         *self.frame.borrow_mut() = Frame { data: std::mem::take(data), now_us };
         let reply = self.eval(number, key, argv);
@@ -135,17 +187,9 @@ impl Scripts {
         })
     }
 
-    fn eval(&mut self, number: usize, key: &[u8], argv: &[Vec<u8>]) -> mlua::Result<Reply> {
-        let strings = |list: &mut dyn Iterator<Item = &[u8]>, length| -> mlua::Result<Table> {
-            let table = self.lua.create_table_with_capacity(length, 0)?;
-            for (i, item) in list.enumerate() {
-                table.raw_set(i + 1, self.lua.create_string(item)?)?;
-            }
-            Ok(table)
-        };
-        let globals = self.lua.globals();
-        globals.raw_set("KEYS", strings(&mut std::iter::once(key), 1)?)?;
-        globals.raw_set("ARGV", strings(&mut argv.iter().map(Vec::as_slice), argv.len())?)?;
+    fn eval(&mut self, number: usize, key: &[u8], argv: &[&[u8]]) -> mlua::Result<Reply> {
+        self.keys.fill(&self.lua, &[key])?;
+        self.argv.fill(&self.lua, argv)?;
         reply(&self.texts[number].2.call(())?)
     }
 }
@@ -158,17 +202,20 @@ fn reply(value: &Value) -> mlua::Result<Reply> {
         Value::String(text) => Reply::Bulk(text.as_bytes().to_vec()),
         Value::Boolean(true) => Reply::Int(1),
         Value::Table(table) => {
-            if let Some(error) = table.raw_get::<Option<mlua::String>>("err")? {
-                return Ok(Reply::Error(error.to_string_lossy()));
-            }
-            if let Some(ok) = table.raw_get::<Option<mlua::String>>("ok")? {
-                return Ok(Reply::Status(ok.to_string_lossy()));
-            }
-            let mut list = Vec::new();
+            let mut list = Vec::with_capacity(5);
             for i in 1.. {
                 match table.raw_get::<Value>(i)? {
                     Value::Nil => break,
                     item => list.push(reply(&item)?),
+                }
+            }
+            // The scripts return no list that is an error or a status as well.
+            if list.is_empty() {
+                if let Some(error) = table.raw_get::<Option<mlua::String>>("err")? {
+                    return Ok(Reply::Error(error.to_string_lossy()));
+                }
+                if let Some(ok) = table.raw_get::<Option<mlua::String>>("ok")? {
+                    return Ok(Reply::Status(ok.to_string_lossy()));
                 }
             }
             Reply::Array(list)

@@ -3,6 +3,7 @@
 //! ```text
 //! tatcell-cluster-sim --from N --to N [--jobs N] [--most N]   a range; stops a thread after so many failures (5)
 //!                     [--with KIND,KIND]                      only worlds with a fault of each of these kinds
+//!                     [--lively]                              only worlds whose liveness is looked at
 //! tatcell-cluster-sim --kept                                  the seeds that once found a fault
 //! tatcell-cluster-sim --seed N [--quiet]                      one, with what happens in it
 //! ```
@@ -10,15 +11,31 @@
 //! A seed that fails is printed with the fewest faults with which it still fails. The exit status is then 1.
 
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tatcell_cluster_sim::kept::KEPT;
 use tatcell_cluster_sim::lua::Scripts;
 use tatcell_cluster_sim::plan::Plan;
-use tatcell_cluster_sim::play::{play, shrink, Tally};
+use tatcell_cluster_sim::play::{play, settles, shrink, Tally};
+
+#[global_allocator]
+static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const USAGE: &str =
-    "usage: tatcell-cluster-sim --from N --to N [--jobs N] [--most N] [--with KIND,KIND] | --kept | --seed N [--quiet]";
+    "usage: tatcell-cluster-sim --from N --to N [--jobs N] [--most N] [--with KIND,KIND] [--lively] \
+                     | --kept | --seed N [--quiet]";
+
+/// The worlds of a range that are played.
+struct Choice {
+    with: Vec<String>,
+    lively: bool,
+}
+
+impl Choice {
+    fn has(&self, plan: &Plan) -> bool {
+        plan.has(&self.with) && (!self.lively || settles(plan).is_some())
+    }
+}
 
 /// Prints how a seed goes, with the fewest faults if it fails. Returns whether it is well.
 fn one(seed: u64, lua: &mut Scripts, tell: bool) -> bool {
@@ -52,13 +69,27 @@ fn one(seed: u64, lua: &mut Scripts, tell: bool) -> bool {
     false
 }
 
-/// Plays every `step`th seed of a range; stops after so many failures.
-fn range(from: u64, to: u64, step: u64, most: u64, with: &[String]) -> Result<(Tally, u64), String> {
+/// Returns the processor's time of this thread, as Linux counts it; elsewhere the time since `begun`.
+fn spent(begun: Instant) -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let ns = text.split(' ').next().and_then(|ns| ns.parse().ok());
+    ns.map_or(begun.elapsed(), Duration::from_nanos)
+}
+
+/// Plays every `step`th seed of a range; stops after so many failures. Returns the sums, the failures and the time.
+fn range(
+    from: u64,
+    to: u64,
+    step: u64,
+    most: u64,
+    choice: &Choice,
+) -> Result<(Tally, u64, Duration), String> {
+    let begun = Instant::now();
     let mut lua = Scripts::new().map_err(|error| error.to_string())?;
     let (mut tally, mut failed) = (Tally::default(), 0);
     for seed in (from..to).step_by(step as usize) {
         let plan = Plan::of(seed);
-        if !plan.has(with) {
+        if !choice.has(&plan) {
             continue;
         }
         let outcome = play(&plan, &mut lua, false);
@@ -75,27 +106,26 @@ fn range(from: u64, to: u64, step: u64, most: u64, with: &[String]) -> Result<(T
             eprintln!("at seed {}", seed + 1);
         }
     }
-    Ok((tally, failed))
+    Ok((tally, failed, spent(begun)))
 }
 
 /// Plays a range on so many threads, and prints the sums.
-fn ranges(from: u64, to: u64, jobs: u64, most: u64, with: &[String]) -> Result<bool, String> {
-    let begun = Instant::now();
-    let parts: Result<Vec<(Tally, u64)>, String> = std::thread::scope(|scope| {
+fn ranges(from: u64, to: u64, jobs: u64, most: u64, choice: &Choice) -> Result<bool, String> {
+    let parts: Result<Vec<(Tally, u64, Duration)>, String> = std::thread::scope(|scope| {
         let threads: Vec<_> =
-            (0..jobs).map(|job| scope.spawn(move || range(from + job, to, jobs, most, with))).collect();
+            (0..jobs).map(|job| scope.spawn(move || range(from + job, to, jobs, most, choice))).collect();
         let join = |thread: std::thread::ScopedJoinHandle<'_, _>| {
             thread.join().unwrap_or_else(|_| Err("a world panicked".to_owned()))
         };
         threads.into_iter().map(join).collect()
     });
     let parts = parts?;
-    let failed: u64 = parts.iter().map(|(_, failed)| failed).sum();
-    let tally = parts.into_iter().fold(Tally::default(), |sum, (part, _)| sum.and(part));
-    let minutes = begun.elapsed().as_secs_f64() / 60.0 * jobs as f64;
+    let failed: u64 = parts.iter().map(|(_, failed, _)| failed).sum();
+    let minutes = parts.iter().map(|(.., spent)| spent.as_secs_f64()).sum::<f64>() / 60.0;
+    let tally = parts.into_iter().fold(Tally::default(), |sum, (part, ..)| sum.and(part));
     println!("seeds {from} to {to}: {tally}");
     println!(
-        "{:.0} worlds and {:.1} million decisions a minute of one thread; {failed} failed",
+        "{:.0} worlds and {:.1} million decisions a minute of one core; {failed} failed",
         tally.worlds as f64 / minutes,
         tally.decisions as f64 / minutes / 1e6
     );
@@ -122,7 +152,8 @@ fn run(arguments: &[String]) -> Result<bool, String> {
             let kinds = at.and_then(|at| arguments.get(at + 1)).map(String::as_str).unwrap_or_default();
             let with: Vec<String> =
                 kinds.split(',').filter(|kind| !kind.is_empty()).map(str::to_owned).collect();
-            ranges(from, to, value("--jobs").unwrap_or(1).max(1), value("--most").unwrap_or(5), &with)
+            let choice = Choice { with, lively: arguments.iter().any(|argument| argument == "--lively") };
+            ranges(from, to, value("--jobs").unwrap_or(1).max(1), value("--most").unwrap_or(5), &choice)
         }
         _ => Err(USAGE.to_owned()),
     }

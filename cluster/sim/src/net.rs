@@ -4,7 +4,7 @@ use tatcell_cluster::sim::LinkId;
 
 use crate::clock::{Time, MS};
 use crate::plan::{Shape, What};
-use crate::resp;
+use crate::resp::{self, Reply};
 use crate::server::Around;
 use crate::world::{Ev, World};
 
@@ -158,9 +158,11 @@ impl World<'_> {
                 self.send_to_node(conn, std::mem::take(&mut out));
                 return self.reset(conn);
             }
+            let answer = self.run(conn, &words);
+            let fate = if self.loses_claim(conn, &words, &answer) { Fate::IsLost } else { self.fate(conn) };
             let mut reply = Vec::new();
-            self.run(conn, &words).write(&mut reply);
-            match self.fate(conn) {
+            answer.write(&mut reply);
+            match fate {
                 Fate::Comes => out.append(&mut reply),
                 Fate::ComesTwice { late: false } => {
                     out.extend_from_slice(&reply);
@@ -200,7 +202,7 @@ impl World<'_> {
         self.send_to_node(conn, out);
     }
 
-    fn run(&mut self, conn: usize, words: &[Vec<u8>]) -> resp::Reply {
+    fn run(&mut self, conn: usize, words: &[&[u8]]) -> Reply {
         let server = self.conns[conn].server;
         let around = Around {
             me: server,
@@ -238,6 +240,22 @@ impl World<'_> {
 
     fn resets(&mut self, conn: usize) -> bool {
         matches!(self.draw(conn, true), Fate::IsLost)
+    }
+
+    /// Whether this is the answer by which a node learns that it has a slot, and is lost. Each fault loses one.
+    fn loses_claim(&mut self, conn: usize, words: &[&[u8]], answer: &Reply) -> bool {
+        let host = self.conns[conn].host;
+        let Some(fault) = (0..self.active.len()).find(|fault| {
+            self.active[*fault] && self.plan.faults[*fault].what == What::ClaimLost { node: host }
+        }) else {
+            return false;
+        };
+        let of_slot = matches!(words, [_, _, _, key, ..] if key.windows(6).any(|part| part == b":slot:"));
+        let claimed = matches!(answer, Reply::Array(list) if list.first() == Some(&Reply::Int(1)));
+        if of_slot && claimed {
+            self.active[fault] = false;
+        }
+        of_slot && claimed
     }
 
     fn fate(&mut self, conn: usize) -> Fate {

@@ -53,6 +53,8 @@ pub enum What {
     Swap { per_mille: u64 },
     /// Connections are reset: before a command, after it, or within its reply.
     Reset { node: Option<usize>, per_mille: u64 },
+    /// The node takes a slot, and its connection is reset before the answer.
+    ClaimLost { node: usize },
     /// The servers stop and go on.
     ServerStops,
     /// They go away and come back with all data.
@@ -98,6 +100,7 @@ impl What {
             What::Double { .. } => "doubled replies",
             What::Swap { .. } => "swapped replies",
             What::Reset { .. } => "resets and half replies",
+            What::ClaimLost { .. } => "answer of a claim lost",
             What::ServerStops => "server stops",
             What::ServerDown => "server down",
             What::DataLost => "data lost",
@@ -128,7 +131,8 @@ impl What {
             | What::Cut { node, .. }
             | What::Double { node, .. }
             | What::Reset { node, .. } => node.is_none_or(|node| node == host),
-            What::NodeStops { node, .. }
+            What::ClaimLost { node }
+            | What::NodeStops { node, .. }
             | What::NodeKilled { node, .. }
             | What::NodeCloses { node, .. }
             | What::NodeSet { node, .. }
@@ -263,6 +267,56 @@ fn what(random: &mut Random, plan: &Plan) -> What {
     }
 }
 
+/// Seeds from here on draw what [`more`] adds. Those below stay the worlds in which kept seeds found their faults.
+pub const MORE_FROM: u64 = 40_000;
+
+/// Draws from numbers of its own: makes a part of the worlds large, and lets slots go from host to host in others.
+fn more(plan: &mut Plan) {
+    let mut random = Random::new(plan.seed ^ 0x5107_5a11_0f7a_7c11);
+    if random.chance(80) {
+        return slot_returns(&mut random, plan);
+    }
+    if plan.is_large() || !random.chance(400) {
+        return;
+    }
+    plan.length = 20 * SECOND;
+    plan.hosts = plan.hosts.max(3);
+    if plan.limits.len() == 1 {
+        plan.limits.push(limit(&mut random));
+        let (node, at) = (random.below(plan.hosts as u64) as usize, random.below(plan.length / 2));
+        plan.faults.push(Fault { at, until: at + 1, what: What::Change { node, to: 1 } });
+    }
+}
+
+/// A node is cut off and loses its slot to another node, which spends its reserve and goes. The first node takes the
+/// slot again, and does not get the answer.
+fn slot_returns(random: &mut Random, plan: &mut Plan) {
+    let spare = plan.hosts - 1;
+    plan.slots = plan.slots.min(spare as u32);
+    (plan.ttl, plan.length, plan.lull) = (SECOND, 20 * SECOND, 4 * SECOND);
+    plan.limits.truncate(1);
+    plan.limits[0].burst = plan.limits[0].units;
+    plan.limits[0].reserve = random.of(&[(500, 500), (100, 900), (50, 250)]);
+    plan.faults.retain(|fault| matches!(fault.what, What::ScriptsLost | What::SlotsMove { .. }));
+    let node = random.below(plan.hosts as u64) as usize;
+    let other = (node + random.within(1, spare as u64) as usize) % plan.hosts;
+    let at = random.within(4 * SECOND, 6 * SECOND);
+    let until = at + random.within(1_300 * MS, 3 * SECOND);
+    plan.faults.push(Fault {
+        at,
+        until,
+        what: What::Cut { node: Some(node), to_server: random.chance(500) },
+    });
+    // Shortly after a time without requests, in which all bursts came back.
+    let at = random.of(&[14, 18]) * SECOND + random.within(100 * MS, 600 * MS);
+    let what = match random.chance(700) {
+        true => What::NodeCloses { node: other, old: false },
+        false => What::NodeKilled { node: other, old: false },
+    };
+    plan.faults.push(Fault { at, until: plan.length, what });
+    plan.faults.push(Fault { at, until: plan.length, what: What::ClaimLost { node } });
+}
+
 impl Plan {
     /// Draws the plan of a seed.
     pub fn of(seed: u64) -> Plan {
@@ -319,8 +373,11 @@ impl Plan {
             let at = random.below(plan.length / 2);
             faults.push(Fault { at, until: at + 1, what: What::Change { node, to: 1 } });
         }
-        faults.sort_by_key(|fault| fault.at);
         plan.faults = faults;
+        if seed >= MORE_FROM {
+            more(&mut plan);
+        }
+        plan.faults.sort_by_key(|fault| fault.at);
         plan
     }
 

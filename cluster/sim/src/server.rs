@@ -133,7 +133,7 @@ impl Server {
     }
 
     /// Answers one command.
-    pub fn answer(&mut self, lua: &mut Scripts, now: Time, words: &[Vec<u8>], around: &Around<'_>) -> Reply {
+    pub fn answer(&mut self, lua: &mut Scripts, now: Time, words: &[&[u8]], around: &Around<'_>) -> Reply {
         let now_us = self.clock.read(now) / 1_000;
         let name = words.first().map(|name| name.to_ascii_uppercase()).unwrap_or_default();
         let rest = &words[1.min(words.len())..];
@@ -178,7 +178,7 @@ impl Server {
                     false => Reply::Nil,
                 },
             },
-            (b"EVAL" | b"EVALSHA", [script, count, key, argv @ ..]) if count == b"1" => {
+            (b"EVAL" | b"EVALSHA", [script, count, key, argv @ ..]) if *count == b"1" => {
                 if around.primary.is_some() {
                     return error("ERR unknown command 'EVALSHA'");
                 }
@@ -191,7 +191,7 @@ impl Server {
                         Err(said) => return Reply::Error(format!("ERR Error compiling script: {said}")),
                     }
                 } else {
-                    match self.scripts.get(script) {
+                    match self.scripts.get(*script) {
                         Some(number) => *number,
                         None => return error("NOSCRIPT No matching script. Please use EVAL."),
                     }
@@ -210,7 +210,7 @@ impl Server {
     }
 
     /// Notices an ask for units of an older version of its limit than one that came before.
-    fn notice(&mut self, text: &[u8], key: &[u8], argv: &[Vec<u8>]) {
+    fn notice(&mut self, text: &[u8], key: &[u8], argv: &[&[u8]]) {
         if text != tatcell_cluster::script::GRANT.as_bytes() {
             return;
         }
@@ -247,8 +247,8 @@ mod tests {
     use crate::clock::SECOND;
     use tatcell_cluster::script::{GRANT, SLOT};
 
-    fn words(list: &[&str]) -> Vec<Vec<u8>> {
-        list.iter().map(|word| word.as_bytes().to_vec()).collect()
+    fn words<'a>(list: &[&'a str]) -> Vec<&'a [u8]> {
+        list.iter().map(|word| word.as_bytes()).collect()
     }
 
     fn alone<'a>() -> Around<'a> {
@@ -260,8 +260,10 @@ mod tests {
         let (mut server, mut lua) = (Server::new(), Scripts::new().expect("Lua"));
         let number = lua.number(SLOT.as_bytes()).expect("Lua");
         let digest = lua.digest(number).to_owned();
-        let by = |word: &str, name: &str, ms: &str| words(&[word, name, "1", "s", "me", ms, "7"]);
-        let mut say = |words: &[Vec<u8>], now| server.answer(&mut lua, now, words, &alone());
+        fn by<'a>(word: &'a str, name: &'a str, ms: &'a str) -> Vec<&'a [u8]> {
+            words(&[word, name, "1", "s", "me", ms, "7"])
+        }
+        let mut say = |words: &[&[u8]], now| server.answer(&mut lua, now, words, &alone());
         let no = say(&by("EVALSHA", &digest, "1000"), 0);
         assert!(matches!(&no, Reply::Error(text) if text.starts_with("NOSCRIPT")), "{no:?}");
         let code = |code| Reply::Array(vec![Reply::Int(code), Reply::text("7")]);

@@ -93,6 +93,8 @@ pub struct Found {
     pub admitted: Vec<Admitted>,
     /// Decisions that were asked for.
     pub decisions: u64,
+    /// Calls of scripts.
+    pub calls: u64,
     /// The longest time from question to answer among admissions that the store decided.
     pub longest: Time,
     /// The changes, by the marks.
@@ -283,6 +285,7 @@ impl<'a> World<'a> {
             | What::Double { .. }
             | What::Swap { .. }
             | What::Reset { .. }
+            | What::ClaimLost { .. }
             | What::WorkersLate { .. } => {}
         }
     }
