@@ -2178,8 +2178,8 @@ public:
     result attach(const char *name, std::size_t bytes = 0) noexcept {
         return take(tatcell_host_memory_attach, name, bytes);
     }
-    /// Maps such memory, or a saved image in a file, for reading alone, for table::attach with attach_options::read_only
-    /// (tatcell_host_memory_attach_read_only). A store to it ends the process. Errors: as attach.
+    /// Maps such memory, or a saved image in a file, for reading alone: for table::attach with
+    /// attach_options::read_only (tatcell_host_memory_attach_read_only). A store to it ends the process. Errors: as attach.
     result attach_read_only(const char *name, std::size_t bytes = 0) noexcept {
         return take(tatcell_host_memory_attach_read_only, name, bytes);
     }

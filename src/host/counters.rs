@@ -66,8 +66,8 @@ impl SharedCounters {
     /// [`Memory::create`].
     ///
     /// # Errors
-    /// Those of [`Memory::create`] and [`Memory::attach`]: [`HostError::WrongSize`] if it was made for another number of
-    /// threads, [`HostError::NotReady`] if its creator is not done. [`HostError::NotCounters`] for other memory.
+    /// Those of [`Memory::create`] and [`Memory::attach`]: [`HostError::WrongSize`] if it was made for another number
+    /// of threads, [`HostError::NotReady`] if its creator is not done. [`HostError::NotCounters`] for other memory.
     pub fn open(name: &CStr, threads: usize, mode: u32) -> Result<SharedCounters, HostError> {
         open(name, threads, mode).map(SharedCounters)
     }

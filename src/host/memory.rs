@@ -307,7 +307,7 @@ impl ReadOnlyMemory {
     /// Attaches to the table in this memory, only to look at it.
     ///
     /// # Errors
-    /// The errors of [`Table::attach_read_only`].
+    /// The errors of [`Table::attach_read_only`](crate::Table::attach_read_only).
     pub fn table(&self, options: &AttachOptions) -> Result<ReadOnlyTable<'_>, TableError> {
         // The handle stores nothing, and the lines are not lent to anybody who may.
         ReadOnlyTable::attach_read_only(self.0.lines(), options)

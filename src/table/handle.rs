@@ -180,7 +180,7 @@ impl<'m> Table<'m, ReadOnly> {
     /// The errors of [`attach`](Table::attach), but a missing seed is none.
     ///
     /// # Concurrency
-    /// During any call of others. On targets with 64-bit atomics all reads are relaxed loads, so memory may be read-only.
+    /// During any call of others. On targets with 64-bit atomics all reads are relaxed loads, so it may be read-only.
     pub fn attach_read_only(lines: &'m [Line], options: &AttachOptions) -> Result<Self, TableError> {
         Self::attach_as(lines, options)
     }

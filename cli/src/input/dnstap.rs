@@ -1,8 +1,8 @@
 //! Queries of a dnstap file: protobuf messages in frames (Frame Streams).
 //!
 //! Only what clients ask counts: messages of the types `CLIENT_QUERY` and `AUTH_QUERY`. Answers, and what a resolver
-//! asks itself, are passed over. The fields are `address`, `name`, `type`, `protocol` and `bytes` (of the query). Addresses
-//! are not text here but 4 or 16 bytes.
+//! asks itself, are passed over. The fields are `address`, `name`, `type`, `protocol` and `bytes` (of the query).
+//! Addresses are not text here but 4 or 16 bytes.
 
 use std::io::{self, Read};
 

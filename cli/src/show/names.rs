@@ -57,7 +57,7 @@ fn address(text: &str) -> Result<Option<(Address, Option<u8>)>, String> {
 
 fn bytes(text: &str) -> Result<Vec<u8>, String> {
     let fail = || format!("{text:?} is no key in hexadecimal digits, two a byte");
-    if text.len() % 2 != 0 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+    if !text.len().is_multiple_of(2) || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Err(fail());
     }
     (0..text.len()).step_by(2).map(|i| u8::from_str_radix(&text[i..i + 2], 16).map_err(|_| fail())).collect()

@@ -208,16 +208,16 @@ pub(crate) fn load(lines: &[Line]) -> Option<[u64; HEADER_WORDS]> {
     Some(words)
 }
 
-/// Validates a header for an image of `lines` lines in all. `mode` is [`Mode::IMAGE`](crate::sync::Mode): who only looks
-/// takes an image of either mode, and needs no seed.
+/// Validates a header for an image of `lines` lines in all. `mode` is [`Mode::IMAGE`](crate::sync::Mode): who only
+/// looks takes an image of either mode, and needs no seed.
 pub(crate) fn read(
     words: &[u64; HEADER_WORDS],
     lines: usize,
     options: &AttachOptions,
     mode: Option<bool>,
 ) -> Result<(Geometry, Hasher), TableError> {
-    let [magic, shape, horizon, window, lifetime, check, features, rule, generation, tick_hz, unused, rest @ .., clock] =
-        *words;
+    let [magic, shape, horizon, window, lifetime, check, features, rule, rest @ ..] = *words;
+    let [generation, tick_hz, unused, rest @ .., clock] = rest;
     if magic & !0xffff != MAGIC {
         return Err(TableError::NotReady);
     }
