@@ -2179,7 +2179,8 @@ public:
         return take(tatcell_host_memory_attach, name, bytes);
     }
     /// Maps such memory, or a saved image in a file, for reading alone: for table::attach with
-    /// attach_options::read_only (tatcell_host_memory_attach_read_only). A store to it ends the process. Errors: as attach.
+    /// attach_options::read_only (tatcell_host_memory_attach_read_only). A store to it ends the process.
+    /// Errors: as attach.
     result attach_read_only(const char *name, std::size_t bytes = 0) noexcept {
         return take(tatcell_host_memory_attach_read_only, name, bytes);
     }

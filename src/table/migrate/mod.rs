@@ -58,7 +58,8 @@ impl<'m, M: Access> Table<'m, M> {
     /// The errors of [`init`](Table::init). [`TableError::BadHashKind`] and [`TableError::WrongSeed`] unless both
     /// tables hash alike (if the caller hashes, it answers for that), [`TableError::TagTooWide`] for more tag bits than
     /// here, [`TableError::BadMode`] for another clock or tick frequency if both tables name one,
-    /// [`TableError::Overlap`], [`TableError::BadAlgorithm`] for another algorithm and for tables of overrides, which cannot migrate.
+    /// [`TableError::Overlap`], [`TableError::BadAlgorithm`] for another algorithm and for tables of
+    /// overrides, which cannot migrate.
     /// [`LimitError::OtherWindow`](crate::LimitError::OtherWindow) if the two limits of `keep_units` have windows of
     /// other lengths, or if a sliding counter would get another unit of time without it. Nothing is touched then.
     ///
