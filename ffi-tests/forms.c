@@ -96,7 +96,7 @@ TEST(forms_of_an_operation_on_a_key_answer_alike) {
 }
 
 /* Both forms answer and count as the call with the full answer: new keys, live ones, peeks, costs above the burst, a
- * limit in shadow, and sets that are full under every policy. */
+ * limit in shadow, a soft threshold, and sets that are full under every policy. */
 TEST(a_counted_check_is_a_check_with_counters) {
     for (uint32_t policy = TATCELL_FULL_ADMIT; policy <= TATCELL_FULL_SAMPLED; policy++) {
         kit_table twins[3];
@@ -105,6 +105,7 @@ TEST(a_counted_check_is_a_check_with_counters) {
         tatcell_limit_spec_t s = kit_spec(1, T, 9);
         tatcell_table_options_t o = kit_options(&s);
         o.policy = policy;
+        s.soft = 3;
         for (int i = 0; i < 3; i++) {
             tatcell_limit_spec_t shadow = s;
             shadow.flags = TATCELL_LIMIT_SHADOW;
@@ -137,6 +138,7 @@ TEST(a_counted_check_is_a_check_with_counters) {
         }
         for (int i = 1; i < 3; i++) EQ(memcmp(&sums[i], &sums[0], sizeof sums[0]), 0);
         EXPECT(sums[0].conforming && sums[0].shadow && sums[0].non_conforming && sums[0].never && sums[0].inserted);
+        EXPECT(sums[0].soft);
         EXPECT(sums[0].untracked + sums[0].inherited + sums[0].forgiven > 0);
         for (int i = 0; i < 3; i++) kit_free(&twins[i]);
     }

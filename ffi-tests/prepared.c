@@ -204,6 +204,7 @@ TEST(bad_arguments_are_refused_and_change_nothing) {
     BURST(TATCELL_ERR_SIZE, burst.size = 8, burst.size = sizeof burst);
     BURST(TATCELL_ERR_OVERLAP, burst.retry_after = &w.pass, burst.retry_after = NULL);
     BURST(TATCELL_ERR_OVERLAP, burst.retry_after = &burst.now, burst.retry_after = NULL);
+    BURST(TATCELL_ERR_OVERLAP, burst.retry_after = (uint64_t *)(void *)&w.prepared + 1, burst.retry_after = NULL);
     BURST(TATCELL_ERR_OVERLAP, (burst.costs = w.retries, burst.retry_after = w.retries),
         (burst.costs = NULL, burst.retry_after = NULL));
     BURST(TATCELL_ERR_OVERLAP, (keys[0].key = w.retries, burst.retry_after = w.retries),

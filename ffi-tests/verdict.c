@@ -158,6 +158,7 @@ TEST(what_is_not_plain_is_an_error_and_charges_nothing) {
     VERDICT(TATCELL_ERR_FOREIGN, l->table = &bans, l->limit = &foreign);
     VERDICT(TATCELL_ERR_OPTION, l->table = &bans, l->flags = TATCELL_LINK_OVERRIDES);
     VERDICT(TATCELL_ERR_ALGORITHM, l->flags = TATCELL_LINK_OVERRIDES, l->limit = NULL);
+    VERDICT(TATCELL_ERR_NOT_PLAIN, l->table = &bans, l->limit = NULL, l->flags = TATCELL_LINK_OVERRIDES, l->room = 1);
     VERDICT(TATCELL_ERR_OPTION, l->flags = 4);
     VERDICT(TATCELL_ERR_OPTION, l->cell = &cells[0][1]);
     VERDICT(TATCELL_ERR_NULL, l->table = NULL);

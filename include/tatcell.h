@@ -3727,7 +3727,8 @@ typedef struct tatcell_attach_options_t {
  *
  * With TATCELL_TABLE_READ_ONLY the handle only looks. No call stores through it, so the memory may be mapped for
  * reading alone (tatcell_host_memory_attach_read_only). It is for tatcell_table_info, _export, _stats, _next, _top,
- * _may_be, _save and, with a seed, tatcell_table_hash. All other calls return TATCELL_ERR_HANDLE. Since 0.4.
+ * _may_be, _save and, with a seed, tatcell_table_hash and tatcell_address_prefix_hash. All other calls return
+ * TATCELL_ERR_HANDLE. Since 0.4.
  *
  * @param table   handle to initialise, outside the memory; not NULL.
  * @param memory  the image, aligned to 64 bytes; not NULL.

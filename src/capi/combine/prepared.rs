@@ -337,7 +337,7 @@ pub unsafe extern "C" fn tatcell_prepared_chain_check_burst(
         to = c.result(pass),
         chain = c.prepared(prepared),
         given = c.options(burst),
-        made = run(c, chain, (burst, &given), pass)
+        made = run(c, (prepared, chain), (burst, &given), pass)
     );
     to.put(made);
     TATCELL_PASS
@@ -345,7 +345,7 @@ pub unsafe extern "C" fn tatcell_prepared_chain_check_burst(
 
 fn run(
     c: Contract<'_>,
-    chain: &PreparedChain<'_>,
+    (prepared, chain): (*const tatcell_prepared_chain_t, &PreparedChain<'_>),
     (burst, given): (*const tatcell_chain_burst_t, &tatcell_chain_burst_t),
     pass: *const u64,
 ) -> Result<u64, i32> {
@@ -367,6 +367,7 @@ fn run(
     Span::of(pass, 1).apart(retries)?;
     let written = &Written::new(retries, [retries, Span::NOTHING, Span::NOTHING, Span::NOTHING]);
     written.apart(c.reach(burst))?;
+    written.apart(Span::of(prepared, 1))?;
     written.apart(Span::of(given.hashes, all))?;
     written.apart(Span::of(given.costs, all))?;
     let costs = c.costs(given.costs, all)?;

@@ -78,6 +78,9 @@ fn not_in_place(c: Contract<'_>, chain: *const tatcell_chain_t) -> Result<(), i3
         let made = link(c, given)?;
         // An override has no limit to be wrong about, and no debt to share.
         if made.overrides_or_limit().map_err(chain_code)? {
+            if given.extra | given.room != 0 {
+                return Err(TATCELL_ERR_NOT_PLAIN);
+            }
             continue;
         }
         let before =

@@ -14,8 +14,8 @@ use crate::combine::link::either;
 use crate::limit::TableLimit;
 use crate::table::{Counters, Request};
 
-/// Decides and counts. The short path finds a live slot of the key in its home line, so the request is tracked, and
-/// its limit has no option that another counter counts.
+/// Decides and counts. The short path finds a live slot of the key in its home line, so the request is tracked. A
+/// limit with a soft threshold does not take it: another counter counts its soft passes.
 #[inline(always)]
 fn check(
     table: &Handle,
@@ -25,7 +25,8 @@ fn check(
     retry: Option<Out<'_, u64>>,
     counters: &mut Counters,
 ) -> i32 {
-    if let Any::Shared(short) = &table.table {
+    let calm = limit.0.soft_q >= limit.0.burst_q;
+    if let (Any::Shared(short), true) = (&table.table, calm) {
         if let Some(outcome) = short.check_tracked(limit, now, hash, cost) {
             counters.count_plain(u32::from(outcome.verdict() == Verdict::Conforming), 1);
             return finish(outcome, retry);
