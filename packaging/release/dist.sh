@@ -28,12 +28,14 @@ say() { echo "dist: $*"; }
 # packed FOLDER OF: an archive of FOLDER/OF, the same bytes from the same files.
 packed() {
     tar -C "$1" --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --mode=go=rX,u+rw \
-        -cf - "$2" | xz -6 > "$dist/$2.tar.xz"
+        -cf "$dist/$2.tar" "$2"
+    xz -6 "$dist/$2.tar"
 }
 # The tree of the commit, as NAME in the work folder. A release needs no tests, so it has no crates for them either.
 tree() {
     rm -rf "$work" && mkdir -p "$work"
-    git archive --prefix="$name/" HEAD | tar -x -C "$work"
+    git archive --prefix="$name/" -o "$work/tree.tar" HEAD
+    tar -x -C "$work" -f "$work/tree.tar"
     cd "$work/$name"
     awk -f packaging/release/manifest.awk "$root/Cargo.toml" > Cargo.toml
     $CARGO update --quiet --workspace --offline 2> /dev/null || $CARGO update --quiet --workspace

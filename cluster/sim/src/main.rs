@@ -129,6 +129,9 @@ fn ranges(from: u64, to: u64, jobs: u64, most: u64, choice: &Choice) -> Result<b
         tally.worlds as f64 / minutes,
         tally.decisions as f64 / minutes / 1e6
     );
+    if tally.worlds == 0 {
+        return Err("no world was played: is the range empty, or a kind of fault misspelt?".to_owned());
+    }
     Ok(failed == 0)
 }
 

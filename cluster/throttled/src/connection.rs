@@ -44,7 +44,7 @@ pub async fn serve(server: Arc<Server>, stream: TcpStream, id: u64, mut stop: St
     let tally = Tally::default();
     let mut connection = Connection { server, stream, session, input, output, tally, greeted: false };
     let idle = connection.server.idle;
-    let greet = Instant::now() + connection.server.greet;
+    let greet = Instant::now() + connection.server.greet.min(idle.unwrap_or(Duration::MAX));
     let (mut flow, mut turn) = (Flow::On, 0);
     while flow == Flow::On && !stop.is_said() {
         connection.input.reserve(4 * 1024);
