@@ -4,8 +4,10 @@
 # is refused by the loader; licences and workflows are checked by their own tools.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
-CC=${CC:-cc} MAKE=${MAKE:-make}
+compiler=${CC:-cc} MAKE=${MAKE:-make}
 out=$PWD/target/release-test n=0
+# The compiler of this machine must not build for others.
+unset CC CXX LD AR OBJCOPY
 unset DESTDIR PREFIX LIBDIR INCLUDEDIR LD_LIBRARY_PATH PKG_CONFIG_PATH MAKEFLAGS MFLAGS MAKELEVEL
 rm -rf "$out" && mkdir -p "$out" || exit 1
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
@@ -80,8 +82,8 @@ newer() {
     sed -n '/^TATCELL_0/,$s/^ *\(tatcell_[a-z0-9_]*\);/void \1(void); int main(void) { \1(); return 0; }/p' \
         include/tatcell.map | head -n 1 > "$out/newer.c"
     lib=$out/old-lib && mkdir -p "$lib" &&
-        $CC -shared -fPIC -Wl,-soname,libtatcell.so.1 -Wl,--version-script="$out/old.map" "$out/old.c" \
-            -o "$lib/libtatcell.so.1" && $CC "$out/newer.c" "$out/a/root/lib/libtatcell.so" -o "$out/newer" || return 1
+        $compiler -shared -fPIC -Wl,-soname,libtatcell.so.1 -Wl,--version-script="$out/old.map" "$out/old.c" \
+            -o "$lib/libtatcell.so.1" && $compiler "$out/newer.c" "$out/a/root/lib/libtatcell.so" -o "$out/newer" || return 1
     LD_LIBRARY_PATH=$lib "$out/newer" > "$out/said" 2>&1 && return 1
     grep "version .TATCELL_0.4' not found" "$out/said"
 }
