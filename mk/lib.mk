@@ -40,11 +40,15 @@ $(RAW): Cargo.toml Cargo.lock build.rs $(MAP) $(shell find src -name '*.rs')
 	    $(TARGET:%=--target %)
 	@touch $@
 
+# Elsewhere Rust's division of 128 bits names the handler of panics that unwind. Nothing calls it.
+PERSONALITY := $(if $(TARGET),$(BUILD)/personality.o)
+
 # $(call localise,EXPORTS): one object that defines EXPORTS and nothing else.
 define localise
 	@mkdir -p $(BUILD)
 	@printf '%s\n' $(1) > $@.exports
-	@$(LD) -r --gc-sections $(addprefix -u ,$(1)) -o $@ $(RAW)
+	@$(if $(TARGET),echo 'void rust_eh_personality(void) {}' | $(CC) -O2 -fPIC -c -x c - -o $(PERSONALITY))
+	@$(LD) -r --gc-sections $(PERSONALITY) $(addprefix -u ,$(1)) -o $@ $(RAW)
 	@$(OBJCOPY) -w --keep-global-symbols=$@.exports --strip-unneeded $(KEPT_SYMBOLS) -R .llvmbc -R .llvmcmd $@
 endef
 $(BUILD)/tatcell.o: $(RAW)
