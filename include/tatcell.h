@@ -3730,6 +3730,9 @@ typedef struct tatcell_attach_options_t {
  * _may_be, _save and, with a seed, tatcell_table_hash and tatcell_address_prefix_hash. All other calls return
  * TATCELL_ERR_HANDLE. Since 0.4.
  *
+ * Attach to live memory, not to a copy made while others stored: its bans may not be found. tatcell_table_save makes
+ * copies.
+ *
  * @param table   handle to initialise, outside the memory; not NULL.
  * @param memory  the image, aligned to 64 bytes; not NULL.
  * @param bytes   the same number that it was initialised with.

