@@ -267,7 +267,7 @@ fn what(random: &mut Random, plan: &Plan) -> What {
     }
 }
 
-/// Seeds from here on draw what [`more`] adds. Those below stay the worlds in which kept seeds found their faults.
+/// Seeds from here on draw what `more` adds. Those below stay the worlds in which kept seeds found their faults.
 pub const MORE_FROM: u64 = 40_000;
 
 /// Draws from numbers of its own: makes a part of the worlds large, and lets slots go from host to host in others.
