@@ -157,9 +157,9 @@ packed() {
 c_abi() {
     # It is no member of the workspace around it.
     echo '[workspace]' >> "$out/tatcell-$version/Cargo.toml"
-    (cd "$out/tatcell-$version" && $CARGO rustc --quiet --release --lib --features capi,host --crate-type staticlib \
+    (cd "$out/tatcell-$version" && $CARGO rustc --quiet --lib --features capi,host --crate-type staticlib \
         --target-dir "$out/crate") &&
-        nm "$out/crate/release/libtatcell.a" 2> /dev/null | grep -q ' T tatcell_table_check$'
+        nm "$out/crate/debug/libtatcell.a" 2> /dev/null | grep -q ' T tatcell_table_check$'
 }
 check 'the packed crate builds, and has what it names' packed
 check 'the packed crate builds the C library' c_abi
