@@ -4,7 +4,7 @@ COUNT := @mk/count.sh $(MAKE) --keep-going
 TESTS := rust-tests races c-tests doc-tests demo-verdict
 PACKAGES := package-tests release-tests
 MODELS := step-worlds loom-models proofs
-LONG := long-tests long-models sanitizers
+LONG := long-tests long-models sanitizers deb-tests
 
 .PHONY: demo check test test-c test-models test-packages test-long lint bench cli header dist clean
 demo: $(BUILD)/udp_gate ## Attack a UDP server, without the limiter and with it; verdict and demo.svg (half a minute)
@@ -50,7 +50,7 @@ clean: ## Remove everything that was built
 
 # The parts of the targets above.
 .PHONY: install-packages rust-tests races c-tests doc-tests package-tests release-tests demo-verdict step-worlds \
-    loom-models proofs long-tests long-models sanitizers
+    loom-models proofs long-tests long-models sanitizers deb-tests
 install-packages:
 	@mk/packages.sh mk/packages ffi-tests/packages dev/proofs/packages
 rust-tests:
@@ -84,3 +84,6 @@ long-models:
 	@$(if $(TATCELL_QUICK),,mk/rust-tests.sh step-long;) mk/rust-tests.sh loom-long
 sanitizers:
 	@mk/sanitizers.sh
+# Minutes of release builds, and a clean root from Debian's mirror: the short form leaves them out.
+deb-tests:
+	@$(if $(TATCELL_QUICK),,mk/packages.sh packaging/test/deb-packages && packaging/test/deb.sh)

@@ -1,0 +1,61 @@
+#!/bin/sh
+# The packages for Debian, as TAP: packaging/test/deb.sh [FOLDER]. They are built (or taken from FOLDER), read by
+# lintian, installed into a clean root, used there, and removed. The root is a small system that mmdebstrap makes.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+out=$PWD/target/deb-test packages=${1:-} root=$PWD/target/deb-test/root n=0
+rm -rf "$out" && mkdir -p "$out" || exit 1
+
+check() {
+    n=$((n + 1)) title=$1; shift
+    if "$@" > "$out/log" 2>&1; then echo "ok $n - $title"
+    else echo "not ok $n - $title"; tail -n 20 "$out/log" | sed 's/^/# /'; fi
+}
+skip() { n=$((n + 1)); echo "ok $n - $1 # SKIP $2"; }
+have() { command -v "$1" > /dev/null; }
+end() { rm -rf "$root"; echo "1..$n"; exit; }
+
+have dh || { skip 'the packages are built' 'no debhelper: apt-get install debhelper dpkg-dev nginx-dev'; end; }
+if [ -z "$packages" ]; then
+    packages=$out/packages && mkdir "$packages"
+    check 'the packages are built' packaging/release/deb.sh "$packages"
+fi
+if have lintian; then check 'lintian finds no error' lintian --allow-root --fail-on error "$packages"/*.deb
+else skip 'lintian finds no error' 'no lintian: apt-get install lintian'; fi
+
+[ "$(id -u)" = 0 ] || { skip 'a clean root' 'only root may change its root: sudo packaging/test/deb.sh'; end; }
+have mmdebstrap || { skip 'a clean root' 'no mmdebstrap: apt-get install mmdebstrap'; end; }
+suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
+if ! mmdebstrap --quiet --variant=apt --include=gcc,libc6-dev,pkg-config,nginx-light "$suite" "$root" > "$out/log" 2>&1
+then skip 'a clean root' "mmdebstrap made none: $(tail -n 1 "$out/log")"; end; fi
+inside() { chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive "$@"; }
+files() { (cd "$root" && find etc lib usr var/lib -iname '*tatcell*' ! -path 'var/lib/dpkg/*'); }
+version() { [ "$(inside "$1" --version)" = "$1 $(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)" ]; }
+# The programs of the other package tests, built from what the package for development says.
+builds() {
+    cp packaging/test/main.c "$root/tmp" && inside sh -c 'cd /tmp &&
+        cc -Wall -Wextra -Werror main.c $(pkg-config --cflags --libs tatcell) -o shared && ./shared &&
+        cc -Wall -Wextra -Werror -static main.c $(pkg-config --cflags --libs --static tatcell) -o alone && ./alone'
+}
+serves() {
+    printf '%s\n' 'load_module modules/ngx_http_tatcell_module.so;' 'events {}' \
+        'http { tatcell_zone $binary_remote_addr zone=clients:1m rate=10r/s burst=20;
+                server { listen 127.0.0.1:8080; location / { tatcell zone=clients nodelay; } } }' > "$root/tmp/nginx.conf"
+    # Its package loads the module; a configuration of its own shows that nginx knows the directives.
+    [ -L "$root/etc/nginx/modules-enabled/50-mod-http-tatcell.conf" ] && inside nginx -t &&
+        inside nginx -t -c /tmp/nginx.conf
+}
+# Nobody's limits run before an administrator has written them.
+rests() { [ -z "$(find "$root/etc/systemd/system" -name 'tatcell-*')" ]; }
+gone() {
+    inside apt-get -q -y purge 'tatcell*' 'libtatcell*' libnginx-mod-http-tatcell && files > "$out/left" && [ ! -s "$out/left" ] ||
+        { cat "$out/left"; return 1; }
+}
+cp "$packages"/*.deb "$root/tmp"
+check 'apt-get installs them into a clean root' inside sh -c 'apt-get -q -y --no-install-recommends install /tmp/*.deb'
+for program in tatcell tatcell-throttled tatcell-ratelimit; do check "$program runs" version "$program"; done
+check 'a program is built with libtatcell-dev' builds
+check 'nginx loads the module' serves
+check 'no server was started or enabled' rests
+check 'removed, they leave nothing' gone
+end
