@@ -61,10 +61,10 @@ cluster/src
     open
     sim: clock random machine wire lib
 cli/src
-    failure record units
-    input key
+    failure record units words
+    input key limit
     plan
-    show: failure
+    show: failure words
     show_args: failure units show
     args
 cli/src/input

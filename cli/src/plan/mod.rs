@@ -14,11 +14,12 @@ use tatcell::{ExclusiveTable, FullPolicy, LimitSpec};
 use self::curve::{Curves, Rate};
 use self::keys::{Keys, NO_KEY};
 use self::order::{Held, Order};
-use self::replay::{Asked, Replay};
+use self::replay::Replay;
 use self::report::Report;
 use crate::failure::Failure;
 use crate::input::{How, Input, Next};
 use crate::key::{KeySpec, NoKey};
+use crate::limit::Asked;
 use crate::record::Record;
 
 /// What is asked.

@@ -3,37 +3,7 @@
 use std::fmt;
 
 use super::report::{LimitReport, RateReport, Report};
-
-/// A share as percents, with the digits that matter.
-fn percent(share: f64) -> String {
-    let value = share * 100.0;
-    match value {
-        _ if value == 0.0 => "0 %".into(),
-        _ if value < 0.01 => "< 0.01 %".into(),
-        _ if value < 1.0 => format!("{value:.2} %"),
-        _ => format!("{value:.1} %"),
-    }
-}
-
-fn bytes(count: u64) -> String {
-    match count {
-        0..10_240 => format!("{count} bytes"),
-        10_240..10_485_760 => format!("{} KiB", count.div_ceil(1 << 10)),
-        _ => format!("{} MiB", count.div_ceil(1 << 20)),
-    }
-}
-
-fn chance(chance: f64) -> String {
-    if chance == 0.0 {
-        "below 1e-9".into()
-    } else {
-        format!("{chance:e}")
-    }
-}
-
-fn plural(count: u64, one: &str) -> String {
-    format!("{count} {one}{}", if count == 1 { "" } else { "s" })
-}
+use crate::words::{bytes, chance, percent, plural};
 
 fn grain(ns: u64) -> &'static str {
     match ns {
