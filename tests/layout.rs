@@ -66,6 +66,7 @@ cli/src
     plan
     show: failure words
     show_args: failure units show
+    size: failure limit units words
     args
 cli/src/input
     time

@@ -14,6 +14,7 @@ use crate::plan::report::Report;
 use crate::plan::Plan;
 use crate::record::Wants;
 use crate::show_args::ShowArguments;
+use crate::size::SizeArguments;
 use crate::units::duration;
 
 /// Rate limits for operators: which limit a log would have needed, and whom a limit would have refused.
@@ -32,6 +33,8 @@ pub enum Command {
     Plan(Box<PlanArguments>),
     /// What is in a table that runs, or in a saved image: load, longest debts, words; bans and resets
     Show(Box<ShowArguments>),
+    /// How large a table must be for a limit and its keys, and what fits one table
+    Size(SizeArguments),
 }
 
 const EXIT: &str = "Exit codes:

@@ -12,5 +12,6 @@ pub mod plan;
 pub mod record;
 pub mod show;
 pub mod show_args;
+pub mod size;
 pub mod units;
 pub mod words;

@@ -4,6 +4,7 @@ use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
+use serde::Serialize;
 use tatcell_cli::args::{Arguments, Command, PlanArguments};
 use tatcell_cli::failure::Failure;
 use tatcell_cli::plan::Progress;
@@ -27,6 +28,17 @@ fn written(result: io::Result<()>) -> Result<(), Failure> {
     }
 }
 
+/// Writes an answer, as text or as JSON.
+fn put<T: Serialize + std::fmt::Display>(answer: &T, json: bool) -> Result<(), Failure> {
+    let text = if json {
+        serde_json::to_string_pretty(answer).map_err(|error| Failure::Input(error.to_string()))? + "\n"
+    } else {
+        answer.to_string()
+    };
+    let mut out = io::stdout();
+    written(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+}
+
 fn run(arguments: Arguments) -> Result<(), Failure> {
     match arguments.command {
         Command::Plan(plan) => run_plan(&plan),
@@ -34,6 +46,11 @@ fn run(arguments: Arguments) -> Result<(), Failure> {
             let out = io::BufWriter::new(io::stdout().lock());
             let terminal = io::stdout().is_terminal();
             written(show.run(terminal, out)?)
+        }
+        Command::Size(size) => {
+            let answer = size.size()?;
+            put(&answer, size.json)?;
+            size.judge(&answer)
         }
     }
 }
@@ -49,13 +66,7 @@ fn run_plan(plan: &PlanArguments) -> Result<(), Failure> {
         let _ = write!(std::io::stderr(), "\r\x1b[K");
     }
     let report = report?;
-    let text = if plan.json {
-        serde_json::to_string_pretty(&report).map_err(|error| Failure::Input(error.to_string()))? + "\n"
-    } else {
-        report.to_string()
-    };
-    let mut out = io::stdout();
-    written(out.write_all(text.as_bytes()).and_then(|()| out.flush()))?;
+    put(&report, plan.json)?;
     plan.judge(&report)
 }
 

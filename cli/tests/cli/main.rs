@@ -7,6 +7,7 @@ mod page;
 mod program;
 mod readers;
 mod show;
+mod size;
 mod truth;
 
 use std::path::PathBuf;
