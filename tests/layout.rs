@@ -67,6 +67,7 @@ cli/src
     show: failure words
     show_args: failure units show
     size: failure limit units words
+    check: failure size units words
     args
 cli/src/input
     time
@@ -79,6 +80,10 @@ cli/src/show
     top: clock names lib
     dump: clock lib
     change: clock names lib
+cli/src/check
+    blocks meaning: lib
+    zones
+    nginx servers
 cli/src/plan
     keys order
     curve replay

@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use tatcell::FullPolicy;
 
+use crate::check::CheckArguments;
 use crate::failure::Failure;
 use crate::input::{Format, How};
 use crate::key::KeySpec;
@@ -35,6 +36,8 @@ pub enum Command {
     Show(Box<ShowArguments>),
     /// How large a table must be for a limit and its keys, and what fits one table
     Size(SizeArguments),
+    /// What the limits of a configuration mean, and which are not kept or never decide
+    Check(CheckArguments),
 }
 
 const EXIT: &str = "Exit codes:

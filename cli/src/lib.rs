@@ -4,6 +4,7 @@
 //! them in order and asks the library. [`show`] looks into tables. Both use only the public API of `tatcell`.
 
 pub mod args;
+pub mod check;
 pub mod failure;
 pub mod input;
 pub mod key;

@@ -47,6 +47,11 @@ fn run(arguments: Arguments) -> Result<(), Failure> {
             let terminal = io::stdout().is_terminal();
             written(show.run(terminal, out)?)
         }
+        Command::Check(check) => {
+            let answer = check.check()?;
+            put(&answer, check.json)?;
+            check.judge(&answer)
+        }
         Command::Size(size) => {
             let answer = size.size()?;
             put(&answer, size.json)?;

@@ -52,3 +52,21 @@ pub fn span(ns: u128) -> String {
         rest => format!("{}.{rest} {name}", tenths / 10),
     }
 }
+
+/// Breaks a text at spaces into lines of at most 118 characters; the lines after the first are indented.
+pub fn wrap(text: &str) -> String {
+    let (mut out, mut length) = (String::new(), 0);
+    for word in text.split(' ') {
+        let wide = word.chars().count();
+        if length > 0 && length + 1 + wide > 118 {
+            out += "\n  ";
+            length = 2;
+        } else if length > 0 {
+            out.push(' ');
+            length += 1;
+        }
+        out += word;
+        length += wide;
+    }
+    out
+}

@@ -86,6 +86,7 @@ fn each_command_of_the_page_prints_what_the_page_shows() {
             let got = String::from_utf8_lossy(&output.stdout);
             assert!(write || got.trim_end() == want.trim_end(), "$ {command}\n{got}\nThe page has\n{want}");
             fresh += &format!("\n$ {command}\n{}", got.trim_end());
+            fresh.truncate(fresh.trim_end().len());
             commands += 1;
         }
         fresh += "\n```";
