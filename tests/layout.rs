@@ -62,7 +62,8 @@ cluster/src
     sim: clock random machine wire lib
 cli/src
     failure record units words
-    input key limit
+    input key
+    limit
     plan
     show: failure words
     show_args: failure units show

@@ -9,7 +9,7 @@ use crate::check::CheckArguments;
 use crate::failure::Failure;
 use crate::input::{Format, How};
 use crate::key::KeySpec;
-use crate::limit::Asked;
+use crate::limit::Chained;
 use crate::plan::curve::Rate;
 use crate::plan::report::Report;
 use crate::plan::Plan;
@@ -93,7 +93,8 @@ pub struct PlanArguments {
     pub rate: Vec<String>,
 
     /// A limit to replay, such as "10/s burst 20", "sliding 100/min", "fixed 100/min", "quota 1000/h" or "decay 10/s
-    /// burst 100"; may be repeated
+    /// burst 100"; several with "and" between must all pass, "/24,56 50/s burst 200" counts by prefixes; may be
+    /// repeated
     #[arg(short, long, value_name = "LIMIT")]
     pub limit: Vec<String>,
 
@@ -184,7 +185,7 @@ impl PlanArguments {
     pub fn plan(&self) -> Result<Plan, Failure> {
         let key = KeySpec::parse(&self.key).map_err(Failure::Usage)?;
         let rates: Result<_, _> = self.rate.iter().map(|text| Rate::parse(text)).collect();
-        let limits: Result<_, _> = self.limit.iter().map(|text| Asked::parse(text)).collect();
+        let limits: Result<_, _> = self.limit.iter().map(|text| Chained::parse(text)).collect();
         if self.slots == 0 || self.slots > 1 << 30 {
             return Err(Failure::Usage(format!("--slots {}: use 1 to {} slots", self.slots, 1 << 30)));
         }

@@ -38,7 +38,8 @@ pub enum NoKey {
     NoAddress(usize),
 }
 
-fn lengths(text: &str) -> Result<(u8, u8), String> {
+/// Reads the lengths of prefixes: that of IPv4, and after a comma that of IPv6.
+pub fn lengths(text: &str) -> Result<(u8, u8), String> {
     let (v4, v6) = text.split_once(',').unwrap_or((text, "128"));
     let bits = |text: &str, most: u8| match text.parse() {
         Ok(bits) if bits <= most => Ok(bits),
@@ -83,6 +84,19 @@ impl KeySpec {
             spec.parts.push(part);
         }
         Ok(spec)
+    }
+
+    /// Returns the same key with another prefix of its address.
+    pub fn with_lengths(&self, (v4, v6): (u8, u8)) -> Result<KeySpec, String> {
+        let mut wide = self.clone();
+        let mut found = wide.parts.iter_mut().filter(|part| matches!(part, Part::Address { .. }));
+        match (found.next(), found.next()) {
+            (Some(part), None) => *part = Part::Address { v4, v6 },
+            _ => {
+                return Err("a limit for prefixes needs a key with one address, such as --key address".into())
+            }
+        }
+        Ok(wide)
     }
 
     /// Returns the fields that it needs of each record.

@@ -1,4 +1,4 @@
-//! Limits as arguments have them: a rate and a burst, or another algorithm.
+//! Limits as arguments have them: a rate and a burst, or another algorithm; or several of these.
 
 use tatcell::LimitSpec;
 
@@ -51,5 +51,49 @@ impl Asked {
         };
         spec.build().map_err(|error| fail(error.to_string()))?;
         Ok(Asked { text: text.trim().into(), spec })
+    }
+}
+
+/// Most limits of a chain.
+pub const MOST: usize = tatcell::MAX_LINKS;
+
+/// A limit of the plan: one, or several that a request must all conform to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chained {
+    /// How it was written.
+    pub text: String,
+    /// The limits.
+    pub rungs: Vec<Rung>,
+}
+
+/// One of several limits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rung {
+    /// The limit.
+    pub asked: Asked,
+    /// The lengths of the prefixes that it counts by, if it does not count by the key of the plan.
+    pub lengths: Option<(u8, u8)>,
+}
+
+impl Chained {
+    /// Reads limits with `and` between: `10/s burst 20 and 100/min burst 100`. One that begins with lengths counts by
+    /// prefixes of the address: `5/s burst 20 and /24,56 50/s burst 200`.
+    pub fn parse(text: &str) -> Result<Chained, String> {
+        let rung = |part: &str| {
+            let part = part.trim();
+            let (lengths, rest) = match part.strip_prefix('/') {
+                Some(lengths) => {
+                    lengths.split_once(' ').ok_or(format!("limit {part:?}: no limit after the lengths"))?
+                }
+                None => ("", part),
+            };
+            let lengths = if lengths.is_empty() { None } else { Some(crate::key::lengths(lengths)?) };
+            Ok(Rung { asked: Asked::parse(rest)?, lengths })
+        };
+        let rungs = text.split(" and ").map(rung).collect::<Result<Vec<_>, String>>()?;
+        if rungs.len() > MOST {
+            return Err(format!("limit {text:?}: at most {MOST} limits at a time"));
+        }
+        Ok(Chained { text: text.trim().into(), rungs })
     }
 }

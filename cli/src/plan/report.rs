@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 use tatcell::FullPolicy;
 
-use super::replay::bytes_for;
+use super::replay::{bytes_for, Load};
 use super::{Found, Plan};
 use crate::input::time;
+use crate::limit::Rung;
 
 /// All answers of a plan.
 #[derive(Clone, Debug, Serialize)]
@@ -130,10 +131,23 @@ pub struct LimitReport {
     pub worst: Option<WindowReport>,
     /// Who would have been refused most.
     pub top_refused: Vec<RefusedReport>,
-    /// The table that was asked.
+    /// The table that was asked; of several limits that of the first.
     pub table: TableReport,
+    /// Of several limits that a request must all conform to, what each did; else empty.
+    pub links: Vec<LinkReport>,
     /// By how much its rate is slower than asked for, in billionths.
     pub rate_error_ppb: u64,
+}
+
+/// One of several limits that a request must all conform to.
+#[derive(Clone, Debug, Serialize)]
+pub struct LinkReport {
+    /// The limit.
+    pub limit: String,
+    /// Requests that it refused, as the first that did.
+    pub refused: u64,
+    /// Its table.
+    pub table: TableReport,
 }
 
 /// A window of time.
@@ -338,9 +352,19 @@ impl LimitReport {
         let (refused, asked) = replay.totals();
         let hit = (0..found.keys.len()).filter(|key| replay.refused(*key) > 0);
         let keys_hit: u64 = hit.map(|key| found.keys.weight(key)).sum();
-        let (slots, bytes, ppm, ppb) = replay.load();
-        let top = largest(plan.top, found.keys.len(), |key| replay.refused(key));
         let counters = &replay.counters;
+        let met = counters.untracked + counters.inherited + counters.forgiven;
+        let loads: Vec<_> = replay.loads().collect();
+        let table = |load: &Load| TableReport::new(load, plan.target_ppb, met);
+        let top = largest(plan.top, found.keys.len(), |key| replay.refused(key));
+        let link = |(load, rung): (&Load, &Rung)| LinkReport {
+            limit: match rung.lengths {
+                Some((v4, v6)) => format!("/{v4},{v6} {}", rung.asked.text),
+                None => rung.asked.text.clone(),
+            },
+            refused: load.refused,
+            table: table(load),
+        };
         LimitReport {
             limit: replay.asked.text.clone(),
             policy: policy_name(replay.policy).into(),
@@ -368,17 +392,27 @@ impl LimitReport {
                     records: found.curves.records(key),
                 })
                 .collect(),
-            table: TableReport {
-                slots: slots as u64,
-                bytes: bytes as u64,
-                peak_live: replay.peak_live(),
-                peak_load: ppm as f64 / 1e6,
-                full_set_chance: ppb as f64 / 1e9,
-                met_full_set: counters.untracked + counters.inherited + counters.forgiven,
-                target_chance: plan.target_ppb as f64 / 1e9,
-                recommended_bytes: bytes_for(replay.peak_live(), plan.target_ppb) as u64,
+            table: table(&loads[0]),
+            links: match &loads[..] {
+                [_] => Vec::new(),
+                several => several.iter().zip(&replay.asked.rungs).map(link).collect(),
             },
-            rate_error_ppb: replay.rate_error_ppb(),
+            rate_error_ppb: loads.iter().map(|load| load.rate_error_ppb).max().unwrap_or(0),
+        }
+    }
+}
+
+impl TableReport {
+    fn new(load: &Load, target_ppb: u64, met_full_set: u64) -> TableReport {
+        TableReport {
+            slots: load.slots as u64,
+            bytes: load.bytes as u64,
+            peak_live: load.peak_live,
+            peak_load: load.ppm as f64 / 1e6,
+            full_set_chance: load.full_ppb as f64 / 1e9,
+            met_full_set,
+            target_chance: target_ppb as f64 / 1e9,
+            recommended_bytes: bytes_for(load.peak_live, target_ppb) as u64,
         }
     }
 }

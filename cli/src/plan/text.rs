@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::report::{LimitReport, RateReport, Report};
+use super::report::{LimitReport, RateReport, Report, TableReport};
 use crate::words::{bytes, chance, percent, plural};
 
 fn grain(ns: u64) -> &'static str {
@@ -143,10 +143,27 @@ impl LimitReport {
         if !self.good_hit.is_empty() {
             writeln!(f, "  good keys hit: {}", self.good_hit.join(", "))?;
         }
-        let table = &self.table;
+        for link in &self.links {
+            writeln!(f, "  {:<40} {:>9}  refused by this limit first", link.limit, link.refused)?;
+        }
+        if self.links.is_empty() {
+            self.table.show(f, "table")?;
+        } else {
+            self.links.iter().try_for_each(|link| link.table.show(f, &format!("table of {}", link.limit)))?;
+        }
+        if self.rate_error_ppb > 0 {
+            writeln!(f, "  in a table this rate is up to {} ppb slower than written", self.rate_error_ppb)?;
+        }
+        Ok(())
+    }
+}
+
+impl TableReport {
+    fn show(&self, f: &mut fmt::Formatter<'_>, name: &str) -> fmt::Result {
+        let table = self;
         writeln!(
             f,
-            "  table: {} slots, {}; at most {} in debt at a time: load {}, chance of a full set {}",
+            "  {name}: {} slots, {}; at most {} in debt at a time: load {}, chance of a full set {}",
             table.slots,
             bytes(table.bytes),
             plural(table.peak_live, "key"),
@@ -165,9 +182,6 @@ impl LimitReport {
                 "  {} met a full set: for a size, replay it with more --slots",
                 plural(met, "record")
             )?,
-        }
-        if self.rate_error_ppb > 0 {
-            writeln!(f, "  in a table this rate is up to {} ppb slower than written", self.rate_error_ppb)?;
         }
         Ok(())
     }
