@@ -64,6 +64,7 @@ cli/src
     failure record units words
     input key
     limit
+    emit: key limit units
     plan
     show: failure words
     show_args: failure units show
@@ -81,6 +82,8 @@ cli/src/show
     top: clock names lib
     dump: clock lib
     change: clock names lib
+cli/src/emit
+    code programs: lib
 cli/src/check
     blocks meaning: lib
     zones

@@ -6,10 +6,11 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use tatcell::FullPolicy;
 
 use crate::check::CheckArguments;
+use crate::emit::{Emitted, Form, Wanted};
 use crate::failure::Failure;
 use crate::input::{Format, How};
 use crate::key::KeySpec;
-use crate::limit::Chained;
+use crate::limit::{Chained, Rung};
 use crate::plan::curve::Rate;
 use crate::plan::report::Report;
 use crate::plan::Plan;
@@ -45,6 +46,8 @@ const EXIT: &str = "Exit codes:
   1  it breaks a bound: --max-refused, --max-hit, or a good key (--good) is refused
   2  the arguments cannot be used
   3  an input cannot be read; the message has its file, line and column";
+
+const EMIT: &str = "--emit needs one --limit and one --policy: those of the configuration";
 
 /// What happens to a new key whose set is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -146,6 +149,10 @@ pub struct PlanArguments {
     #[arg(long)]
     pub json: bool,
 
+    /// Write the configuration that does what the one --limit says, instead of the answer; with --json beside it
+    #[arg(long, value_enum, value_name = "FORM")]
+    pub emit: Option<Form>,
+
     /// End with 1 if a limit refuses a larger share of the records than this
     #[arg(long, value_name = "PERCENT")]
     pub max_refused: Option<f64>,
@@ -219,6 +226,24 @@ impl PlanArguments {
             seed,
             strict: self.strict,
         })
+    }
+
+    /// Writes the configuration that `--emit` asks for, with a table for so many keys in debt.
+    pub fn emitted(&self, plan: &Plan, report: Option<&Report>) -> Result<Option<Emitted>, Failure> {
+        let Some(form) = self.emit else { return Ok(None) };
+        let ([limit], [policy]) = (&plan.limits[..], &plan.policies[..]) else {
+            return Err(Failure::Usage(EMIT.into()));
+        };
+        let [Rung { asked, lengths: None }] = &limit.rungs[..] else {
+            return Err(Failure::Usage(EMIT.into()));
+        };
+        let bytes =
+            report.and_then(|report| report.limits.first()).map_or(0, |limit| limit.table.recommended_bytes);
+        // As many as are enough, and no table of a few slots.
+        let slots = (bytes / 8).saturating_sub(16).max(1024).next_power_of_two();
+        let wanted =
+            Wanted { limit: asked, key: &plan.key, cost: self.cost.as_deref(), policy: *policy, slots };
+        wanted.emit(form).map(Some).map_err(Failure::Usage)
     }
 
     /// Says whether the answer keeps to the bounds that the caller set.

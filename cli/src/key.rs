@@ -14,11 +14,24 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use memchr::memchr;
 use tatcell::Address;
 
+/// A part of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Part {
-    Address { v4: u8, v6: u8 },
+pub enum Part {
+    /// A prefix of an address.
+    Address {
+        /// Its length in IPv4.
+        v4: u8,
+        /// Its length in IPv6.
+        v6: u8,
+    },
+    /// A field as it is.
     Text,
-    Path { segments: usize },
+    /// So many segments of a path.
+    Path {
+        /// As many; all if it is the largest number.
+        segments: usize,
+    },
+    /// Paths of one form.
     Pattern(Vec<String>),
 }
 
@@ -97,6 +110,19 @@ impl KeySpec {
             }
         }
         Ok(wide)
+    }
+
+    /// Returns its parts, one for each field.
+    pub fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// Returns the lengths of the prefix, if an address is all of the key.
+    pub fn prefix(&self) -> Option<(u8, u8)> {
+        match self.parts[..] {
+            [Part::Address { v4, v6 }] => Some((v4, v6)),
+            _ => None,
+        }
     }
 
     /// Returns the fields that it needs of each record.

@@ -5,6 +5,7 @@
 
 pub mod args;
 pub mod check;
+pub mod emit;
 pub mod failure;
 pub mod input;
 pub mod key;

@@ -1,6 +1,6 @@
 //! Limits as arguments have them: a rate and a burst, or another algorithm; or several of these.
 
-use tatcell::LimitSpec;
+use tatcell::{Algorithm, LimitSpec};
 
 use crate::units::HZ;
 
@@ -51,6 +51,13 @@ impl Asked {
         };
         spec.build().map_err(|error| fail(error.to_string()))?;
         Ok(Asked { text: text.trim().into(), spec })
+    }
+}
+
+impl Asked {
+    /// Whether it is a rate and a burst.
+    pub fn is_gcra(&self) -> bool {
+        self.spec.build().is_ok_and(|limit| limit.info().algorithm == Algorithm::Gcra)
     }
 }
 

@@ -6,7 +6,9 @@ use std::process::ExitCode;
 use clap::Parser;
 use serde::Serialize;
 use tatcell_cli::args::{Arguments, Command, PlanArguments};
+use tatcell_cli::emit::Emitted;
 use tatcell_cli::failure::Failure;
+use tatcell_cli::plan::report::Report;
 use tatcell_cli::plan::Progress;
 
 /// Writes how far the reading is, over itself.
@@ -60,9 +62,26 @@ fn run(arguments: Arguments) -> Result<(), Failure> {
     }
 }
 
+/// An answer and a configuration, as JSON.
+#[derive(Serialize)]
+struct Both<'a> {
+    #[serde(flatten)]
+    report: &'a Report,
+    emitted: Emitted,
+}
+
+impl std::fmt::Display for Both<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.report.fmt(f)
+    }
+}
+
 fn run_plan(plan: &PlanArguments) -> Result<(), Failure> {
     let terminal = std::io::stderr().is_terminal();
-    let report = plan.plan()?.run(&mut |progress| {
+    let asked = plan.plan()?;
+    // What a program cannot have is said before the input is read.
+    plan.emitted(&asked, None)?;
+    let report = asked.run(&mut |progress| {
         if terminal {
             show(progress);
         }
@@ -71,7 +90,11 @@ fn run_plan(plan: &PlanArguments) -> Result<(), Failure> {
         let _ = write!(std::io::stderr(), "\r\x1b[K");
     }
     let report = report?;
-    put(&report, plan.json)?;
+    match plan.emitted(&asked, Some(&report))? {
+        Some(emitted) if plan.json => put(&Both { report: &report, emitted }, true)?,
+        Some(emitted) => put(&emitted, false)?,
+        None => put(&report, plan.json)?,
+    }
     plan.judge(&report)
 }
 

@@ -3,6 +3,7 @@
 mod accuracy;
 mod chains;
 mod check;
+mod emit;
 mod logs;
 mod oracle;
 mod page;
