@@ -90,9 +90,12 @@ cli/src/check
     nginx servers
 cli/src/plan
     keys order
-    curve replay
-    report: curve keys order replay lib
-    text: report
+    curve timeline
+    replay
+    limits: keys replay timeline lib
+    report: curve keys limits order replay lib
+    charts: limits report
+    text html: charts limits report lib
 ";
 
 /// Most lines of a file.

@@ -149,6 +149,10 @@ pub struct PlanArguments {
     #[arg(long)]
     pub json: bool,
 
+    /// Also write the answer as a page with pictures
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<String>,
+
     /// Write the configuration that does what the one --limit says, instead of the answer; with --json beside it
     #[arg(long, value_enum, value_name = "FORM")]
     pub emit: Option<Form>,

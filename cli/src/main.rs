@@ -90,6 +90,9 @@ fn run_plan(plan: &PlanArguments) -> Result<(), Failure> {
         let _ = write!(std::io::stderr(), "\r\x1b[K");
     }
     let report = report?;
+    if let Some(file) = &plan.report {
+        std::fs::write(file, report.html()).map_err(|error| Failure::Input(format!("{file}: {error}")))?;
+    }
     match plan.emitted(&asked, Some(&report))? {
         Some(emitted) if plan.json => put(&Both { report: &report, emitted }, true)?,
         Some(emitted) => put(&emitted, false)?,

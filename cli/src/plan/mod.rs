@@ -1,11 +1,15 @@
 //! Which limit a log would have needed, and whom a limit would have refused.
 
+mod charts;
 pub mod curve;
+mod html;
 pub mod keys;
+pub mod limits;
 pub mod order;
 pub mod replay;
 pub mod report;
 mod text;
+pub mod timeline;
 
 use std::time::{Duration, Instant};
 

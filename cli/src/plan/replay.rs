@@ -12,6 +12,7 @@ use tatcell::{
 
 use super::keys::{keep, Keys, NO_KEY};
 use super::order::Held;
+use super::timeline::Timeline;
 use crate::limit::{Chained, Rung};
 use crate::units::HZ;
 
@@ -126,6 +127,8 @@ pub struct Replay {
     pub counters: Counters,
     /// The window with the most refused.
     pub worst: Window,
+    /// What came and was refused over time.
+    pub timeline: Timeline,
     asking: Vec<Asking>,
     refused: Vec<u64>,
     window: u64,
@@ -249,6 +252,7 @@ impl Replay {
             policy,
             counters: Counters::default(),
             worst: Window::default(),
+            timeline: Timeline::new(),
             asking: asked.rungs.iter().zip(places).map(make).collect::<Result<_, _>>()?,
             refused: Vec::new(),
             window: u64::try_from(common.window.as_nanos()).unwrap_or(u64::MAX).max(1),
@@ -296,6 +300,7 @@ impl Replay {
                 decision.passes()
             }
         };
+        self.timeline.add(held.time, held.key, !passes);
         if !passes {
             self.current.refused += 1;
             if held.key != NO_KEY {
@@ -353,6 +358,7 @@ impl Replay {
     pub fn keep(&mut self, to: &[u32]) {
         let known = self.refused.len().min(to.len());
         keep(&mut self.refused, 1, &to[..known]);
+        self.timeline.keep(to);
         let own = self.asking.iter_mut().filter(|asking| asking.numbers.is_none());
         own.for_each(|asking| asking.live.keep(to));
     }

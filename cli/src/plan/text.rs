@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use super::report::{LimitReport, RateReport, Report, TableReport};
+use super::limits::{LimitReport, TableReport};
+use super::report::{RateReport, Report};
 use crate::words::{bytes, chance, percent, plural};
 
 fn grain(ns: u64) -> &'static str {

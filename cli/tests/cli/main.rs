@@ -9,6 +9,7 @@ mod oracle;
 mod page;
 mod program;
 mod readers;
+mod report;
 mod show;
 mod size;
 mod truth;
