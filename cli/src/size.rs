@@ -40,7 +40,8 @@ pub struct SizeArguments {
     pub units: Option<u64>,
 
     /// The chance that a new key finds its set full, in billionths
-    #[arg(long, value_name = "PPB", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    #[arg(long, value_name = "PPB", default_value_t = 1000)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub target: u64,
 
     /// Bits of a slot that tell keys apart

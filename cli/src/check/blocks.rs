@@ -1,7 +1,7 @@
 //! Reads configurations of nginx into directives and blocks, with the places of all words; follows `include`.
 //!
-//! Words, quotes, escapes and comments are those of nginx. The text of all files together is bounded by [`MOST`], blocks
-//! are at most [`DEEPEST`] deep, and so are files that include each other.
+//! Words, quotes, escapes and comments are those of nginx. All files together have at most [`MOST`] bytes. Blocks are
+//! at most [`DEEPEST`] deep, and so are files that include each other.
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;

@@ -1,7 +1,7 @@
 //! The limits of a configuration of nginx: where `limit_req` and `tatcell` put zones to use.
 //!
-//! `limit_req` counts a burst and a delay without the first request. Both are converted here, so that all limits have the
-//! numbers of this library.
+//! `limit_req` counts a burst and a delay without the first request. Both are converted here, so that all limits have
+//! the numbers of this library.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,5 @@
-//! The limits of the servers: Envoy's rules, and the settings of `tatcell-throttled`. The servers' own readers read both.
+//! The limits of the servers: Envoy's rules, and the settings of `tatcell-throttled`. The servers' own readers read
+//! both.
 
 use std::sync::Arc;
 

@@ -11,6 +11,9 @@ use crate::size::too_large;
 use crate::units::HZ;
 use crate::words::{bytes, percent, plural};
 
+/// Units and nanoseconds.
+type Rate = (u64, u64);
+
 /// How far the clocks of workers may differ in a zone that does not say it, in nanoseconds.
 const SKEW: u64 = 60 * HZ;
 /// About how many bytes a key takes in a zone of `limit_req`.
@@ -94,7 +97,7 @@ fn named(word: &Word, text: &str) -> Result<(String, u64), Failure> {
 }
 
 /// A rate of `limit_req`: what is kept, and what is written. nginx keeps whole thousandths of a request a second.
-fn thousandths(word: &Word, text: &str) -> Result<((u64, u64), (u64, u64)), Failure> {
+fn thousandths(word: &Word, text: &str) -> Result<(Rate, Rate), Failure> {
     let (digits, seconds) = match text.strip_suffix("r/m") {
         Some(digits) => (digits, 60),
         None => (text.strip_suffix("r/s").unwrap_or(text), 1),

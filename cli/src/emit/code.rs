@@ -31,7 +31,7 @@ impl Wanted<'_> {
                  rc = tatcell_table_init(&table, memory, sizeof memory, &options);\n    \
                  return rc < 0 ? rc : tatcell_limit_init_table(&limit, &table, &spec);\n\
              }}\n\n\
-             /* 0: the request passes. Above 0: it does not. Below 0: an error of the caller. Any number of threads. */\n\
+             /* 0: the request passes; above 0: it does not; below 0: the caller is wrong. Any number of threads. */\n\
              int32_t limit_check(uint64_t now_ns, const void *key, size_t length) {{\n    \
                  return tatcell_table_check(&table, &limit, now_ns, key, length, 1, NULL);\n\
              }}\n",

@@ -22,7 +22,9 @@ fn of_nginx(field: &str, part: &Part) -> Result<(String, String), String> {
             // A brace in a regular expression of nginx needs quotes.
             Ok(("$tatcell_path".into(), map.replace("~^", "\"~^").replace(") $tatcell_begin", ")\" $tatcell_begin")))
         }
-        Part::Pattern(_) => Err("a pattern of paths is a location in nginx: use another key, and put the limit there".into()),
+        Part::Pattern(_) => {
+            Err("a pattern of paths is a location in nginx: use another key, and put the limit there".into())
+        }
         Part::Address { v4, v6: 128 } if [8, 16, 24].contains(v4) => {
             let more = r"\.\d+".repeat(usize::from(v4 / 8 - 1));
             let from = if field == "address" { "remote_addr" } else { name };
@@ -31,7 +33,8 @@ fn of_nginx(field: &str, part: &Part) -> Result<(String, String), String> {
             Ok(("$tatcell_network".into(), map))
         }
         Part::Address { v4, v6 } => Err(format!(
-            "nginx cuts no address to {v4} and {v6} bits: use address, or address/24, /16 or /8 with whole addresses of IPv6"
+            "nginx cuts no address to {v4} and {v6} bits: use address, or address/24, /16 or /8 with whole addresses \
+             of IPv6"
         )),
     }
 }
@@ -85,7 +88,7 @@ impl Wanted<'_> {
             ));
         };
         let mut text = self.head("#");
-        text += "# Envoy's own configuration sends descriptors of these keys, for an address by `remote_address: {}`.\n";
+        text += "# Envoy's own configuration sends descriptors of these keys; for an address: remote_address: {}.\n";
         text += "domain: edge\n";
         let mut indent = String::new();
         for (field, part) in self.key.fields().iter().zip(self.key.parts()) {
@@ -132,9 +135,11 @@ impl Wanted<'_> {
              --       lua-load-per-thread /etc/haproxy/limit.lua\n\
              --   frontend web\n\
              --       http-request set-var(txn.wait) {key},lua.tatcell\n\
-             --       http-request return status 429 hdr Retry-After %[var(txn.wait)] if {{ var(txn.wait) -m int gt 0 }}\n\
+             --       acl refused var(txn.wait) -m int gt 0\n\
+             --       http-request return status 429 hdr Retry-After %[var(txn.wait)] if refused\n\
              local tatcell = require \"tatcell\"\n\
-             local limits = tatcell.new {{ name = \"clients\", rate = \"{rate}\", burst = {}, slots = {slots}, policy = \"{}\" }}\n\
+             local limits = tatcell.new {{ name = \"clients\", rate = \"{rate}\", burst = {}, slots = {slots}, \
+             policy = \"{}\" }}\n\
              if limits.converter then\n    \
                  limits:converter(\"tatcell\", false)\n\
              else\n    \
@@ -156,12 +161,15 @@ impl Wanted<'_> {
         match self.source()? {
             (32, 64) => {}
             (v4, v6) => {
-                return Err(format!("it counts by the address of IPv4 and the /64 of IPv6: use --key address/32,64, not /{v4},{v6}"))
+                return Err(format!(
+                    "it counts by the address of IPv4 and the /64 of IPv6: use --key address/32,64, not /{v4},{v6}"
+                ))
             }
         }
         let (rate, slots, policy) = (numbers.rate(""), self.slots, self.policy());
         Ok(format!(
-            "{}policer attach \"${{1:?the interface}}\" --rate \"{rate} burst {}\" --slots {slots} --policy {policy}{bytes}\n",
+            "{}policer attach \"${{1:?the interface}}\" --rate \"{rate} burst {}\" --slots {slots} \
+             --policy {policy}{bytes}\n",
             self.head("#"),
             numbers.burst
         ))
@@ -201,7 +209,8 @@ impl Wanted<'_> {
         Ok(format!(
             "{}# Each call has the limit:\n#   CL.THROTTLE <{}> {call}{cost}\n\
              listen = [\"127.0.0.1:6379\"]\nkeys = {}\nwhen_full = \"{}\"\n\
-             # To share it with other servers:\n# store = \"redis://127.0.0.1:6379/\"\n# nodes = 4\n# limit = [\"{call}\"]\n",
+             # To share it with other servers:\n# store = \"redis://127.0.0.1:6379/\"\n# nodes = 4\n\
+             # limit = [\"{call}\"]\n",
             self.head("#"),
             self.key.fields().join("+"),
             self.slots.div_ceil(2),

@@ -8,7 +8,7 @@ use super::report::{PeakReport, Report};
 const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 240.0;
 /// The frame of a picture: left, right, top and bottom of what it shows.
-const FRAME: [f64; 4] = [64.0, 704.0, 22.0, 206.0];
+const FRAME: [f64; 4] = [64.0, 704.0, 28.0, 206.0];
 
 /// Escapes a text for an element or an attribute.
 pub fn escape(text: &str) -> String {
@@ -62,10 +62,10 @@ fn short(value: u64) -> String {
 /// A line across, with its number.
 fn level(out: &mut String, y: f64, text: &str) {
     let [left, right, ..] = FRAME;
-    let _ = write!(
+    let _ = writeln!(
         out,
         "<line class=\"grid\" x1=\"{left}\" x2=\"{right}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>\
-         <text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>\n",
+         <text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
         left - 8.0,
         y + 4.0,
         escape(text)
@@ -142,9 +142,9 @@ pub fn timeline(line: &TimelineReport, id: &str) -> String {
         let _ = write!(
             out,
             "<rect class=\"{class}\" x=\"{x}\" y=\"{}\" width=\"11\" height=\"11\"/>",
-            top - 10.0
+            top - 22.0
         );
-        label(&mut out, x + 16.0, top, "start", name);
+        label(&mut out, x + 16.0, top - 12.0, "start", name);
     }
     times(&mut out, &line.starts, line.part_seconds, |at| x(at) + step / 2.0, bottom + 18.0);
     out + "</svg>"

@@ -18,18 +18,22 @@ const STYLE: &str = "\
 *{box-sizing:border-box}\
 body{margin:0;background:var(--back);color:var(--text);font:16px/1.5 system-ui,sans-serif}\
 main,header{max-width:60rem;margin:0 auto;padding:0 1rem}\
-h1{font-size:1.6rem;margin:1.5rem 0 .25rem}h2{font-size:1.25rem;margin:2.5rem 0 .5rem}h3{font-size:1rem;margin:1.5rem 0 .25rem}\
+h1{font-size:1.6rem;margin:1.5rem 0 .25rem}h2{font-size:1.25rem;margin:2.5rem 0 .5rem}\
+h3{font-size:1rem;margin:1.5rem 0 .25rem}\
 p{margin:.4rem 0}.soft{color:var(--soft)}\
-a{color:var(--pass)}a:focus-visible,summary:focus-visible,.wide:focus-visible{outline:3px solid var(--pass);outline-offset:2px}\
+a{color:var(--pass)}a:focus-visible,summary:focus-visible,.wide:focus-visible,figure:focus-visible{\
+outline:3px solid var(--pass);outline-offset:2px}\
 .skip{position:absolute;left:-99rem}.skip:focus{position:static}\
-figure{margin:.5rem 0 1rem}svg{display:block;width:100%;height:auto;background:var(--card);border-radius:6px}\
+figure{margin:.5rem 0 1rem;overflow-x:auto}svg{display:block;width:100%;min-width:34rem;height:auto;\
+background:var(--card);border-radius:6px}\
 svg text{font:12px system-ui,sans-serif;fill:var(--text)}\
 .grid{stroke:var(--line);stroke-width:1}.pass{fill:var(--pass)}.no{fill:var(--no)}\
 .curve{fill:none;stroke:var(--pass);stroke-width:2}.mark{stroke:var(--no);stroke-width:2;fill:var(--back)}\
 .edge{stroke:var(--no);stroke-width:2;stroke-dasharray:5 4}\
 figcaption{color:var(--soft);font-size:.9rem}\
 .wide{overflow-x:auto}table{border-collapse:collapse;margin:.5rem 0;font-size:.9rem;font-variant-numeric:tabular-nums}\
-caption{text-align:left;color:var(--soft)}th,td{padding:.2rem .6rem;border-bottom:1px solid var(--line);text-align:right}\
+caption{text-align:left;color:var(--soft)}\
+th,td{padding:.2rem .6rem;border-bottom:1px solid var(--line);text-align:right}\
 th:first-child,td:first-child{text-align:left}summary{cursor:pointer;color:var(--pass)}";
 
 /// A table: its name, what it is, its heads and its rows. The first cell of a row is its head.
@@ -60,7 +64,8 @@ fn table(id: &str, caption: &str, heads: &[&str], rows: impl Iterator<Item = Vec
 /// A picture with its table.
 fn figure(svg: &str, caption: &str, table: &str) -> String {
     format!(
-        "<figure>{svg}<figcaption>{}</figcaption></figure>\n<details><summary>The numbers of this picture</summary>\n\
+        "<figure tabindex=\"0\">{svg}<figcaption>{}</figcaption></figure>\n<details>\
+         <summary>The numbers of this picture</summary>\n\
          {table}</details>\n",
         escape(caption)
     )

@@ -1,7 +1,7 @@
 //! What passes and what is refused over time, and who is refused when, in a bounded number of parts of time.
 //!
-//! How long an input lasts is known only at its end. So parts are short at first. If a record lies beyond the last part,
-//! several parts become one: seconds become 5 s, 15 s, minutes, and so on, until it fits.
+//! How long an input lasts is known only at its end. So parts are short at first. If a record lies beyond the last
+//! part, several parts become one: seconds become 5 s, 15 s, minutes, and so on, until it fits.
 
 use std::collections::HashMap;
 

@@ -159,7 +159,8 @@ fn haproxy_s_lua_is_accepted() {
         &around,
         format!(
             "local asked\n\
-             package.preload.tatcell = function () return {{ new = function (o) asked = o; return {{ check = function () \
+             package.preload.tatcell = function () return {{ new = function (o) asked = o; return {{ check = \
+             function () \
              return false, 1.5 end }} end }} end\n\
              core = {{ register_converters = function (name, f) assert(name == 'tatcell' and f('k') == 2) end }}\n\
              dofile('{}')\nassert(asked.rate == '5/s' and asked.burst == 20 and asked.slots >= 256)\n",
@@ -176,7 +177,8 @@ fn haproxy_s_lua_is_accepted() {
         let conf = folder.join("haproxy.cfg");
         fs::write(
             &conf,
-            "global\n    maxconn 10\ndefaults\n    mode http\n    timeout connect 1s\n    timeout client 1s\n    timeout \
+            "global\n    maxconn 10\ndefaults\n    mode http\n    timeout connect 1s\n    timeout client 1s\n    \
+             timeout \
              server 1s\nfrontend web\n    bind 127.0.0.1:0\n    http-request set-var(txn.wait) src,ipmask(24,56)\n    \
              http-request return status 429 hdr Retry-After %[var(txn.wait)] if { var(txn.wait) -m int gt 0 }\n",
         )
@@ -254,15 +256,18 @@ fn rust_is_compiled_and_decides() {
     fs::write(
         folder.join("src/main.rs"),
         "#![deny(warnings)]\n#[path = \"../limited.rs\"]\nmod limited;\nfn main() {\n    let limited = \
-         limited::Limited::start([7; 16]).unwrap();\n    let ask = |now| limited.check(now, b\"key\").unwrap().passes();\n    \
-         assert_eq!((0..30).filter(|_| ask(1 << 50)).count(), 20);\n    assert!(!ask((1 << 50) + 199_000_000) && ask((1 << \
+         limited::Limited::start([7; 16]).unwrap();\n    let ask = |now| \
+         limited.check(now, b\"key\").unwrap().passes();\n    \
+         assert_eq!((0..30).filter(|_| ask(1 << 50)).count(), 20);\n    \
+         assert!(!ask((1 << 50) + 199_000_000) && ask((1 << \
          50) + 201_000_000));\n}\n",
     )
     .expect("a file");
     fs::write(
         folder.join("Cargo.toml"),
         format!(
-            "[package]\nname = \"emitted\"\nversion = \"0.0.0\"\nedition = \"2021\"\n[dependencies]\ntatcell = {{ path = \
+            "[package]\nname = \"emitted\"\nversion = \"0.0.0\"\nedition = \"2021\"\n\
+             [dependencies]\ntatcell = {{ path = \
              {root:?} }}\n[workspace]\n"
         ),
     )
