@@ -240,7 +240,9 @@ impl Level {
                 earlier.push(pattern);
             }
             let all = earlier.iter().find(|pattern| pattern.matches("*"));
-            out.extend(all.filter(|_| of.any.is_some()).map(|all| (key.clone(), format!("{key}_{}", all.text()))));
+            out.extend(
+                all.filter(|_| of.any.is_some()).map(|all| (key.clone(), format!("{key}_{}", all.text()))),
+            );
         }
         self.rules().for_each(|rule| rule.below.unreached(out));
     }
