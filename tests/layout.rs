@@ -61,11 +61,15 @@ cluster/src
     open
     sim: clock random machine wire lib
 cli/src
-    failure record units
+    failure record units words
     input key
+    limit
+    emit: key limit units
     plan
-    show: failure
+    show: failure words
     show_args: failure units show
+    size: failure limit units words
+    check: failure size units words
     args
 cli/src/input
     time
@@ -78,11 +82,20 @@ cli/src/show
     top: clock names lib
     dump: clock lib
     change: clock names lib
+cli/src/emit
+    code programs: lib
+cli/src/check
+    blocks meaning: lib
+    zones
+    nginx servers
 cli/src/plan
     keys order
-    curve replay
-    report: curve keys order replay lib
-    text: report
+    curve timeline
+    replay
+    limits: keys replay timeline lib
+    report: curve keys limits order replay lib
+    charts: limits report
+    text html: charts limits report lib
 ";
 
 /// Most lines of a file.

@@ -5,15 +5,18 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use tatcell::FullPolicy;
 
+use crate::check::CheckArguments;
+use crate::emit::{Emitted, Form, Wanted};
 use crate::failure::Failure;
 use crate::input::{Format, How};
 use crate::key::KeySpec;
+use crate::limit::{Chained, Rung};
 use crate::plan::curve::Rate;
-use crate::plan::replay::Asked;
 use crate::plan::report::Report;
 use crate::plan::Plan;
 use crate::record::Wants;
 use crate::show_args::ShowArguments;
+use crate::size::SizeArguments;
 use crate::units::duration;
 
 /// Rate limits for operators: which limit a log would have needed, and whom a limit would have refused.
@@ -32,6 +35,10 @@ pub enum Command {
     Plan(Box<PlanArguments>),
     /// What is in a table that runs, or in a saved image: load, longest debts, words; bans and resets
     Show(Box<ShowArguments>),
+    /// How large a table must be for a limit and its keys, and what fits one table
+    Size(SizeArguments),
+    /// What the limits of a configuration mean, and which are not kept or never decide
+    Check(CheckArguments),
 }
 
 const EXIT: &str = "Exit codes:
@@ -39,6 +46,8 @@ const EXIT: &str = "Exit codes:
   1  it breaks a bound: --max-refused, --max-hit, or a good key (--good) is refused
   2  the arguments cannot be used
   3  an input cannot be read; the message has its file, line and column";
+
+const EMIT: &str = "--emit needs one --limit and one --policy: those of the configuration";
 
 /// What happens to a new key whose set is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -87,7 +96,8 @@ pub struct PlanArguments {
     pub rate: Vec<String>,
 
     /// A limit to replay, such as "10/s burst 20", "sliding 100/min", "fixed 100/min", "quota 1000/h" or "decay 10/s
-    /// burst 100"; may be repeated
+    /// burst 100"; several with "and" between must all pass, "/24,56 50/s burst 200" counts by prefixes; may be
+    /// repeated
     #[arg(short, long, value_name = "LIMIT")]
     pub limit: Vec<String>,
 
@@ -139,6 +149,14 @@ pub struct PlanArguments {
     #[arg(long)]
     pub json: bool,
 
+    /// Also write the answer as a page with pictures
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<String>,
+
+    /// Write the configuration that does what the one --limit says, instead of the answer; with --json beside it
+    #[arg(long, value_enum, value_name = "FORM")]
+    pub emit: Option<Form>,
+
     /// End with 1 if a limit refuses a larger share of the records than this
     #[arg(long, value_name = "PERCENT")]
     pub max_refused: Option<f64>,
@@ -178,7 +196,7 @@ impl PlanArguments {
     pub fn plan(&self) -> Result<Plan, Failure> {
         let key = KeySpec::parse(&self.key).map_err(Failure::Usage)?;
         let rates: Result<_, _> = self.rate.iter().map(|text| Rate::parse(text)).collect();
-        let limits: Result<_, _> = self.limit.iter().map(|text| Asked::parse(text)).collect();
+        let limits: Result<_, _> = self.limit.iter().map(|text| Chained::parse(text)).collect();
         if self.slots == 0 || self.slots > 1 << 30 {
             return Err(Failure::Usage(format!("--slots {}: use 1 to {} slots", self.slots, 1 << 30)));
         }
@@ -212,6 +230,24 @@ impl PlanArguments {
             seed,
             strict: self.strict,
         })
+    }
+
+    /// Writes the configuration that `--emit` asks for, with a table for so many keys in debt.
+    pub fn emitted(&self, plan: &Plan, report: Option<&Report>) -> Result<Option<Emitted>, Failure> {
+        let Some(form) = self.emit else { return Ok(None) };
+        let ([limit], [policy]) = (&plan.limits[..], &plan.policies[..]) else {
+            return Err(Failure::Usage(EMIT.into()));
+        };
+        let [Rung { asked, lengths: None }] = &limit.rungs[..] else {
+            return Err(Failure::Usage(EMIT.into()));
+        };
+        let bytes =
+            report.and_then(|report| report.limits.first()).map_or(0, |limit| limit.table.recommended_bytes);
+        // As many as are enough, and no table of a few slots.
+        let slots = (bytes / 8).saturating_sub(16).max(1024).next_power_of_two();
+        let wanted =
+            Wanted { limit: asked, key: &plan.key, cost: self.cost.as_deref(), policy: *policy, slots };
+        wanted.emit(form).map(Some).map_err(Failure::Usage)
     }
 
     /// Says whether the answer keeps to the bounds that the caller set.

@@ -14,11 +14,24 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use memchr::memchr;
 use tatcell::Address;
 
+/// A part of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Part {
-    Address { v4: u8, v6: u8 },
+pub enum Part {
+    /// A prefix of an address.
+    Address {
+        /// Its length in IPv4.
+        v4: u8,
+        /// Its length in IPv6.
+        v6: u8,
+    },
+    /// A field as it is.
     Text,
-    Path { segments: usize },
+    /// So many segments of a path.
+    Path {
+        /// As many; all if it is the largest number.
+        segments: usize,
+    },
+    /// Paths of one form.
     Pattern(Vec<String>),
 }
 
@@ -38,7 +51,8 @@ pub enum NoKey {
     NoAddress(usize),
 }
 
-fn lengths(text: &str) -> Result<(u8, u8), String> {
+/// Reads the lengths of prefixes: that of IPv4, and after a comma that of IPv6.
+pub fn lengths(text: &str) -> Result<(u8, u8), String> {
     let (v4, v6) = text.split_once(',').unwrap_or((text, "128"));
     let bits = |text: &str, most: u8| match text.parse() {
         Ok(bits) if bits <= most => Ok(bits),
@@ -83,6 +97,32 @@ impl KeySpec {
             spec.parts.push(part);
         }
         Ok(spec)
+    }
+
+    /// Returns the same key with another prefix of its address.
+    pub fn with_lengths(&self, (v4, v6): (u8, u8)) -> Result<KeySpec, String> {
+        let mut wide = self.clone();
+        let mut found = wide.parts.iter_mut().filter(|part| matches!(part, Part::Address { .. }));
+        match (found.next(), found.next()) {
+            (Some(part), None) => *part = Part::Address { v4, v6 },
+            _ => {
+                return Err("a limit for prefixes needs a key with one address, such as --key address".into())
+            }
+        }
+        Ok(wide)
+    }
+
+    /// Returns its parts, one for each field.
+    pub fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// Returns the lengths of the prefix, if an address is all of the key.
+    pub fn prefix(&self) -> Option<(u8, u8)> {
+        match self.parts[..] {
+            [Part::Address { v4, v6 }] => Some((v4, v6)),
+            _ => None,
+        }
     }
 
     /// Returns the fields that it needs of each record.

@@ -4,11 +4,16 @@
 //! them in order and asks the library. [`show`] looks into tables. Both use only the public API of `tatcell`.
 
 pub mod args;
+pub mod check;
+pub mod emit;
 pub mod failure;
 pub mod input;
 pub mod key;
+pub mod limit;
 pub mod plan;
 pub mod record;
 pub mod show;
 pub mod show_args;
+pub mod size;
 pub mod units;
+pub mod words;

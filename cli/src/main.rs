@@ -4,8 +4,11 @@ use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
+use serde::Serialize;
 use tatcell_cli::args::{Arguments, Command, PlanArguments};
+use tatcell_cli::emit::Emitted;
 use tatcell_cli::failure::Failure;
+use tatcell_cli::plan::report::Report;
 use tatcell_cli::plan::Progress;
 
 /// Writes how far the reading is, over itself.
@@ -27,6 +30,17 @@ fn written(result: io::Result<()>) -> Result<(), Failure> {
     }
 }
 
+/// Writes an answer, as text or as JSON.
+fn put<T: Serialize + std::fmt::Display>(answer: &T, json: bool) -> Result<(), Failure> {
+    let text = if json {
+        serde_json::to_string_pretty(answer).map_err(|error| Failure::Input(error.to_string()))? + "\n"
+    } else {
+        answer.to_string()
+    };
+    let mut out = io::stdout();
+    written(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+}
+
 fn run(arguments: Arguments) -> Result<(), Failure> {
     match arguments.command {
         Command::Plan(plan) => run_plan(&plan),
@@ -35,12 +49,39 @@ fn run(arguments: Arguments) -> Result<(), Failure> {
             let terminal = io::stdout().is_terminal();
             written(show.run(terminal, out)?)
         }
+        Command::Check(check) => {
+            let answer = check.check()?;
+            put(&answer, check.json)?;
+            check.judge(&answer)
+        }
+        Command::Size(size) => {
+            let answer = size.size()?;
+            put(&answer, size.json)?;
+            size.judge(&answer)
+        }
+    }
+}
+
+/// An answer and a configuration, as JSON.
+#[derive(Serialize)]
+struct Both<'a> {
+    #[serde(flatten)]
+    report: &'a Report,
+    emitted: Emitted,
+}
+
+impl std::fmt::Display for Both<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.report.fmt(f)
     }
 }
 
 fn run_plan(plan: &PlanArguments) -> Result<(), Failure> {
     let terminal = std::io::stderr().is_terminal();
-    let report = plan.plan()?.run(&mut |progress| {
+    let asked = plan.plan()?;
+    // What a program cannot have is said before the input is read.
+    plan.emitted(&asked, None)?;
+    let report = asked.run(&mut |progress| {
         if terminal {
             show(progress);
         }
@@ -49,13 +90,14 @@ fn run_plan(plan: &PlanArguments) -> Result<(), Failure> {
         let _ = write!(std::io::stderr(), "\r\x1b[K");
     }
     let report = report?;
-    let text = if plan.json {
-        serde_json::to_string_pretty(&report).map_err(|error| Failure::Input(error.to_string()))? + "\n"
-    } else {
-        report.to_string()
-    };
-    let mut out = io::stdout();
-    written(out.write_all(text.as_bytes()).and_then(|()| out.flush()))?;
+    if let Some(file) = &plan.report {
+        std::fs::write(file, report.html()).map_err(|error| Failure::Input(format!("{file}: {error}")))?;
+    }
+    match plan.emitted(&asked, Some(&report))? {
+        Some(emitted) if plan.json => put(&Both { report: &report, emitted }, true)?,
+        Some(emitted) => put(&emitted, false)?,
+        None => put(&report, plan.json)?,
+    }
     plan.judge(&report)
 }
 

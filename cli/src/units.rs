@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// Ticks of a second, for limits that measure nanoseconds.
-const HZ: u64 = 1_000_000_000;
+/// The ticks of a second in all answers: nanoseconds.
+pub const HZ: u64 = 1_000_000_000;
 
 /// Reads a duration: a number and a unit, as in a limit.
 pub fn duration(text: &str) -> Result<Duration, String> {

@@ -1,11 +1,15 @@
 //! Which limit a log would have needed, and whom a limit would have refused.
 
+mod charts;
 pub mod curve;
+mod html;
 pub mod keys;
+pub mod limits;
 pub mod order;
 pub mod replay;
 pub mod report;
 mod text;
+pub mod timeline;
 
 use std::time::{Duration, Instant};
 
@@ -13,12 +17,13 @@ use tatcell::{ExclusiveTable, FullPolicy, LimitSpec};
 
 use self::curve::{Curves, Rate};
 use self::keys::{Keys, NO_KEY};
-use self::order::{Held, Order};
-use self::replay::{Asked, Replay};
+use self::order::{Held, Order, RUNGS};
+use self::replay::{Common, Replay};
 use self::report::Report;
 use crate::failure::Failure;
 use crate::input::{How, Input, Next};
 use crate::key::{KeySpec, NoKey};
+use crate::limit::Chained;
 use crate::record::Record;
 
 /// What is asked.
@@ -32,7 +37,7 @@ pub struct Plan {
     /// The rates of the arrival curves.
     pub rates: Vec<Rate>,
     /// The limits to replay.
-    pub limits: Vec<Asked>,
+    pub limits: Vec<Chained>,
     /// What a full set does; each limit is replayed with each.
     pub policies: Vec<FullPolicy>,
     /// The share of keys, in millionths, that the smallest limit is to leave alone.
@@ -115,6 +120,27 @@ impl Plan {
         reading.finish()
     }
 
+    /// By which keys the limits of a chain count: 0 is that of the plan, from 1 on they are in `prefixes`.
+    fn places(&self, limit: &Chained, prefixes: &mut Vec<KeySpec>) -> Result<Vec<usize>, String> {
+        let mut places = Vec::new();
+        for rung in &limit.rungs {
+            let Some(lengths) = rung.lengths else {
+                places.push(0);
+                continue;
+            };
+            let prefix = self.key.with_lengths(lengths)?;
+            let at = prefixes.iter().position(|known| *known == prefix).unwrap_or(prefixes.len());
+            if at == RUNGS {
+                return Err(format!("limit {:?}: at most {RUNGS} different prefixes in a plan", limit.text));
+            }
+            if at == prefixes.len() {
+                prefixes.push(prefix);
+            }
+            places.push(at + 1);
+        }
+        Ok(places)
+    }
+
     /// The files, the one with the oldest first record first. Pipes stay where they are named.
     fn in_order(&self) -> Result<Vec<String>, Failure> {
         let is_file = |name: &String| std::fs::metadata(name).is_ok_and(|data| data.is_file());
@@ -162,6 +188,10 @@ struct Reading<'p> {
     order: Order,
     found: Found,
     key: Vec<u8>,
+    /// The prefixes that limits count by, and their hashes in the record that is read.
+    prefixes: Vec<KeySpec>,
+    wide: [u64; RUNGS],
+    wider: Vec<u8>,
     number: u64,
 }
 
@@ -174,10 +204,13 @@ impl<'p> Reading<'p> {
             let key = plan.key.read(text).map_err(Failure::Usage)?;
             pinned.push(hasher.hash(&key).map_err(|error| Failure::Usage(error.to_string()))?);
         }
-        let mut replays = Vec::new();
+        let (mut replays, mut prefixes) = (Vec::new(), Vec::new());
+        let (seed, slots, window, max_keys) = (plan.seed, plan.slots, plan.window, plan.max_keys);
         for limit in &plan.limits {
+            let places = plan.places(limit, &mut prefixes).map_err(Failure::Usage)?;
             for policy in &plan.policies {
-                let replay = Replay::new(limit.clone(), *policy, plan.seed, plan.slots, plan.window);
+                let common = Common { seed, slots, window, max_keys };
+                let replay = Replay::new(limit.clone(), &places, *policy, &common);
                 replays.push(replay.map_err(Failure::Usage)?);
             }
         }
@@ -190,7 +223,17 @@ impl<'p> Reading<'p> {
             good: Vec::new(),
         };
         let order = Order::new(u64::try_from(plan.sort.as_nanos()).unwrap_or(u64::MAX));
-        Ok(Reading { plan, hasher, order, found, key: Vec::new(), number: 0 })
+        Ok(Reading {
+            plan,
+            hasher,
+            order,
+            found,
+            key: Vec::new(),
+            prefixes,
+            wide: [0; RUNGS],
+            wider: Vec::new(),
+            number: 0,
+        })
     }
 
     fn file(&mut self, name: &str, progress: &mut dyn FnMut(&Progress)) -> Result<(), Failure> {
@@ -209,6 +252,7 @@ impl<'p> Reading<'p> {
                 Next::Bad(problem) => self.bad(problem.in_file(&input.name), good)?,
                 Next::Record => match self.plan.key.write(&record.values, binary, &mut self.key) {
                     Ok(()) => {
+                        self.widen(&record, binary)?;
                         self.take(&record)?;
                         good += 1;
                     }
@@ -249,6 +293,16 @@ impl<'p> Reading<'p> {
         Ok(())
     }
 
+    /// Hashes the prefixes that limits count by. A record that has a key has an address.
+    fn widen(&mut self, record: &Record, binary: bool) -> Result<(), Failure> {
+        for (prefix, hash) in self.prefixes.iter().zip(&mut self.wide) {
+            if prefix.write(&record.values, binary, &mut self.wider).is_ok() {
+                *hash = self.hasher.hash(&self.wider).map_err(|error| Failure::Usage(error.to_string()))?;
+            }
+        }
+        Ok(())
+    }
+
     fn take(&mut self, record: &Record) -> Result<(), Failure> {
         let hash = self.hasher.hash(&self.key).map_err(|error| Failure::Usage(error.to_string()))?;
         let (key, new) = self.found.keys.number(&self.key, hash);
@@ -258,7 +312,8 @@ impl<'p> Reading<'p> {
             let grain = GRAINS.into_iter().find(|grain| record.stamp.is_multiple_of(*grain)).unwrap_or(1);
             counts.grain = counts.grain.min(grain);
         }
-        let held = Held { time: record.time, number: self.number, cost: record.cost, hash, key };
+        let held =
+            Held { time: record.time, number: self.number, cost: record.cost, hash, wide: self.wide, key };
         self.order.push(held);
         if new && self.found.keys.is_over() {
             self.halve();

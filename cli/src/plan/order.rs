@@ -18,11 +18,16 @@ pub struct Held {
     pub cost: u64,
     /// The hash of its key.
     pub hash: u64,
+    /// The hashes of the prefixes of its address that limits count by.
+    pub wide: [u64; RUNGS],
     /// The number of its key, or [`NO_KEY`](super::keys::NO_KEY).
     pub key: u32,
 }
 
-/// Most records that wait, 40 bytes each: more records than this in one window leave it early.
+/// Most prefixes that limits count by, besides the key itself.
+pub const RUNGS: usize = 3;
+
+/// Most records that wait, 64 bytes each: more records than this in one window leave it early.
 pub const MOST: usize = 1 << 21;
 
 /// Holds records for a window of time.
@@ -101,7 +106,14 @@ mod tests {
         let mut order = Order::new(window);
         let mut out = Vec::new();
         for (number, time) in times.iter().enumerate() {
-            order.push(Held { time: *time, number: number as u64, cost: 1, hash: 0, key: 0 });
+            order.push(Held {
+                time: *time,
+                number: number as u64,
+                cost: 1,
+                hash: 0,
+                wide: [0; RUNGS],
+                key: 0,
+            });
             out.extend(std::iter::from_fn(|| order.pop(false)).map(|held| (held.time, held.number)));
         }
         out.extend(std::iter::from_fn(|| order.pop(true)).map(|held| (held.time, held.number)));
@@ -135,7 +147,7 @@ mod tests {
     #[test]
     fn without_a_window_nothing_waits() {
         let mut order = Order::new(0);
-        order.push(Held { time: 5, number: 0, cost: 1, hash: 0, key: 0 });
+        order.push(Held { time: 5, number: 0, cost: 1, hash: 0, wide: [0; RUNGS], key: 0 });
         assert_eq!(order.pop(false).map(|held| held.time), Some(5));
     }
 }

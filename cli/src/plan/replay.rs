@@ -6,65 +6,15 @@
 use std::time::Duration;
 
 use tatcell::{
-    full_set_ppb, lines_for, lines_for_load, Counters, ExclusiveTable, FullPolicy, LimitSpec, Line, Request,
-    Table, TableLimit, TableOptions, Tracking,
+    full_set_ppb, lines_for, lines_for_load, Chain, Counters, ExclusiveTable, FullPolicy, LimitSpec, Line,
+    Link, Request, Table, TableLimit, TableOptions, Tracking, MAX_LINKS,
 };
 
-use super::keys::{keep, NO_KEY};
+use super::keys::{keep, Keys, NO_KEY};
 use super::order::Held;
-
-/// The ticks of the plan's clock are nanoseconds.
-pub const HZ: u64 = 1_000_000_000;
-
-/// A limit that is to be replayed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
-    /// How it was written.
-    pub text: String,
-    /// What that means.
-    pub spec: LimitSpec,
-}
-
-impl Asked {
-    /// Reads a limit: a rate and a burst, `10/s burst 20`, or the word of another algorithm before it: `fixed 100/min`,
-    /// `sliding 100/min`, `quota 1000/h`, `decay 10/s burst 100`.
-    pub fn parse(text: &str) -> Result<Asked, String> {
-        let fail = |what: String| format!("limit {text:?}: {what}");
-        let (word, rest) = match text.trim_start().split_once(' ') {
-            Some((word, rest)) if word.bytes().all(|byte| byte.is_ascii_alphabetic()) => {
-                (word, rest.trim_start())
-            }
-            _ => ("gcra", text),
-        };
-        // The parser counts bytes from the start of its own text.
-        let before = text.len() - rest.len();
-        let plain = LimitSpec::parse(rest, HZ).map_err(|mut error| {
-            error.position += before;
-            fail(error.to_string())
-        })?;
-        let info = plain.build().map_err(|error| fail(error.to_string()))?.info();
-        let (units, period) = (info.units, info.period);
-        if rest.contains("burst") && matches!(word, "fixed" | "sliding" | "quota") {
-            return Err(fail(format!(
-                "{word} has no burst: its units may come at once, as in \"{word} 100/min\""
-            )));
-        }
-        let spec = match word {
-            "gcra" => plain,
-            "fixed" => LimitSpec::fixed_window(units, period),
-            "sliding" => LimitSpec::sliding_counter(units, period),
-            "quota" => LimitSpec::quota_linear(units, period),
-            "decay" => {
-                // A client that never pauses gets units * ln 2 in a half-life: as much as the rate.
-                let half_life = info.burst as f64 * period as f64 / units as f64 * std::f64::consts::LN_2;
-                LimitSpec::decay(info.burst, half_life.round() as u64)
-            }
-            _ => return Err(fail(format!("{word:?} is none of gcra, fixed, sliding, quota and decay"))),
-        };
-        spec.build().map_err(|error| fail(error.to_string()))?;
-        Ok(Asked { text: text.trim().into(), spec })
-    }
-}
+use super::timeline::Timeline;
+use crate::limit::{Chained, Rung};
+use crate::units::HZ;
 
 /// A window of time with its counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -151,28 +101,52 @@ impl Live {
     }
 }
 
-/// A table that is asked for every record.
+/// A table and its part in a limit.
+struct Asking {
+    table: ExclusiveTable<'static>,
+    limit: TableLimit,
+    /// Which of the keys of a record it counts by: its own, or from 1 on the prefixes.
+    place: usize,
+    /// Numbers of the prefixes that it counts by; a record has the number of its own key.
+    numbers: Option<Keys>,
+    live: Live,
+    refused: u64,
+    swept: u64,
+    sweep_from: usize,
+    sweep_interval: u64,
+    horizon: u64,
+}
+
+/// Tables that are asked for every record: one, or one for each limit of several that a request must all conform to.
 pub struct Replay {
     /// The limit.
-    pub asked: Asked,
+    pub asked: Chained,
     /// What a full set does.
     pub policy: FullPolicy,
     /// What the table counted.
     pub counters: Counters,
     /// The window with the most refused.
     pub worst: Window,
-    table: ExclusiveTable<'static>,
-    limit: TableLimit,
-    slots: usize,
+    /// What came and was refused over time.
+    pub timeline: Timeline,
+    asking: Vec<Asking>,
     refused: Vec<u64>,
     window: u64,
     current: Window,
-    live: Live,
-    swept: u64,
-    sweep_from: usize,
-    sweep_interval: u64,
-    horizon: u64,
     last: u64,
+}
+
+/// What a plan's tables have in common.
+#[derive(Clone, Copy)]
+pub struct Common {
+    /// The seed of the hash.
+    pub seed: [u8; 16],
+    /// Slots of each table.
+    pub slots: usize,
+    /// The length of the windows of which the worst is reported.
+    pub window: Duration,
+    /// Most keys that are counted exactly.
+    pub max_keys: usize,
 }
 
 /// Makes a table for one limit. Its memory is not given back: it lasts as long as the program's work.
@@ -188,55 +162,146 @@ pub fn table(
     Table::init_exclusive(lines.leak(), &options).map_err(|error| error.to_string())
 }
 
-impl Replay {
-    /// Makes the table.
-    pub fn new(
-        asked: Asked,
-        policy: FullPolicy,
-        seed: [u8; 16],
-        slots: usize,
-        window: Duration,
-    ) -> Result<Replay, String> {
-        let fail = |what: String| format!("limit {:?}: {what}", asked.text);
-        let table = table(asked.spec, policy, seed, slots).map_err(fail)?;
-        let limit = table.limit(&asked.spec).map_err(|error| fail(error.to_string()))?;
+impl Asking {
+    fn new(spec: LimitSpec, policy: FullPolicy, place: usize, common: &Common) -> Result<Asking, String> {
+        let table = table(spec, policy, common.seed, common.slots)?;
+        let limit = table.limit(&spec).map_err(|error| error.to_string())?;
         let info = table.info();
-        Ok(Replay {
-            policy,
-            counters: Counters::default(),
-            worst: Window::default(),
+        Ok(Asking {
             limit,
-            slots: table.slots(),
-            refused: Vec::new(),
-            window: u64::try_from(window.as_nanos()).unwrap_or(u64::MAX).max(1),
-            current: Window::default(),
+            place,
+            numbers: (place > 0).then(|| Keys::new(common.max_keys, Vec::new())),
             live: Live::new(info.horizon),
+            refused: 0,
             swept: 0,
             sweep_from: 0,
             sweep_interval: info.sweep_interval.max(2048),
             horizon: info.horizon,
-            last: 0,
             table,
+        })
+    }
+
+    fn hash(&self, held: &Held) -> u64 {
+        match self.place.checked_sub(1) {
+            None => held.hash,
+            Some(wide) => held.wide[wide],
+        }
+    }
+
+    fn link(&self, held: &Held) -> Link<'_> {
+        Link::hash(&self.table, &self.limit, self.hash(held), held.cost)
+    }
+
+    /// What a program does that runs this table, by the clock of the log.
+    fn upkeep(&mut self, last: u64, now: u64) {
+        if last == 0 {
+            self.swept = now;
+        }
+        let slots = self.table.slots();
+        if now - last > self.sweep_interval / 4 && last != 0 {
+            // A gap: the sweep that a timer would have made after the last debt had drained.
+            let drained = last.saturating_add(self.horizon).saturating_add(1);
+            if drained < now {
+                self.table.sweep(drained, 0, slots);
+            }
+        }
+        if now - self.swept > self.sweep_interval / 2048 {
+            self.swept = now;
+            self.sweep_from = self.table.sweep(now, self.sweep_from, slots / 1024 + 1);
+        }
+    }
+
+    /// Takes note of a key's debt.
+    fn note(&mut self, held: &Held, reset_after: u64, tracked: bool, one_in: u64) {
+        let hash = self.hash(held);
+        let (key, one_in) = match &mut self.numbers {
+            None => (held.key, one_in),
+            Some(numbers) => {
+                let key = numbers.number(&hash.to_le_bytes(), hash).0;
+                while numbers.is_over() {
+                    self.live.keep(&numbers.halve());
+                }
+                // The last one may have been dropped again.
+                let key = if key == NO_KEY {
+                    key
+                } else {
+                    numbers.find(&hash.to_le_bytes(), hash).unwrap_or(NO_KEY)
+                };
+                (key, numbers.one_in())
+            }
+        };
+        if key != NO_KEY && tracked {
+            self.live.until(key as usize, held.time, reset_after, one_in);
+        }
+    }
+}
+
+impl Replay {
+    /// Makes the tables.
+    pub fn new(
+        asked: Chained,
+        places: &[usize],
+        policy: FullPolicy,
+        common: &Common,
+    ) -> Result<Replay, String> {
+        let make = |(rung, place): (&Rung, &usize)| {
+            let made = Asking::new(rung.asked.spec, policy, *place, common);
+            made.map_err(|what| format!("limit {:?}: {what}", rung.asked.text))
+        };
+        Ok(Replay {
+            policy,
+            counters: Counters::default(),
+            worst: Window::default(),
+            timeline: Timeline::new(),
+            asking: asked.rungs.iter().zip(places).map(make).collect::<Result<_, _>>()?,
+            refused: Vec::new(),
+            window: u64::try_from(common.window.as_nanos()).unwrap_or(u64::MAX).max(1),
+            current: Window::default(),
+            last: 0,
             asked,
         })
     }
 
-    /// Asks the table. `one_in`: for how many keys each numbered one stands.
+    /// Asks the tables. `one_in`: for how many keys each numbered one stands.
     pub fn ask(&mut self, held: &Held, one_in: u64) -> Result<(), String> {
-        self.upkeep(held.time);
+        let last = std::mem::replace(&mut self.last, held.time);
+        self.asking.iter_mut().for_each(|asking| asking.upkeep(last, held.time));
         let start = held.time - held.time % self.window;
         if start != self.current.start {
             self.close();
             self.current = Window { start, ..Window::default() };
         }
         self.current.requests += 1;
-        let request = Request { limit: &self.limit, now: held.time, cost: held.cost, room: 0 };
-        let answer = self.table.check_ex(&request, held.hash, Some(&mut self.counters));
-        let answer = answer.map_err(|error| error.to_string())?;
-        if held.key != NO_KEY && answer.tracking != Tracking::Untracked {
-            self.live.until(held.key as usize, held.time, answer.reset_after, one_in);
-        }
-        if !answer.passes() {
+        let passes = match &mut self.asking[..] {
+            [one] => {
+                let request = Request { limit: &one.limit, now: held.time, cost: held.cost, room: 0 };
+                let answer = one.table.check_ex(&request, one.hash(held), Some(&mut self.counters));
+                let answer = answer.map_err(|error| error.to_string())?;
+                one.refused += u64::from(!answer.passes());
+                one.note(held, answer.reset_after, answer.tracking != Tracking::Untracked, one_in);
+                answer.passes()
+            }
+            several => {
+                let mut answers = [(0, false); MAX_LINKS];
+                let decision = {
+                    let mut links = [several[0].link(held); MAX_LINKS];
+                    several.iter().zip(&mut links).for_each(|(asking, to)| *to = asking.link(held));
+                    let chain = Chain::new(&links[..several.len()]).map_err(|error| error.to_string())?;
+                    chain.check_ex(held.time, Some(&mut self.counters), |at, answer| {
+                        answers[at] = (answer.reset_after, answer.tracking != Tracking::Untracked);
+                    })
+                };
+                if !decision.passes() {
+                    several[decision.policy as usize].refused += 1;
+                }
+                for (asking, (reset_after, tracked)) in several.iter_mut().zip(answers) {
+                    asking.note(held, reset_after, tracked, one_in);
+                }
+                decision.passes()
+            }
+        };
+        self.timeline.add(held.time, held.key, !passes);
+        if !passes {
             self.current.refused += 1;
             if held.key != NO_KEY {
                 let key = held.key as usize;
@@ -247,25 +312,6 @@ impl Replay {
             }
         }
         Ok(())
-    }
-
-    /// What a program does that runs this table, by the clock of the log.
-    fn upkeep(&mut self, now: u64) {
-        if self.last == 0 {
-            self.swept = now;
-        }
-        if now - self.last > self.sweep_interval / 4 && self.last != 0 {
-            // A gap: the sweep that a timer would have made after the last debt had drained.
-            let drained = self.last.saturating_add(self.horizon).saturating_add(1);
-            if drained < now {
-                self.table.sweep(drained, 0, self.slots);
-            }
-        }
-        self.last = now;
-        if now - self.swept > self.sweep_interval / 2048 {
-            self.swept = now;
-            self.sweep_from = self.table.sweep(now, self.sweep_from, self.slots / 1024 + 1);
-        }
     }
 
     fn close(&mut self) {
@@ -291,28 +337,50 @@ impl Replay {
         (refused, refused + c.conforming + c.shadow)
     }
 
-    /// Returns the slots and bytes of the table, its highest load in millionths, and the chance of a full set then.
-    pub fn load(&self) -> (usize, usize, u64, u64) {
-        let ppm = (self.live.peak.saturating_mul(1_000_000) / self.slots as u64).min(1_000_000);
-        (self.slots, lines_for(self.slots) * 64, ppm, full_set_ppb(ppm))
-    }
-
-    /// Returns the most keys that were in debt at a time.
-    pub fn peak_live(&self) -> u64 {
-        self.live.peak
-    }
-
-    /// Returns by how much the rate is slower than asked for, in billionths: a table's word rounds it.
-    pub fn rate_error_ppb(&self) -> u64 {
-        self.limit.info().rate_error_ppb
+    /// Returns what there is to say of each table.
+    pub fn loads(&self) -> impl Iterator<Item = Load> + '_ {
+        self.asking.iter().map(|asking| {
+            let (slots, peak_live) = (asking.table.slots(), asking.live.peak);
+            let ppm = (peak_live.saturating_mul(1_000_000) / slots as u64).min(1_000_000);
+            Load {
+                slots,
+                bytes: lines_for(slots) * 64,
+                peak_live,
+                ppm,
+                full_ppb: full_set_ppb(ppm),
+                refused: asking.refused,
+                rate_error_ppb: asking.limit.info().rate_error_ppb,
+            }
+        })
     }
 
     /// Drops the keys that are not in the sample any more.
     pub fn keep(&mut self, to: &[u32]) {
         let known = self.refused.len().min(to.len());
         keep(&mut self.refused, 1, &to[..known]);
-        self.live.keep(to);
+        self.timeline.keep(to);
+        let own = self.asking.iter_mut().filter(|asking| asking.numbers.is_none());
+        own.for_each(|asking| asking.live.keep(to));
     }
+}
+
+/// What there is to say of a table.
+#[derive(Clone, Copy, Debug)]
+pub struct Load {
+    /// Its slots.
+    pub slots: usize,
+    /// Its bytes.
+    pub bytes: usize,
+    /// The most keys that were in debt at a time.
+    pub peak_live: u64,
+    /// The same in millionths of the slots.
+    pub ppm: u64,
+    /// The chance of a full set then, in billionths.
+    pub full_ppb: u64,
+    /// Requests that this limit was the first to refuse.
+    pub refused: u64,
+    /// By how much the rate is slower than asked for, in billionths: a table's word rounds it.
+    pub rate_error_ppb: u64,
 }
 
 /// Returns the bytes of the smallest table in which so many keys in debt meet a full set with at most this chance.

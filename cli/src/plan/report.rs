@@ -1,11 +1,8 @@
 //! The answer. The text and the JSON are both made from it, so they have the same numbers.
 
-use std::collections::BTreeSet;
-
 use serde::Serialize;
-use tatcell::FullPolicy;
 
-use super::replay::bytes_for;
+use super::limits::{largest, LimitReport};
 use super::{Found, Plan};
 use crate::input::time;
 
@@ -76,6 +73,8 @@ pub struct InputReport {
 pub struct RateReport {
     /// The rate.
     pub rate: String,
+    /// The same in units a second.
+    pub per_second: f64,
     /// The burst with which half of the keys are never refused.
     pub p50: u64,
     /// The same for 90 % of them.
@@ -96,6 +95,17 @@ pub struct RateReport {
     pub smallest_hits: u64,
     /// The good key that needs most, if there is one.
     pub good_needs: Option<u64>,
+    /// How many keys need a burst of up to 1, 2, 4, 8 and so on, and more than the one before.
+    pub peaks: Vec<PeakReport>,
+}
+
+/// Keys that need about the same burst.
+#[derive(Clone, Debug, Serialize)]
+pub struct PeakReport {
+    /// The largest burst that they need.
+    pub burst: u64,
+    /// How many they are.
+    pub keys: u64,
 }
 
 /// One key.
@@ -107,97 +117,6 @@ pub struct KeyReport {
     pub records: u64,
     /// The burst that it needs at each rate.
     pub needed: Vec<u64>,
-}
-
-/// What a limit would have done.
-#[derive(Clone, Debug, Serialize)]
-pub struct LimitReport {
-    /// The limit.
-    pub limit: String,
-    /// What a full set does.
-    pub policy: String,
-    /// Requests that would have been refused.
-    pub refused: u64,
-    /// The same as a share of all.
-    pub refused_share: f64,
-    /// Keys of which at least one request would have been refused.
-    pub keys_hit: u64,
-    /// The same as a share of all.
-    pub keys_hit_share: f64,
-    /// Good keys that would have been hit.
-    pub good_hit: Vec<String>,
-    /// The window with the most refused, if any was refused.
-    pub worst: Option<WindowReport>,
-    /// Who would have been refused most.
-    pub top_refused: Vec<RefusedReport>,
-    /// The table that was asked.
-    pub table: TableReport,
-    /// By how much its rate is slower than asked for, in billionths.
-    pub rate_error_ppb: u64,
-}
-
-/// A window of time.
-#[derive(Clone, Debug, Serialize)]
-pub struct WindowReport {
-    /// Its start.
-    pub start: String,
-    /// Its length, in seconds.
-    pub seconds: f64,
-    /// Requests refused in it.
-    pub refused: u64,
-    /// All requests in it.
-    pub records: u64,
-}
-
-/// A key that would have been refused.
-#[derive(Clone, Debug, Serialize)]
-pub struct RefusedReport {
-    /// The key.
-    pub key: String,
-    /// How many of its requests.
-    pub refused: u64,
-    /// All its requests.
-    pub records: u64,
-}
-
-/// A table.
-#[derive(Clone, Debug, Serialize)]
-pub struct TableReport {
-    /// Its slots.
-    pub slots: u64,
-    /// Its bytes.
-    pub bytes: u64,
-    /// The most keys that were in debt at a time.
-    pub peak_live: u64,
-    /// The same as a share of the slots.
-    pub peak_load: f64,
-    /// The chance that a new key then finds its set full.
-    pub full_set_chance: f64,
-    /// Requests that met a full set: passed or refused without a slot, under another key's debt, or over a forgiven
-    /// one.
-    pub met_full_set: u64,
-    /// The chance for which `recommended_bytes` is.
-    pub target_chance: f64,
-    /// The bytes of the smallest table that meets it at the peak.
-    pub recommended_bytes: u64,
-}
-
-/// Returns the name of a policy, as the arguments have it.
-pub fn policy_name(policy: FullPolicy) -> &'static str {
-    match policy {
-        FullPolicy::Admit => "admit",
-        FullPolicy::Inherit => "inherit",
-        FullPolicy::Deny => "deny",
-        FullPolicy::Sampled => "sampled",
-    }
-}
-
-fn share(part: u64, all: u64) -> f64 {
-    if all == 0 {
-        0.0
-    } else {
-        part as f64 / all as f64
-    }
 }
 
 /// The least value that at least so many millionths of the weights do not exceed. `sorted` has each value and weight.
@@ -266,6 +185,7 @@ impl RateReport {
         let smallest = at(plan.spare_ppm).max(good_needs.unwrap_or(1));
         RateReport {
             rate: plan.rates[rate].text.clone(),
+            per_second: plan.rates[rate].units as f64 / plan.rates[rate].period as f64 * 1e9,
             p50: at(500_000),
             p90: at(900_000),
             p99: at(990_000),
@@ -284,8 +204,24 @@ impl RateReport {
                 .map(|(_, weight)| weight)
                 .sum(),
             good_needs,
+            peaks: peaks(&sorted),
         }
     }
+}
+
+/// Counts values by powers of two. `sorted` has each value and weight.
+fn peaks(sorted: &[(u64, u64)]) -> Vec<PeakReport> {
+    let mut peaks: Vec<PeakReport> = Vec::new();
+    for (needed, weight) in sorted {
+        while peaks.last().is_none_or(|last| last.burst < *needed) {
+            let burst = peaks.last().map_or(1, |last| last.burst.saturating_mul(2));
+            peaks.push(PeakReport { burst, keys: 0 });
+        }
+        if let Some(last) = peaks.last_mut() {
+            last.keys += weight;
+        }
+    }
+    peaks
 }
 
 impl KeyReport {
@@ -297,21 +233,6 @@ impl KeyReport {
             needed: (0..found.curves.rates.len()).map(needed).collect(),
         }
     }
-}
-
-/// The largest of so many values, the first first. `at_least` of 1 leaves zeros out.
-fn largest(count: usize, all: usize, value: impl Fn(usize) -> u64) -> Vec<usize> {
-    let mut best = BTreeSet::new();
-    for key in 0..all {
-        let value = value(key);
-        if value > 0 {
-            best.insert((std::cmp::Reverse(value), key));
-            if best.len() > count {
-                best.pop_last();
-            }
-        }
-    }
-    best.into_iter().map(|(_, key)| key).collect()
 }
 
 fn neediest(plan: &Plan, found: &Found) -> Vec<KeyReport> {
@@ -330,55 +251,4 @@ fn good(found: &Found) -> Vec<KeyReport> {
         .iter()
         .map(|(text, key)| KeyReport::new(text.clone(), found, key.map(|key| key as usize)))
         .collect()
-}
-
-impl LimitReport {
-    fn new(plan: &Plan, found: &Found, keys: u64, at: usize) -> LimitReport {
-        let replay = &found.replays[at];
-        let (refused, asked) = replay.totals();
-        let hit = (0..found.keys.len()).filter(|key| replay.refused(*key) > 0);
-        let keys_hit: u64 = hit.map(|key| found.keys.weight(key)).sum();
-        let (slots, bytes, ppm, ppb) = replay.load();
-        let top = largest(plan.top, found.keys.len(), |key| replay.refused(key));
-        let counters = &replay.counters;
-        LimitReport {
-            limit: replay.asked.text.clone(),
-            policy: policy_name(replay.policy).into(),
-            refused,
-            refused_share: share(refused, asked),
-            keys_hit,
-            keys_hit_share: share(keys_hit, keys),
-            good_hit: found
-                .good
-                .iter()
-                .filter(|(_, key)| key.is_some_and(|key| replay.refused(key as usize) > 0))
-                .map(|(text, _)| text.clone())
-                .collect(),
-            worst: (replay.worst.refused > 0).then(|| WindowReport {
-                start: time::show(replay.worst.start),
-                seconds: plan.window.as_secs_f64(),
-                refused: replay.worst.refused,
-                records: replay.worst.requests,
-            }),
-            top_refused: top
-                .into_iter()
-                .map(|key| RefusedReport {
-                    key: plan.key.show(found.keys.bytes(key)),
-                    refused: replay.refused(key),
-                    records: found.curves.records(key),
-                })
-                .collect(),
-            table: TableReport {
-                slots: slots as u64,
-                bytes: bytes as u64,
-                peak_live: replay.peak_live(),
-                peak_load: ppm as f64 / 1e6,
-                full_set_chance: ppb as f64 / 1e9,
-                met_full_set: counters.untracked + counters.inherited + counters.forgiven,
-                target_chance: plan.target_ppb as f64 / 1e9,
-                recommended_bytes: bytes_for(replay.peak_live(), plan.target_ppb) as u64,
-            },
-            rate_error_ppb: replay.rate_error_ppb(),
-        }
-    }
 }

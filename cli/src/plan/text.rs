@@ -2,38 +2,9 @@
 
 use std::fmt;
 
-use super::report::{LimitReport, RateReport, Report};
-
-/// A share as percents, with the digits that matter.
-fn percent(share: f64) -> String {
-    let value = share * 100.0;
-    match value {
-        _ if value == 0.0 => "0 %".into(),
-        _ if value < 0.01 => "< 0.01 %".into(),
-        _ if value < 1.0 => format!("{value:.2} %"),
-        _ => format!("{value:.1} %"),
-    }
-}
-
-fn bytes(count: u64) -> String {
-    match count {
-        0..10_240 => format!("{count} bytes"),
-        10_240..10_485_760 => format!("{} KiB", count.div_ceil(1 << 10)),
-        _ => format!("{} MiB", count.div_ceil(1 << 20)),
-    }
-}
-
-fn chance(chance: f64) -> String {
-    if chance == 0.0 {
-        "below 1e-9".into()
-    } else {
-        format!("{chance:e}")
-    }
-}
-
-fn plural(count: u64, one: &str) -> String {
-    format!("{count} {one}{}", if count == 1 { "" } else { "s" })
-}
+use super::limits::{LimitReport, TableReport};
+use super::report::{RateReport, Report};
+use crate::words::{bytes, chance, percent, plural};
 
 fn grain(ns: u64) -> &'static str {
     match ns {
@@ -173,10 +144,27 @@ impl LimitReport {
         if !self.good_hit.is_empty() {
             writeln!(f, "  good keys hit: {}", self.good_hit.join(", "))?;
         }
-        let table = &self.table;
+        for link in &self.links {
+            writeln!(f, "  {:<40} {:>9}  refused by this limit first", link.limit, link.refused)?;
+        }
+        if self.links.is_empty() {
+            self.table.show(f, "table")?;
+        } else {
+            self.links.iter().try_for_each(|link| link.table.show(f, &format!("table of {}", link.limit)))?;
+        }
+        if self.rate_error_ppb > 0 {
+            writeln!(f, "  in a table this rate is up to {} ppb slower than written", self.rate_error_ppb)?;
+        }
+        Ok(())
+    }
+}
+
+impl TableReport {
+    fn show(&self, f: &mut fmt::Formatter<'_>, name: &str) -> fmt::Result {
+        let table = self;
         writeln!(
             f,
-            "  table: {} slots, {}; at most {} in debt at a time: load {}, chance of a full set {}",
+            "  {name}: {} slots, {}; at most {} in debt at a time: load {}, chance of a full set {}",
             table.slots,
             bytes(table.bytes),
             plural(table.peak_live, "key"),
@@ -195,9 +183,6 @@ impl LimitReport {
                 "  {} met a full set: for a size, replay it with more --slots",
                 plural(met, "record")
             )?,
-        }
-        if self.rate_error_ppb > 0 {
-            writeln!(f, "  in a table this rate is up to {} ppb slower than written", self.rate_error_ppb)?;
         }
         Ok(())
     }

@@ -8,6 +8,7 @@ use tatcell::host::{counter, now_ns};
 use tatcell::{TableClock, TableInfo};
 
 use crate::failure::Failure;
+use crate::words::span;
 
 /// A clock that the caller names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,22 +130,7 @@ impl Now {
     /// Returns ticks as a time in words, or as ticks if nobody knows what they are.
     pub fn span(&self, ticks: u64) -> String {
         let Some(hz) = self.ticks_per_second else { return format!("{ticks} ticks") };
-        let ns = u128::from(ticks) * 1_000_000_000 / u128::from(hz);
-        let (unit, name) = match ns {
-            0 => return "0 s".into(),
-            1..1_000 => (1, "ns"),
-            1_000..1_000_000 => (1_000, "us"),
-            1_000_000..1_000_000_000 => (1_000_000, "ms"),
-            1_000_000_000..120_000_000_000 => (1_000_000_000, "s"),
-            120_000_000_000..7_200_000_000_000 => (60_000_000_000, "min"),
-            7_200_000_000_000..172_800_000_000_000 => (3_600_000_000_000, "h"),
-            _ => (86_400_000_000_000, "days"),
-        };
-        let tenths = ns * 10 / unit;
-        match tenths % 10 {
-            0 => format!("{} {name}", tenths / 10),
-            rest => format!("{}.{rest} {name}", tenths / 10),
-        }
+        span(u128::from(ticks) * 1_000_000_000 / u128::from(hz))
     }
 
     /// Returns ticks in seconds.

@@ -1,12 +1,17 @@
 //! Tests of the command: its readers, its answers against oracles, the program itself, and the page that shows it.
 
 mod accuracy;
+mod chains;
+mod check;
+mod emit;
 mod logs;
 mod oracle;
 mod page;
 mod program;
 mod readers;
+mod report;
 mod show;
+mod size;
 mod truth;
 
 use std::path::PathBuf;

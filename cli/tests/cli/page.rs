@@ -15,6 +15,28 @@ use crate::program::PROGRAM;
 
 const SECOND: u64 = 1_000_000_000;
 
+/// The configuration of the page.
+const NGINX: &str = "\
+http {
+    limit_req_zone $binary_remote_addr zone=pages:10m rate=5r/s;
+    limit_req_zone $binary_remote_addr zone=api:10m rate=10r/s;
+    limit_req_zone $binary_remote_addr zone=login:1m rate=7r/m;
+
+    server {
+        server_name example.org;
+        limit_req zone=pages burst=20 nodelay;
+
+        location /api/ {
+            limit_req zone=pages burst=20 nodelay;
+            limit_req zone=api burst=40 nodelay;
+        }
+        location = /login {
+            limit_req zone=login burst=4;
+        }
+    }
+}
+";
+
 /// The table of the page, saved in minute 20, and its seed: the limit of the page counts each address of the log.
 fn save(folder: &Path) {
     let seed = *b"16 random bytes!";
@@ -40,6 +62,7 @@ fn each_command_of_the_page_prints_what_the_page_shows() {
     let folder = folder("page");
     fs::write(folder.join("access.log"), incident().combined()).expect("a file");
     save(&folder);
+    fs::write(folder.join("nginx.conf"), NGINX).expect("a file");
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/OPERATING.md");
     let text = fs::read_to_string(&page).expect("the page");
     let path = format!("{}:{}", Path::new(PROGRAM).parent().expect("a folder").display(), env!("PATH"));
@@ -63,6 +86,7 @@ fn each_command_of_the_page_prints_what_the_page_shows() {
             let got = String::from_utf8_lossy(&output.stdout);
             assert!(write || got.trim_end() == want.trim_end(), "$ {command}\n{got}\nThe page has\n{want}");
             fresh += &format!("\n$ {command}\n{}", got.trim_end());
+            fresh.truncate(fresh.trim_end().len());
             commands += 1;
         }
         fresh += "\n```";

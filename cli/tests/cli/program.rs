@@ -19,7 +19,7 @@ fn fails(arguments: &[&str]) -> (Option<i32>, String) {
     (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
-const LINE: &str = "192.0.2.1 - - [14/Nov/2023:22:13:20 +0000] \"GET / HTTP/1.1\" 200 10 \"-\" \"x\"\n";
+pub const LINE: &str = "192.0.2.1 - - [14/Nov/2023:22:13:20 +0000] \"GET / HTTP/1.1\" 200 10 \"-\" \"x\"\n";
 
 #[test]
 fn an_answer_ends_with_0_and_goes_to_the_output_only() {

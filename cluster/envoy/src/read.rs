@@ -268,7 +268,9 @@ impl Reader<'_> {
         let name = self.text(map, "name")?.unwrap_or_default().to_owned();
         let replaces = self.replaces(map, &name)?;
         let counters = self.make.counters(&self.domain, path);
-        Ok(RuleLimit { pass, name, replaces, counters, epoch: 0 })
+        let place = self.at(at, "");
+        let place = place.trim_end_matches([':', ' ']).to_owned();
+        Ok(RuleLimit { pass, name, replaces, counters, epoch: 0, place })
     }
 
     fn number(&self, node: &MarkedScalarNode) -> Read<u32> {

@@ -62,6 +62,8 @@ pub struct RuleLimit {
     /// The reload that brought this limit to its rule; part of the key, so that each limit of a rule has keys of its
     /// own.
     pub epoch: u32,
+    /// Where it stands: file, line and column.
+    pub place: String,
 }
 
 /// Says what a limit lets pass.
@@ -222,6 +224,27 @@ impl Level {
             of.patterns.iter().for_each(|(pattern, rule)| add(key, Some(&pattern.text()), rule));
             of.any.iter().for_each(|rule| add(key, None, rule));
         }
+    }
+
+    /// Adds the rules of this level and below that no descriptor reaches, each with the rule that matches first: an
+    /// earlier pattern matches all their values. Both are written as key and value.
+    pub fn unreached(&self, out: &mut Vec<(String, String)>) {
+        for (key, of) in &self.keys {
+            let mut earlier: Vec<&Pattern> = Vec::new();
+            for (pattern, _) in &of.patterns {
+                // A star of the later pattern can only be matched by one of the earlier pattern, as any text it stands
+                // for can.
+                let text = pattern.text();
+                let first = earlier.iter().find(|earlier| earlier.matches(&text));
+                out.extend(first.map(|first| (format!("{key}_{text}"), format!("{key}_{}", first.text()))));
+                earlier.push(pattern);
+            }
+            let all = earlier.iter().find(|pattern| pattern.matches("*"));
+            out.extend(
+                all.filter(|_| of.any.is_some()).map(|all| (key.clone(), format!("{key}_{}", all.text()))),
+            );
+        }
+        self.rules().for_each(|rule| rule.below.unreached(out));
     }
 
     fn longest(&self) -> u64 {

@@ -99,6 +99,11 @@ impl ServerSettings {
         std::mem::take(settings).finish()?;
         Ok(taken)
     }
+
+    /// Returns the limits that are shared through a store; without one, each call brings its own.
+    pub fn limits(&self) -> &[Rate] {
+        &self.limits
+    }
 }
 
 /// Reads a limit of the settings: `30/m burst 16` as the library reads it, or the three numbers of a call.

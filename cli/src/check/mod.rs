@@ -1,0 +1,98 @@
+//! What the limits of a configuration mean, what of them cannot be kept, and which of them never decide.
+
+pub mod blocks;
+pub mod meaning;
+mod nginx;
+mod servers;
+mod zones;
+
+use std::path::Path;
+
+use clap::{Args, ValueEnum};
+
+use self::blocks::Files;
+use self::meaning::Checked;
+use crate::failure::Failure;
+use crate::words::plural;
+
+const EXIT: &str = "Exit codes:
+  0  the limits are kept, and each of them decides
+  1  a limit cannot be kept as it is written, or never decides
+  2  the arguments cannot be used
+  3  the configuration cannot be read; the message has its file, line and column";
+
+/// A configuration's format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Config {
+    /// nginx: limit_req and tatcell
+    Nginx,
+    /// Rules of Envoy's rate limit service, a file or a folder of them
+    Envoy,
+    /// Settings of tatcell-throttled
+    Throttled,
+}
+
+/// Arguments of `tatcell check`.
+#[derive(Args, Debug)]
+#[command(after_help = EXIT)]
+pub struct CheckArguments {
+    /// The configuration
+    #[arg(value_name = "CONFIG")]
+    pub config: String,
+
+    /// Its format; without this it is found by itself
+    #[arg(short, long, value_enum)]
+    pub format: Option<Config>,
+
+    /// Write JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Finds the format by the name, and else by the first line that says something.
+fn find(config: &str) -> Result<Config, Failure> {
+    let path = Path::new(config);
+    let extension = path.extension().map(|extension| extension.to_string_lossy().into_owned());
+    match extension.as_deref() {
+        _ if path.is_dir() => return Ok(Config::Envoy),
+        Some("yaml" | "yml") => return Ok(Config::Envoy),
+        Some("toml") => return Ok(Config::Throttled),
+        Some("conf") => return Ok(Config::Nginx),
+        _ => {}
+    }
+    let text = std::fs::read(config).map_err(|error| Failure::Input(format!("{config}: {error}")))?;
+    let text = String::from_utf8_lossy(&text);
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let Some(line) = lines.next() else { return Err(Failure::Input(format!("{config}: the file is empty"))) };
+    let name = line.find(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-').unwrap_or(line.len());
+    let rest = line[name..].trim_start();
+    Ok(match rest.as_bytes().first() {
+        _ if line == "---" => Config::Envoy,
+        Some(b':') => Config::Envoy,
+        Some(b'=') => Config::Throttled,
+        _ => Config::Nginx,
+    })
+}
+
+impl CheckArguments {
+    /// Answers.
+    pub fn check(&self) -> Result<Checked, Failure> {
+        let (config, format) = (&*self.config, self.format.map_or_else(|| find(&self.config), Ok)?);
+        let name = format.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned());
+        let mut checked = Checked::new(config, &name);
+        match format {
+            Config::Nginx => nginx::check(config, &Files::read(config)?, &mut checked)?,
+            Config::Envoy => servers::envoy(config, &mut checked)?,
+            Config::Throttled => servers::throttled(config, &mut checked)?,
+        }
+        Ok(checked)
+    }
+
+    /// Says whether all is well.
+    pub fn judge(&self, checked: &Checked) -> Result<(), Failure> {
+        match checked.faults() {
+            0 => Ok(()),
+            faults => Err(Failure::Bound(format!("{}: {} above", self.config, plural(faults, "fault")))),
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! The limits of a configuration of nginx: where `limit_req` and `tatcell` put zones to use.
+//!
+//! `limit_req` counts a burst and a delay without the first request. Both are converted here, so that all limits have
+//! the numbers of this library.
+
+use std::collections::HashMap;
+
+use super::blocks::{Directive, Word};
+use super::meaning::{Checked, Kind, Meaning};
+use super::zones::{number, zone, Module, Zone};
+use crate::failure::Failure;
+
+/// A directive that puts a zone to use.
+struct Use<'d> {
+    module: Module,
+    word: &'d Word,
+    zone: String,
+    burst: Option<u64>,
+    /// `None` for `nodelay`.
+    delay: Option<u64>,
+    cost: Option<String>,
+}
+
+fn put_to_use(directive: &Directive, module: Module) -> Result<Use<'_>, Failure> {
+    let delay = Some(if module == Module::Tatcell { 1 } else { 0 });
+    let mut found =
+        Use { module, word: &directive.name, zone: String::new(), burst: None, delay, cost: None };
+    for word in &directive.words {
+        let (name, value) = word.text.split_once('=').unwrap_or((&word.text, ""));
+        match (name, module) {
+            ("zone", _) => found.zone = value.into(),
+            ("burst", _) => found.burst = Some(number(word, value, 1)?),
+            ("delay", _) => found.delay = Some(number(word, value, 1)?),
+            ("nodelay", _) => found.delay = None,
+            ("cost", Module::Tatcell) => found.cost = Some(value.into()),
+            _ => {
+                return Err(
+                    word.wrong(format!("unknown parameter {:?} of {}", word.text, directive.name.text))
+                )
+            }
+        }
+    }
+    match found.zone.is_empty() {
+        true => Err(directive.name.wrong(format!("{} has no zone=", directive.name.text))),
+        false => Ok(found),
+    }
+}
+
+/// What a block inherits.
+#[derive(Clone, Default)]
+struct Level {
+    path: String,
+    /// The zones of `limit_req` and of `tatcell` that apply here.
+    zones: [Vec<String>; 2],
+    dry: [bool; 2],
+}
+
+struct Check<'c> {
+    zones: HashMap<(usize, String), Zone>,
+    out: &'c mut Checked,
+}
+
+/// Checks a configuration.
+pub fn check(config: &str, directives: &[Directive], out: &mut Checked) -> Result<(), Failure> {
+    let mut check = Check { zones: HashMap::new(), out };
+    check.collect(directives)?;
+    check.level(directives, &Level::default())?;
+    let mut zones: Vec<_> = check.zones.into_values().collect();
+    zones.sort_by(|a, b| (&a.word.file, a.word.line).cmp(&(&b.word.file, b.word.line)));
+    zones.iter().for_each(|zone| zone.judge(out));
+    if zones.is_empty() {
+        return Err(Failure::Input(format!("{config}: no limit_req_zone and no tatcell_zone")));
+    }
+    Ok(())
+}
+
+impl Check<'_> {
+    fn collect(&mut self, directives: &[Directive]) -> Result<(), Failure> {
+        for directive in directives {
+            let module = match &*directive.name.text {
+                "limit_req_zone" => Module::LimitReq,
+                "tatcell_zone" => Module::Tatcell,
+                _ => {
+                    self.collect(&directive.block)?;
+                    continue;
+                }
+            };
+            let zone = zone(directive, module)?;
+            if let Some(first) = self.zones.get(&(module as usize, zone.name.clone())) {
+                let what = format!("zone {:?} is already at {}", zone.name, first.word.place());
+                return Err(directive.name.wrong(what));
+            }
+            self.zones.insert((module as usize, zone.name.clone()), zone);
+        }
+        Ok(())
+    }
+
+    fn level(&mut self, directives: &[Directive], above: &Level) -> Result<(), Failure> {
+        let mut level = above.clone();
+        let mut uses = Vec::new();
+        for directive in directives {
+            let first = directive.words.first().map(|word| &*word.text);
+            match (&*directive.name.text, first) {
+                ("limit_req", _) => uses.push(put_to_use(directive, Module::LimitReq)?),
+                ("tatcell", Some("off")) => level.zones[1].clear(),
+                ("tatcell", _) => uses.push(put_to_use(directive, Module::Tatcell)?),
+                ("limit_req_dry_run", _) => level.dry[0] = first == Some("on"),
+                ("tatcell_dry_run", _) => level.dry[1] = first == Some("on"),
+                _ => {}
+            }
+        }
+        for module in [Module::LimitReq, Module::Tatcell] {
+            let mut own = uses.iter().filter(|found| found.module == module).peekable();
+            let Some(at) = own.peek().map(|found| found.word.place()) else { continue };
+            let own: Vec<_> = own.map(|found| found.zone.clone()).collect();
+            let lost: Vec<_> =
+                level.zones[module as usize].iter().filter(|zone| !own.contains(zone)).collect();
+            if !lost.is_empty() {
+                let lost: Vec<_> = lost.into_iter().map(|zone| format!("{zone:?}")).collect();
+                let what = format!(
+                    "{} has {} of its own, so those of the level above do not apply: {}",
+                    if level.path.is_empty() { "this level" } else { &level.path },
+                    module.name(),
+                    lost.join(", ")
+                );
+                self.out.say(Kind::Note, at, what);
+            }
+            level.zones[module as usize] = own;
+        }
+        self.uses(&uses, &level)?;
+        for directive in directives.iter().filter(|directive| !directive.block.is_empty()) {
+            let mut below = level.clone();
+            let words = directive.words.iter().map(|word| &*word.text);
+            let own: Vec<_> = std::iter::once(&*directive.name.text).chain(words).collect();
+            let name = directive.block.iter().find(|inner| inner.name.text == "server_name");
+            let name = name
+                .and_then(|name| name.words.first())
+                .map_or(String::new(), |name| format!(" {}", name.text));
+            if directive.name.text != "http" {
+                let gap = if below.path.is_empty() { "" } else { ", " };
+                below.path = format!("{}{gap}{}{name}", below.path, own.join(" "));
+            }
+            self.level(&directive.block, &below)?;
+        }
+        Ok(())
+    }
+
+    fn uses(&mut self, uses: &[Use<'_>], level: &Level) -> Result<(), Failure> {
+        let mut here: Vec<(&Use<'_>, Meaning, bool)> = Vec::new();
+        for found in uses {
+            let module = found.module;
+            let Some(zone) = self.zones.get_mut(&(module as usize, found.zone.clone())) else {
+                let what = format!("no {}_zone defines the zone {:?}", module.name(), found.zone);
+                return Err(found.word.wrong(what));
+            };
+            zone.used = true;
+            let name = match level.path.is_empty() {
+                true => format!("{} zone={}", module.name(), zone.name),
+                false => format!("{} zone={} in {}", module.name(), zone.name, level.path),
+            };
+            // limit_req counts a burst and a delay without the first request.
+            let first = u64::from(module == Module::LimitReq);
+            let burst = first + found.burst.unwrap_or(if first == 1 { 0 } else { zone.burst });
+            let at_once = found.delay.map_or(burst, |delay| delay + first);
+            if at_once > burst && found.delay.is_some_and(|delay| delay > 1 || first == 0) {
+                let what = "the delay is above the burst: nothing waits, which nodelay says plainly";
+                self.out.say(Kind::Note, found.word.place(), what);
+            }
+            let mut meaning =
+                Meaning::new(&name, &found.word.place(), &zone.key, zone.rate, (burst, at_once.min(burst)));
+            zone.widen(burst, at_once.min(burst));
+            if first == 1 && burst == 1 {
+                meaning.more.push(
+                    "limit_req without a burst refuses the second of two requests that come at once".into(),
+                );
+            }
+            if zone.by {
+                meaning.more.push("rate_by gives keys other rates; this one is for the others".into());
+            }
+            if level.dry[module as usize] {
+                meaning.more.push("dry run: it counts what it would refuse, and refuses nothing".into());
+            }
+            let cost = found.cost.as_deref().unwrap_or("1");
+            if cost != "1" {
+                meaning.more.push(format!("a request costs {cost} units"));
+            }
+            let decides = !level.dry[module as usize] && !zone.by;
+            here.push((found, meaning.clone(), decides));
+            self.out.limits.push(meaning);
+        }
+        for (at, (found, meaning, decides)) in here.iter().enumerate() {
+            let strict = here.iter().enumerate().find(|(other, (by, strict, counts))| {
+                let same = by.cost == found.cost && strict.key == meaning.key;
+                // Of two equal ones the second never decides.
+                let first = !meaning.is_at_least_as_strict_as(strict) || *other < at;
+                *other != at
+                    && *decides
+                    && *counts
+                    && same
+                    && first
+                    && strict.is_at_least_as_strict_as(meaning)
+            });
+            if let Some((_, (_, by, _))) = strict {
+                let what = format!(
+                    "{} on the same key ({}) has no higher rate and no larger burst: remove this one, \
+                    or give it a smaller burst",
+                    by.name, by.place
+                );
+                self.out.say(Kind::Shadowed, found.word.place(), format!("{}: {what}", meaning.name));
+            }
+        }
+        Ok(())
+    }
+}

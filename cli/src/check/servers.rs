@@ -1,0 +1,159 @@
+//! The limits of the servers: Envoy's rules, and the settings of `tatcell-throttled`. The servers' own readers read
+//! both.
+
+use std::sync::Arc;
+
+use tatcell::FullPolicy;
+use tatcell_door::{Keeper, Rate, Settings, Tables};
+use tatcell_ratelimit::api::Unit;
+use tatcell_ratelimit::read::{self, Make};
+use tatcell_ratelimit::rules::{Counters, Pass, Rule};
+use tatcell_throttled::server::ServerSettings;
+
+use super::meaning::{Checked, Kind, Meaning};
+use crate::failure::Failure;
+use crate::units::HZ;
+
+/// What the server would make: its tables say whether they keep a limit.
+struct Parts {
+    keeper: Keeper,
+    notes: Vec<String>,
+}
+
+impl Make for Parts {
+    fn pass(&mut self, requests: u32, unit: Unit) -> Result<Pass, String> {
+        Pass::some(requests, unit, &self.keeper)
+    }
+
+    fn counters(&mut self, _domain: &str, _path: &str) -> Arc<Counters> {
+        Arc::default()
+    }
+
+    fn note(&mut self, text: String) {
+        self.notes.push(text);
+    }
+}
+
+/// Divides "file:1:2: what" into the place and the rest.
+fn placed(note: &str) -> (&str, &str) {
+    note.split_once(": ").unwrap_or(("", note))
+}
+
+fn of_rule(domain: &str, path: &str, rule: &Rule) -> Option<Meaning> {
+    let limit = rule.limit.as_ref()?;
+    let key = format!("the values of {path}");
+    let mut meaning = match &limit.pass {
+        Pass::All => return None,
+        Pass::None(unit) => Meaning::new(path, &limit.place, &key, (0, unit.seconds() * HZ), (0, 0)),
+        Pass::Some(requests, unit, _) => {
+            let Rate { units, period, burst } = unit.rate(*requests);
+            Meaning::new(path, &limit.place, &key, (units, period * HZ), (burst, burst))
+        }
+    };
+    meaning.name = format!("{domain} {path}");
+    if rule.shadow {
+        meaning.more.push("shadow_mode: it counts what it would refuse, and refuses nothing".into());
+    }
+    if rule.quota {
+        meaning.more.push("quota_mode: a request is over the limit only if all quotas are".into());
+    }
+    if rule.shared.is_some() {
+        meaning.more.push("share_threshold: all values of the pattern share one debt".into());
+    }
+    if !limit.replaces.is_empty() {
+        meaning.more.push(format!("it takes the place of {}", limit.replaces.join(", ")));
+    }
+    Some(meaning)
+}
+
+/// Checks Envoy's rules: a file, or a folder of them.
+pub fn envoy(config: &str, out: &mut Checked) -> Result<(), Failure> {
+    let mut notes = Vec::new();
+    let sources =
+        read::sources(&[config.to_owned()], &mut |note| notes.push(note)).map_err(Failure::Input)?;
+    let keeper = Keeper::Local(Tables::new(1, FullPolicy::Admit).map_err(Failure::Input)?);
+    let mut parts = Parts { keeper, notes };
+    let rules = read::rules(&sources, &mut parts).map_err(Failure::Input)?;
+    for note in &parts.notes {
+        let (place, what) = placed(note);
+        out.say(Kind::Note, place, what);
+    }
+    let mut domains: Vec<_> = rules.domains.iter().collect();
+    domains.sort_by_key(|(name, _)| *name);
+    for (domain, level) in domains {
+        let mut listed = Vec::new();
+        level.list("", &mut listed);
+        listed.sort_by(|(a, _), (b, _)| a.cmp(b));
+        let mut unreached = Vec::new();
+        level.unreached(&mut unreached);
+        unreached.sort();
+        for (rule, first) in unreached {
+            let what =
+                format!("{domain} {rule}: {first} stands before it and matches all its values: put it first");
+            out.say(Kind::Shadowed, config, what);
+        }
+        let meanings: Vec<_> = listed
+            .iter()
+            .filter_map(|(path, rule)| Some((path, *rule, of_rule(domain, path, rule)?)))
+            .collect();
+        for (path, rule, meaning) in &meanings {
+            let decides = |rule: &Rule| !rule.shadow && !rule.quota;
+            let above = meanings.iter().find(|(above, by, strict)| {
+                let is_above = path.strip_prefix(&***above).is_some_and(|rest| rest.starts_with('.'));
+                is_above && decides(by) && decides(rule) && strict.is_at_least_as_strict_as(meaning)
+            });
+            if let Some((above, _, strict)) = above {
+                let what = format!(
+                    "{path} never decides for requests that Envoy also sends as {above} ({}): that one \
+                    has no higher rate, no larger burst, and counts at least as much",
+                    strict.place
+                );
+                out.say(Kind::Note, &*meaning.place, what);
+            }
+        }
+        out.limits.extend(meanings.into_iter().map(|(_, _, meaning)| meaning));
+    }
+    Ok(())
+}
+
+/// Checks the settings of `tatcell-throttled`.
+pub fn throttled(config: &str, out: &mut Checked) -> Result<(), Failure> {
+    let text =
+        std::fs::read_to_string(config).map_err(|error| Failure::Input(format!("{config}: {error}")))?;
+    let settings = Settings::file(config, &text).and_then(ServerSettings::take).map_err(Failure::Input)?;
+    let limits = settings.limits();
+    if limits.is_empty() {
+        let what =
+            "no shared limits: each CL.THROTTLE brings its own; kept is every limit with a burst of at most \
+            4294967296, of which no unit takes less than 0.125 ns, and which drains within 36 years";
+        out.say(Kind::Note, config, what);
+    }
+    let keeper = Keeper::Local(Tables::new(1, FullPolicy::Admit).map_err(Failure::Input)?);
+    for rate in limits {
+        let Rate { units, period, burst } = *rate;
+        let call = format!("CL.THROTTLE key {} {units} {period}", burst - 1);
+        let meaning = Meaning::new(&call, config, "key", (units, period.saturating_mul(HZ)), (burst, burst));
+        if let Err(why) = keeper.limit(rate) {
+            out.say(Kind::NotKept, config, format!("{call}: {why}"));
+        }
+        let same = limits.iter().filter(|other| *other == rate).count();
+        if same > 1 && !out.limits.contains(&meaning) {
+            out.say(Kind::Shadowed, config, format!("{call} is given {same} times: remove all but one"));
+        }
+        out.limits.push(meaning);
+    }
+    let limits = std::mem::take(&mut out.limits);
+    for meaning in &limits {
+        let strict = limits.iter().find(|other| *other != meaning && other.is_at_least_as_strict_as(meaning));
+        if let Some(strict) = strict {
+            let what = format!(
+                "{} never decides for keys of which {} is asked, too: that one has no higher rate and \
+                no larger burst",
+                meaning.name, strict.name
+            );
+            out.say(Kind::Note, config, what);
+        }
+    }
+    out.limits = limits;
+    Ok(())
+}

@@ -1,0 +1,287 @@
+//! The zones of a configuration of nginx: `limit_req_zone` and `tatcell_zone`.
+//!
+//! nginx takes `limit_req`'s rate as whole thousandths of a request a second.
+
+use tatcell::{LimitSpec, TableOptions};
+
+use super::blocks::{Directive, Word};
+use super::meaning::{rate, Checked, Kind};
+use crate::failure::Failure;
+use crate::size::too_large;
+use crate::units::HZ;
+use crate::words::{bytes, percent, plural};
+
+/// Units and nanoseconds.
+type Rate = (u64, u64);
+
+/// How far the clocks of workers may differ in a zone that does not say it, in nanoseconds.
+const SKEW: u64 = 60 * HZ;
+/// About how many bytes a key takes in a zone of `limit_req`.
+const STATE: u64 = 128;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+/// What limits.
+pub enum Module {
+    LimitReq,
+    Tatcell,
+}
+
+impl Module {
+    /// Returns the name of its directive.
+    pub fn name(self) -> &'static str {
+        match self {
+            Module::LimitReq => "limit_req",
+            Module::Tatcell => "tatcell",
+        }
+    }
+}
+
+/// A zone.
+pub struct Zone {
+    /// What limits by it.
+    pub module: Module,
+    /// Its name.
+    pub name: String,
+    /// What it counts by.
+    pub key: String,
+    /// The directive.
+    pub word: Word,
+    /// Units and nanoseconds.
+    pub rate: (u64, u64),
+    /// What is written, if the rate that is kept differs.
+    pub written: Option<(u64, u64)>,
+    /// Whether it counts bytes.
+    pub counts_bytes: bool,
+    /// Its burst, if a use has none.
+    pub burst: u64,
+    /// Its size.
+    pub bytes: u64,
+    /// Whether keys have rates of their own.
+    pub by: bool,
+    /// Bits that tell keys apart.
+    pub tag_bits: u32,
+    /// How far clocks may differ, in nanoseconds.
+    pub skew: Option<u64>,
+    /// Whether a directive uses it.
+    pub used: bool,
+    /// The longest that any use asks for.
+    pub longest: Option<LimitSpec>,
+}
+
+/// Reads a number of a parameter.
+pub fn number(word: &Word, text: &str, least: u64) -> Result<u64, Failure> {
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let number = text.parse::<u64>().ok().filter(|number| digits && *number >= least && *number < 1 << 31);
+    number.ok_or_else(|| {
+        word.wrong_at(word.text.len() - text.len(), format!("{text:?} is not a number from {least}"))
+    })
+}
+
+/// The name and the size of `zone=NAME:SIZE`.
+fn named(word: &Word, text: &str) -> Result<(String, u64), Failure> {
+    let fail = || word.wrong(format!("{:?}: write zone=NAME:SIZE, as in zone=clients:10m", word.text));
+    let (name, size) = text.split_once(':').ok_or_else(fail)?;
+    let (digits, unit) = match size.as_bytes().last() {
+        Some(b'k' | b'K') => (&size[..size.len() - 1], 1 << 10),
+        Some(b'm' | b'M') => (&size[..size.len() - 1], 1 << 20),
+        _ => (size, 1),
+    };
+    let count = digits.parse::<u64>().ok().and_then(|count| count.checked_mul(unit));
+    match (name, count) {
+        ("", _) | (_, None) => Err(fail()),
+        (_, Some(bytes)) if bytes < 32_768 => {
+            Err(word.wrong(format!("zone {name:?} is too small: give it 32k")))
+        }
+        (_, Some(bytes)) => Ok((name.into(), bytes)),
+    }
+}
+
+/// A rate of `limit_req`: what is kept, and what is written. nginx keeps whole thousandths of a request a second.
+fn thousandths(word: &Word, text: &str) -> Result<(Rate, Rate), Failure> {
+    let (digits, seconds) = match text.strip_suffix("r/m") {
+        Some(digits) => (digits, 60),
+        None => (text.strip_suffix("r/s").unwrap_or(text), 1),
+    };
+    let written = digits.parse::<u64>().ok().filter(|units| *units > 0 && *units < 1 << 31);
+    let Some(units) = written else {
+        let what = format!(
+            "{text:?} is no rate of limit_req: write a whole number and r/s or r/m, as in 30r/m for 0.5"
+        );
+        return Err(word.wrong_at(5, what));
+    };
+    Ok(((units * 1000 / seconds, 1000 * HZ), (units, seconds * HZ)))
+}
+
+/// A rate of the module, in which k, m and g before a B are powers of 1024.
+fn of_module(word: &Word, text: &str) -> Result<(LimitSpec, bool, bool), Failure> {
+    let mut plain = String::new();
+    let mut at = Vec::new();
+    for (byte, c) in text.char_indices() {
+        let is_size = matches!(c, 'k' | 'm' | 'g') && text[byte + 1..].starts_with('B');
+        at.extend(std::iter::repeat_n(byte, 1 + usize::from(is_size)));
+        plain.push(if is_size { c.to_ascii_uppercase() } else { c });
+        plain.extend(is_size.then_some('i'));
+    }
+    let spec = LimitSpec::parse(&plain, HZ).map_err(|error| {
+        let byte = at.get(error.position).copied().unwrap_or(text.len());
+        let why = error.to_string();
+        let why = why.split_once(": ").map_or(&*why, |(_, why)| why);
+        word.wrong_at(word.text.len() - text.len() + byte, why)
+    })?;
+    let counts_bytes = text.split('/').next().is_some_and(|amount| amount.contains('B'));
+    Ok((spec, text.contains("burst"), counts_bytes))
+}
+
+/// Reads a directive that makes a zone.
+pub fn zone(directive: &Directive, module: Module) -> Result<Zone, Failure> {
+    let fail = |what: &str| directive.name.wrong(format!("{} {what}", directive.name.text));
+    let (key, words) = directive.words.split_first().ok_or_else(|| fail("has no key: name a variable"))?;
+    let mut zone = Zone {
+        module,
+        name: String::new(),
+        key: key.text.replace(['{', '}'], "").replace("$binary_remote_addr", "$remote_addr"),
+        word: directive.name.clone(),
+        rate: (1, HZ),
+        written: None,
+        counts_bytes: false,
+        burst: 1,
+        bytes: 0,
+        by: false,
+        tag_bits: 20,
+        skew: None,
+        used: false,
+        longest: None,
+    };
+    let mut has_rate = module == Module::LimitReq;
+    for word in words {
+        let (name, value) = word.text.split_once('=').unwrap_or((&word.text, ""));
+        match (name, module) {
+            ("zone", _) => (zone.name, zone.bytes) = named(word, value)?,
+            ("rate", Module::LimitReq) => {
+                let (kept, written) = thousandths(word, value)?;
+                (zone.rate, zone.written) = (kept, Some(written));
+            }
+            ("rate", Module::Tatcell) => {
+                let (spec, bursts, counts_bytes) = of_module(word, value)?;
+                let (units, period, burst) = spec.numbers();
+                (zone.rate, zone.counts_bytes, has_rate) = ((units, period), counts_bytes, true);
+                zone.burst = if bursts { burst } else { zone.burst };
+            }
+            ("burst", Module::Tatcell) => zone.burst = number(word, value, 1)?,
+            ("tag_bits", Module::Tatcell) => {
+                zone.tag_bits = u32::try_from(number(word, value, 12)?).unwrap_or(u32::MAX);
+                if zone.tag_bits > 24 {
+                    return Err(word.wrong("write 12 to 24 tag bits"));
+                }
+            }
+            ("skew", Module::Tatcell) => {
+                let time =
+                    crate::units::duration(value).or_else(|_| crate::units::duration(&format!("{value}s")));
+                let time = time.map_err(|what| word.wrong(what))?;
+                zone.skew = Some(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+            }
+            ("rate_by", Module::Tatcell) => zone.by = true,
+            ("policy", Module::Tatcell) if ["admit", "inherit", "deny", "sampled"].contains(&value) => {}
+            ("sync", Module::LimitReq) => {}
+            _ => {
+                return Err(
+                    word.wrong(format!("unknown parameter {:?} of {}", word.text, directive.name.text))
+                )
+            }
+        }
+    }
+    match (zone.name.is_empty(), has_rate) {
+        (true, _) => Err(fail("has no zone=: add it, as in zone=clients:1m")),
+        (_, false) => Err(fail("has no rate=: add it, as in rate=10r/s")),
+        _ => Ok(zone),
+    }
+}
+
+impl Zone {
+    /// Takes the limit of a use into account.
+    pub fn widen(&mut self, burst: u64, at_once: u64) {
+        let spec = LimitSpec::new(self.rate.0, self.rate.1, at_once);
+        let wait = u128::from(burst - at_once) * u128::from(self.rate.1) / u128::from(self.rate.0);
+        let spec = spec.max_delay(u64::try_from(wait).unwrap_or(u64::MAX));
+        let longest =
+            |spec: &LimitSpec| TableOptions::new(*spec).skew(0).fit().map_or(u64::MAX, |fit| fit.needed);
+        if self.longest.as_ref().is_none_or(|known| longest(known) < longest(&spec)) {
+            self.longest = Some(spec);
+        }
+    }
+
+    /// Says what there is to say of the zone.
+    pub fn judge(&self, out: &mut Checked) {
+        let place = self.word.place();
+        if !self.used {
+            out.say(Kind::Note, &*place, format!("zone {:?} is used nowhere: it limits nothing", self.name));
+        }
+        let of_client = ["$http_", "$arg_", "$cookie_"].iter().find(|name| self.key.contains(*name));
+        if let Some(name) = of_client {
+            let what = format!(
+                "the key of zone {:?} has {name}...: a client can send another one with each request, \
+                and then has a full burst each time; put $binary_remote_addr beside it",
+                self.name
+            );
+            out.say(Kind::Note, &*place, what);
+        }
+        match self.module {
+            Module::LimitReq => self.judge_limit_req(&place, out),
+            Module::Tatcell => self.judge_tatcell(&place, out),
+        }
+    }
+
+    fn judge_limit_req(&self, place: &str, out: &mut Checked) {
+        if let Some((units, period)) = self.written {
+            let (kept, written) = (self.rate.0 as f64 / 1000.0, units as f64 / period as f64 * HZ as f64);
+            let less = 1.0 - kept / written;
+            if less > 0.001 {
+                let what = format!(
+                    "nginx keeps whole thousandths of a request a second, so zone {:?} gets {} \
+                    instead of {}: {} less; tatcell_zone keeps it",
+                    self.name,
+                    rate(self.rate.0, self.rate.1),
+                    rate(units, period),
+                    percent(less)
+                );
+                out.say(Kind::NotKept, place, what);
+            }
+        }
+        let what = format!(
+            "zone {:?} of {} has room for about {}; when it is full, nginx forgets the debts of others",
+            self.name,
+            bytes(self.bytes),
+            plural(self.bytes / STATE, "key")
+        );
+        out.say(Kind::Note, place, what);
+    }
+
+    fn judge_tatcell(&self, place: &str, out: &mut Checked) {
+        let fastest = LimitSpec::new(self.rate.0, self.rate.1, 1);
+        let own = LimitSpec::new(self.rate.0, self.rate.1, self.burst);
+        let options = TableOptions::new(fastest).slowest(self.longest.unwrap_or(own)).tag_bits(self.tag_bits);
+        let tried = match self.skew {
+            Some(skew) => options.skew(skew),
+            None => options.skew(SKEW),
+        };
+        let mut fit = tried.fit();
+        if self.skew.is_none() && fit.is_ok_and(|fit| fit.culprit.is_some()) {
+            fit = options.fit();
+        }
+        match fit {
+            Err(error) => out.say(Kind::NotKept, place, format!("zone {:?}: {error}", self.name)),
+            Ok(fit) => {
+                if let Some(what) = too_large(&fit) {
+                    out.say(Kind::NotKept, place, format!("zone {:?}: {what}", self.name));
+                }
+            }
+        }
+        let what = format!(
+            "zone {:?} of {} has room for {} in debt; keep it half empty",
+            self.name,
+            bytes(self.bytes),
+            plural(self.bytes / 8, "key")
+        );
+        out.say(Kind::Note, place, what);
+    }
+}

@@ -1,0 +1,177 @@
+//! The configuration that does what a limit of the plan says, in the form of each program.
+//!
+//! A form that cannot say the limit exactly is refused, with the change that helps: somebody would take a configuration
+//! that is nearly the limit for it.
+
+mod code;
+mod programs;
+
+use clap::ValueEnum;
+use serde::Serialize;
+use tatcell::FullPolicy;
+
+use crate::key::KeySpec;
+use crate::limit::Asked;
+use crate::units::HZ;
+
+/// The program for which a configuration is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Form {
+    /// nginx with the module of tatcell
+    Nginx,
+    /// Rules of Envoy's rate limit service
+    Envoy,
+    /// HAProxy with the module for Lua
+    Haproxy,
+    /// The policer for XDP and tc
+    Xdp,
+    /// The policer for DPDK
+    Dpdk,
+    /// A file of C
+    C,
+    /// A module of Rust
+    Rust,
+    /// Settings and calls of tatcell-throttled
+    Throttled,
+}
+
+/// A configuration.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Emitted {
+    /// The program for which it is.
+    pub form: String,
+    /// Its text.
+    pub text: String,
+}
+
+/// What is to be done.
+pub struct Wanted<'a> {
+    /// The limit.
+    pub limit: &'a Asked,
+    /// What it counts by.
+    pub key: &'a KeySpec,
+    /// The field that is the cost of a record, if it is not 1.
+    pub cost: Option<&'a str>,
+    /// What a full set does.
+    pub policy: FullPolicy,
+    /// The slots that are enough.
+    pub slots: u64,
+}
+
+/// A rate with a period of whole seconds, in lowest terms, and a burst.
+struct Numbers {
+    units: u64,
+    seconds: u64,
+    burst: u64,
+}
+
+impl Numbers {
+    fn of(limit: &Asked) -> Result<Numbers, String> {
+        let (units, period, burst) = limit.spec.numbers();
+        let gcd = |mut a: u128, mut b: u128| {
+            while b != 0 {
+                (a, b) = (b, a % b);
+            }
+            a
+        };
+        // units / period ticks are units * HZ / period a second.
+        let (over, under) = (u128::from(units) * u128::from(HZ), u128::from(period));
+        let by = gcd(over, under);
+        let number =
+            |n: u128| u64::try_from(n / by).map_err(|_| format!("{:?} has too large numbers", limit.text));
+        Ok(Numbers { units: number(over)?, seconds: number(under)?, burst })
+    }
+
+    /// The rate as the library reads it.
+    fn rate(&self, unit: &str) -> String {
+        let Numbers { units, seconds, .. } = self;
+        match seconds {
+            1 => format!("{units}{unit}/s"),
+            60 => format!("{units}{unit}/m"),
+            3_600 => format!("{units}{unit}/h"),
+            86_400 => format!("{units}{unit}/d"),
+            _ => format!("{units}{unit}/{seconds}s"),
+        }
+    }
+}
+
+impl Form {
+    /// Returns its name in the arguments.
+    pub fn name(self) -> String {
+        self.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned())
+    }
+}
+
+impl Wanted<'_> {
+    /// Writes the configuration.
+    pub fn emit(&self, form: Form) -> Result<Emitted, String> {
+        let fail = |what: String| format!("--emit {}: {what}", form.name());
+        if !self.limit.is_gcra() {
+            return Err(fail(format!(
+                "{:?} is not a rate and a burst, such as \"10/s burst 20\"",
+                self.limit.text
+            )));
+        }
+        let numbers = Numbers::of(self.limit).map_err(fail)?;
+        let text = match form {
+            Form::Nginx => self.nginx(&numbers),
+            Form::Envoy => self.envoy(&numbers),
+            Form::Haproxy => self.haproxy(&numbers),
+            Form::Xdp => self.xdp(&numbers),
+            Form::Dpdk => self.dpdk(&numbers),
+            Form::C => Ok(self.c()),
+            Form::Rust => Ok(self.rust()),
+            Form::Throttled => self.throttled(&numbers),
+        };
+        Ok(Emitted { form: form.name(), text: text.map_err(fail)? })
+    }
+
+    /// The comment that says where the configuration comes from.
+    fn head(&self, comment: &str) -> String {
+        let cost = self.cost.map_or(String::new(), |cost| format!(", and a request costs its {cost}"));
+        format!(
+            "{comment} {} by {}{cost}: from tatcell plan.\n",
+            self.limit.text,
+            self.key.fields().join(" and ")
+        )
+    }
+
+    fn policy(&self) -> &'static str {
+        match self.policy {
+            FullPolicy::Admit => "admit",
+            FullPolicy::Inherit => "inherit",
+            FullPolicy::Deny => "deny",
+            FullPolicy::Sampled => "sampled",
+        }
+    }
+
+    /// The lengths of the prefix of the source that is the whole key, for programs that count by nothing else.
+    fn source(&self) -> Result<(u8, u8), String> {
+        self.key.prefix().filter(|_| self.key.fields() == ["address"]).ok_or_else(|| {
+            format!("it counts by the source: use --key address, not {}", self.key.fields().join("+"))
+        })
+    }
+
+    /// Whether a packet costs its bytes.
+    fn counts_bytes(&self) -> Result<bool, String> {
+        match self.cost {
+            None => Ok(false),
+            Some("bytes") => Ok(true),
+            Some(cost) => Err(format!("a packet costs 1 or its bytes: use --cost bytes, not {cost}")),
+        }
+    }
+
+    /// A request costs one.
+    fn costs_one(&self) -> Result<(), String> {
+        match self.cost {
+            None => Ok(()),
+            Some(cost) => Err(format!("a request costs 1 there: leave --cost {cost} out")),
+        }
+    }
+}
+
+impl std::fmt::Display for Emitted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.text)
+    }
+}

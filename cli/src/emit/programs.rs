@@ -1,0 +1,220 @@
+//! Configurations of programs.
+
+use super::{Numbers, Wanted};
+use crate::key::Part;
+
+/// What nginx calls a part of a key; and the map that makes it, if it needs one.
+fn of_nginx(field: &str, part: &Part) -> Result<(String, String), String> {
+    let plain = |name: &str| Ok((format!("${name}"), String::new()));
+    let name = match field {
+        "address" => "binary_remote_addr",
+        "path" => "uri",
+        "method" => "request_method",
+        name if name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') => name,
+        name => return Err(format!("nginx has no variable {name:?}")),
+    };
+    match part {
+        Part::Address { v4: 32, v6: 128 } | Part::Text => plain(name),
+        Part::Path { segments: usize::MAX } => plain(name),
+        Part::Path { segments } => {
+            let map = format!("map $uri $tatcell_path {{\n    ~^(?<tatcell_begin>(/[^/]*){{1,{segments}}}) \
+                $tatcell_begin;\n    default $uri;\n}}\n");
+            // A brace in a regular expression of nginx needs quotes.
+            Ok(("$tatcell_path".into(), map.replace("~^", "\"~^").replace(") $tatcell_begin", ")\" $tatcell_begin")))
+        }
+        Part::Pattern(_) => {
+            Err("a pattern of paths is a location in nginx: use another key, and put the limit there".into())
+        }
+        Part::Address { v4, v6: 128 } if [8, 16, 24].contains(v4) => {
+            let more = r"\.\d+".repeat(usize::from(v4 / 8 - 1));
+            let from = if field == "address" { "remote_addr" } else { name };
+            let map = format!("map ${from} $tatcell_network {{\n    ~^(?<tatcell_begin>\\d+{more})\\. \
+                $tatcell_begin;\n    default ${from};\n}}\n");
+            Ok(("$tatcell_network".into(), map))
+        }
+        Part::Address { v4, v6 } => Err(format!(
+            "nginx cuts no address to {v4} and {v6} bits: use address, or address/24, /16 or /8 with whole addresses \
+             of IPv6"
+        )),
+    }
+}
+
+impl Wanted<'_> {
+    pub(super) fn nginx(&self, numbers: &Numbers) -> Result<String, String> {
+        let (mut keys, mut maps) = (Vec::new(), String::new());
+        for (field, part) in self.key.fields().iter().zip(self.key.parts()) {
+            let (key, map) = of_nginx(field, part)?;
+            keys.push(key);
+            maps += &map;
+        }
+        let cost = match self.cost {
+            None => String::new(),
+            Some("request_length") => " cost=$request_length".into(),
+            Some(cost) => return Err(format!("nginx decides before it knows {cost}: leave --cost out")),
+        };
+        // What stands before the slots takes less than 64k.
+        let size = (self.slots * 8).div_ceil(1024) + 64;
+        let (rate, burst, policy) = (numbers.rate("r"), numbers.burst, self.policy());
+        Ok(format!(
+            "{}# Include it in http, and put the last line where the limit is to apply.\n{maps}\
+             tatcell_zone {} zone=clients:{size}k rate={rate} burst={burst} policy={policy};\n\
+             tatcell zone=clients nodelay{cost};\n",
+            self.head("#"),
+            keys.join(":")
+        ))
+    }
+
+    pub(super) fn envoy(&self, numbers: &Numbers) -> Result<String, String> {
+        self.costs_one()?;
+        let Numbers { units, seconds, burst } = *numbers;
+        // A rule passes as many at once as in its unit of time.
+        let of = |unit: u64| u128::from(units) * u128::from(unit) / u128::from(seconds);
+        let units_of_time =
+            [("second", 1), ("minute", 60), ("hour", 3_600), ("day", 86_400), ("week", 604_800)];
+        let exact = |unit: u64| {
+            of(unit) == u128::from(burst) && u128::from(units) * u128::from(unit) % u128::from(seconds) == 0
+        };
+        let Some((unit, _)) = units_of_time.iter().find(|(_, unit)| exact(*unit)) else {
+            let near: Vec<_> = units_of_time.iter().filter(|(_, unit)| of(*unit) > 0).take(3).collect();
+            let near: Vec<_> = near
+                .iter()
+                .map(|(name, unit)| format!("\"{}/{name}\" (burst {})", of(*unit), of(*unit)))
+                .collect();
+            return Err(format!(
+                "a rule passes as many at once as in its unit of time, so it cannot have {} and a burst of {burst}; \
+                 at this rate it can have {}: plan with one of these",
+                numbers.rate(""),
+                near.join(", ")
+            ));
+        };
+        let mut text = self.head("#");
+        text += "# Envoy's own configuration sends descriptors of these keys; for an address: remote_address: {}.\n";
+        text += "domain: edge\n";
+        let mut indent = String::new();
+        for (field, part) in self.key.fields().iter().zip(self.key.parts()) {
+            let name = match part {
+                Part::Address { v4: 32, v6: 128 } if field == "address" => "remote_address",
+                Part::Address { .. } if field == "address" => "masked_remote_address",
+                Part::Path { segments: usize::MAX } | Part::Address { v4: 32, v6: 128 } | Part::Text => field,
+                _ => return Err("Envoy sends whole paths: use --key path".into()),
+            };
+            text += &format!("{indent}descriptors:\n{indent}  - key: {name:?}\n");
+            indent += "    ";
+        }
+        text +=
+            &format!("{indent}rate_limit:\n{indent}  unit: {unit}\n{indent}  requests_per_unit: {burst}\n");
+        Ok(text)
+    }
+
+    pub(super) fn haproxy(&self, numbers: &Numbers) -> Result<String, String> {
+        self.costs_one()?;
+        let (fields, parts) = (self.key.fields(), self.key.parts());
+        let ([field], [part]) = (fields, parts) else {
+            return Err("it counts by one thing: use a key of one part".into());
+        };
+        let key = match part {
+            Part::Address { v4, v6 } if field == "address" => format!("src,ipmask({v4},{v6})"),
+            Part::Path { segments: usize::MAX } => "path".into(),
+            Part::Text if field == "method" || field == "path" => field.clone(),
+            Part::Text if field == "host" => "req.hdr(host)".into(),
+            Part::Text => match field.strip_prefix("http_") {
+                Some(header) => format!("req.hdr({})", header.replace('_', "-")),
+                None => {
+                    return Err(format!(
+                        "HAProxy has no {field}: use address, host, path, method or http_NAME"
+                    ))
+                }
+            },
+            _ => return Err("it counts by whole paths: use --key path".into()),
+        };
+        let (rate, slots) = (numbers.rate(""), self.slots);
+        Ok(format!(
+            "{}-- In haproxy.cfg:\n\
+             --   global\n\
+             --       lua-prepend-path /usr/local/lib/haproxy/?.so cpath\n\
+             --       lua-load-per-thread /etc/haproxy/limit.lua\n\
+             --   frontend web\n\
+             --       http-request set-var(txn.wait) {key},lua.tatcell\n\
+             --       acl refused var(txn.wait) -m int gt 0\n\
+             --       http-request return status 429 hdr Retry-After %[var(txn.wait)] if refused\n\
+             local tatcell = require \"tatcell\"\n\
+             local limits = tatcell.new {{ name = \"clients\", rate = \"{rate}\", burst = {}, slots = {slots}, \
+             policy = \"{}\" }}\n\
+             if limits.converter then\n    \
+                 limits:converter(\"tatcell\", false)\n\
+             else\n    \
+                 core.register_converters(\"tatcell\", function (key)\n        \
+                     local ok, retry_after = limits:check(key)\n        \
+                     if ok then return 0 end\n        \
+                     if ok == nil then return -1 end -- no verdict: other threads won every attempt\n        \
+                     return math.ceil(retry_after or 86400)\n    \
+                 end)\n\
+             end\n",
+            self.head("--"),
+            numbers.burst,
+            self.policy()
+        ))
+    }
+
+    pub(super) fn xdp(&self, numbers: &Numbers) -> Result<String, String> {
+        let bytes = if self.counts_bytes()? { " --bytes" } else { "" };
+        match self.source()? {
+            (32, 64) => {}
+            (v4, v6) => {
+                return Err(format!(
+                    "it counts by the address of IPv4 and the /64 of IPv6: use --key address/32,64, not /{v4},{v6}"
+                ))
+            }
+        }
+        let (rate, slots, policy) = (numbers.rate(""), self.slots, self.policy());
+        Ok(format!(
+            "{}policer attach \"${{1:?the interface}}\" --rate \"{rate} burst {}\" --slots {slots} \
+             --policy {policy}{bytes}\n",
+            self.head("#"),
+            numbers.burst
+        ))
+    }
+
+    pub(super) fn dpdk(&self, numbers: &Numbers) -> Result<String, String> {
+        let mode = if self.counts_bytes()? { "bytes" } else { "packets" };
+        let (v4, v6) = self.source()?;
+        if v4 != 32 {
+            return Err(format!("it counts by the whole address of IPv4: use --key address/32,{v6}"));
+        }
+        if numbers.seconds != 1 {
+            return Err(format!(
+                "it has whole numbers a second, and {} is none: plan with one",
+                numbers.rate("")
+            ));
+        }
+        if self.policy() != "admit" {
+            return Err(format!(
+                "its tables admit a new key whose set is full: use --policy admit, not {}",
+                self.policy()
+            ));
+        }
+        Ok(format!(
+            "{}policer \"$@\" -- --mode {mode} --key source --bits6 {v6} --{mode} {}:{} --slots {}\n",
+            self.head("#"),
+            numbers.units,
+            numbers.burst,
+            self.slots
+        ))
+    }
+
+    pub(super) fn throttled(&self, numbers: &Numbers) -> Result<String, String> {
+        let Numbers { units, seconds, burst } = *numbers;
+        let call = format!("{} {units} {seconds}", burst - 1);
+        let cost = self.cost.map_or(String::new(), |cost| format!(" <{cost}>"));
+        Ok(format!(
+            "{}# Each call has the limit:\n#   CL.THROTTLE <{}> {call}{cost}\n\
+             listen = [\"127.0.0.1:6379\"]\nkeys = {}\nwhen_full = \"{}\"\n\
+             # To share it with other servers:\n# store = \"redis://127.0.0.1:6379/\"\n# nodes = 4\n\
+             # limit = [\"{call}\"]\n",
+            self.head("#"),
+            self.key.fields().join("+"),
+            self.slots.div_ceil(2),
+            self.policy()
+        ))
+    }
+}

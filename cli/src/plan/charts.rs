@@ -1,0 +1,290 @@
+//! Pictures of the page, as SVG in it. Each has a title and a description for screen readers.
+
+use std::fmt::Write;
+
+use super::limits::{HoursReport, TimelineReport};
+use super::report::{PeakReport, Report};
+
+const WIDTH: f64 = 720.0;
+const HEIGHT: f64 = 240.0;
+/// The frame of a picture: left, right, top and bottom of what it shows.
+const FRAME: [f64; 4] = [64.0, 704.0, 28.0, 206.0];
+
+/// Escapes a text for an element or an attribute.
+pub fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out += "&amp;",
+            '<' => out += "&lt;",
+            '>' => out += "&gt;",
+            '"' => out += "&quot;",
+            '\'' => out += "&#39;",
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Starts a picture.
+fn svg(id: &str, height: f64, title: &str, description: &str) -> String {
+    format!(
+        "<svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-labelledby=\"{id}-title {id}-about\">\
+         <title id=\"{id}-title\">{}</title><desc id=\"{id}-about\">{}</desc>\n",
+        escape(title),
+        escape(description)
+    )
+}
+
+/// The least round number that is not below: 1, 2 or 5 and zeros.
+fn round(value: u64) -> u64 {
+    let mut power = 1u64;
+    loop {
+        for digit in [1, 2, 5] {
+            if power.saturating_mul(digit) >= value {
+                return power.saturating_mul(digit);
+            }
+        }
+        power = power.saturating_mul(10);
+    }
+}
+
+/// A number with k, M or G.
+fn short(value: u64) -> String {
+    match value {
+        0..10_000 => value.to_string(),
+        10_000..10_000_000 => format!("{}k", value / 1_000),
+        10_000_000..10_000_000_000 => format!("{}M", value / 1_000_000),
+        _ => format!("{}G", value / 1_000_000_000),
+    }
+}
+
+/// A line across, with its number.
+fn level(out: &mut String, y: f64, text: &str) {
+    let [left, right, ..] = FRAME;
+    let _ = writeln!(
+        out,
+        "<line class=\"grid\" x1=\"{left}\" x2=\"{right}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>\
+         <text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+        left - 8.0,
+        y + 4.0,
+        escape(text)
+    );
+}
+
+fn label(out: &mut String, x: f64, y: f64, anchor: &str, text: &str) {
+    let _ = writeln!(out, "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{}</text>", escape(text));
+}
+
+/// The beginning of a name that is too long for a picture.
+fn cut(name: &str) -> String {
+    match name.chars().count() {
+        0..=34 => name.to_owned(),
+        _ => name.chars().take(33).chain(['\u{2026}']).collect(),
+    }
+}
+
+/// The time of a day, of a start such as 2023-11-14T22:13:20Z; with the day if `day` is set.
+fn clock(start: &str, day: bool) -> &str {
+    let from = if day { 5 } else { 11 };
+    start.get(from..16).unwrap_or(start)
+}
+
+/// First, middle and last of so many starts, below a picture.
+fn times(out: &mut String, starts: &[String], part_seconds: f64, x: impl Fn(usize) -> f64, y: f64) {
+    let days = part_seconds * starts.len() as f64 > 86_400.0;
+    let every = starts.len().div_ceil(if days { 6 } else { 9 }).max(1);
+    for (at, start) in starts.iter().enumerate().step_by(every) {
+        label(out, x(at), y, "middle", &clock(start, days).replace('T', " "));
+    }
+}
+
+/// What is admitted and what is refused over time.
+pub fn timeline(line: &TimelineReport, id: &str) -> String {
+    let [left, right, top, bottom] = FRAME;
+    let most = round(line.came.iter().copied().max().unwrap_or(1).max(1));
+    let refused: u64 = line.refused.iter().sum();
+    let about = format!("{} records in all, {refused} of them refused.", line.came.iter().sum::<u64>());
+    let mut out = svg(id, HEIGHT, "Records admitted and refused over time", &about);
+    let y = |value: u64| bottom - (bottom - top) * value as f64 / most as f64;
+    [0, most / 2, most]
+        .iter()
+        .filter(|value| **value > 0 || most < 2)
+        .for_each(|value| level(&mut out, y(*value), &short(*value)));
+    level(&mut out, bottom, "0");
+    let step = (right - left) / line.came.len().max(1) as f64;
+    let x = |at: usize| left + step * at as f64;
+    let width = (step * 0.86).max(0.5);
+    for (at, (came, refused)) in line.came.iter().zip(&line.refused).enumerate() {
+        let start = line.starts.get(at).map_or("", |start| start);
+        let _ = write!(
+            out,
+            "<g><title>{}: {} admitted, {refused} refused</title>",
+            escape(start),
+            came - refused
+        );
+        for (class, from, to) in [("pass", 0, came - refused), ("no", came - refused, *came)] {
+            if to > from {
+                let (high, low) = (y(to), y(from));
+                let _ = write!(
+                    out,
+                    "<rect class=\"{class}\" x=\"{:.1}\" y=\"{high:.1}\" width=\"{width:.1}\" \
+                    height=\"{:.1}\"/>",
+                    x(at),
+                    low - high
+                );
+            }
+        }
+        out += "</g>\n";
+    }
+    for (at, (class, name)) in [("pass", "admitted"), ("no", "refused")].iter().enumerate() {
+        let x = right - 170.0 + 90.0 * at as f64;
+        let _ = write!(
+            out,
+            "<rect class=\"{class}\" x=\"{x}\" y=\"{}\" width=\"11\" height=\"11\"/>",
+            top - 22.0
+        );
+        label(&mut out, x + 16.0, top - 12.0, "start", name);
+    }
+    times(&mut out, &line.starts, line.part_seconds, |at| x(at) + step / 2.0, bottom + 18.0);
+    out + "</svg>"
+}
+
+/// How many keys need which burst; those beyond `burst` are in the other colour.
+pub fn peaks(peaks: &[PeakReport], burst: Option<u64>, id: &str) -> String {
+    let [left, right, top, bottom] = FRAME;
+    let most = peaks.iter().map(|peak| peak.keys).max().unwrap_or(1).max(1);
+    let keys: u64 = peaks.iter().map(|peak| peak.keys).sum();
+    let mut out = svg(id, HEIGHT, "Keys by the burst that they need", &format!("{keys} keys in all."));
+    // One key is to be seen next to a million.
+    let height =
+        |keys: u64| if keys == 0 { 0.0 } else { (1.0 + (keys as f64).ln()) / (1.0 + (most as f64).ln()) };
+    let y = |keys: u64| bottom - (bottom - top) * 0.9 * height(keys);
+    level(&mut out, bottom, "0");
+    let step = (right - left) / peaks.len().max(1) as f64;
+    let mut last = 0;
+    for (at, peak) in peaks.iter().enumerate() {
+        let (x, high) = (left + step * at as f64, y(peak.keys));
+        let class = if burst.is_some_and(|burst| last >= burst) { "no" } else { "pass" };
+        if peak.keys > 0 {
+            let _ = writeln!(
+                out,
+                "<rect class=\"{class}\" x=\"{:.1}\" y=\"{high:.1}\" width=\"{:.1}\" height=\"{:.1}\">\
+                <title>{} keys need a burst of {} to {}</title></rect>",
+                x + 2.0,
+                step - 4.0,
+                bottom - high,
+                peak.keys,
+                last + 1,
+                peak.burst
+            );
+            label(&mut out, x + step / 2.0, high - 4.0, "middle", &short(peak.keys));
+        }
+        label(&mut out, x + step / 2.0, bottom + 18.0, "middle", &short(peak.burst));
+        if let Some(burst) = burst.filter(|burst| (last..peak.burst).contains(burst)) {
+            let share = (burst - last) as f64 / (peak.burst - last) as f64;
+            let x = x + step * share;
+            let _ = writeln!(
+                out,
+                "<line class=\"edge\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{top}\" y2=\"{bottom}\"/>"
+            );
+        }
+        last = peak.burst;
+    }
+    out + "</svg>"
+}
+
+/// Who is refused when: a row for each key.
+pub fn hours(hours: &HoursReport, id: &str) -> String {
+    const ROW: f64 = 20.0;
+    let (left, right, top) = (250.0, 704.0, 10.0);
+    let rows = hours.keys.len() as f64;
+    let most = hours.keys.iter().flat_map(|key| &key.refused).copied().max().unwrap_or(1).max(1);
+    let about = format!("{} keys; the most in one cell is {most}.", hours.keys.len());
+    let mut out = svg(id, top + ROW * rows + 30.0, "Who is refused, and when", &about);
+    let step = (right - left) / hours.starts.len().max(1) as f64;
+    for (row, key) in hours.keys.iter().enumerate() {
+        let y = top + ROW * row as f64;
+        label(&mut out, left - 8.0, y + 14.0, "end", &cut(&key.key));
+        let _ = writeln!(
+            out,
+            "<line class=\"grid\" x1=\"{left}\" x2=\"{right}\" y1=\"{0:.1}\" y2=\"{0:.1}\"/>",
+            y + ROW - 0.5
+        );
+        for (at, count) in key.refused.iter().enumerate().filter(|(_, count)| **count > 0) {
+            // A cell grows with its count, so that it is read without colours, too.
+            let share = (*count as f64 / most as f64).sqrt();
+            let (wide, high) = ((step - 1.0) * (0.2 + 0.8 * share), (ROW - 4.0) * (0.2 + 0.8 * share));
+            let (x, y) = (left + step * (at as f64 + 0.5) - wide / 2.0, y + ROW / 2.0 - high / 2.0);
+            let start = hours.starts.get(at).map_or("", |start| start);
+            let _ = writeln!(
+                out,
+                "<rect class=\"no\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{wide:.1}\" height=\"{high:.1}\">\
+                <title>{} from {}: {count} refused</title></rect>",
+                escape(&key.key),
+                escape(start)
+            );
+        }
+    }
+    let below = top + ROW * rows + 18.0;
+    times(&mut out, &hours.starts, hours.part_seconds, |at| left + step * (at as f64 + 0.5), below);
+    out + "</svg>"
+}
+
+/// The curves of the neediest keys over all rates, and the limits. Both axes are logarithmic.
+pub fn curves(report: &Report, id: &str) -> String {
+    let [left, right, top, bottom] = FRAME;
+    let points =
+        report.limits.iter().filter_map(|limit| Some((&*limit.limit, limit.per_second?, limit.burst?)));
+    let points: Vec<_> = points.collect();
+    let rates = report.rates.iter().map(|rate| rate.per_second).chain(points.iter().map(|point| point.1));
+    let (low, high) = rates.fold((f64::MAX, 0f64), |(low, high), rate| (low.min(rate), high.max(rate)));
+    let needed = report.neediest.iter().flat_map(|key| &key.needed).copied();
+    let most = round(needed.chain(points.iter().map(|point| point.2)).max().unwrap_or(1).max(10));
+    let about =
+        format!("{} keys; the most that one of them needs is read from the table.", report.neediest.len());
+    let mut out = svg(id, HEIGHT, "The burst that keys need, by rate", &about);
+    let x = |rate: f64| left + 10.0 + (right - left - 20.0) * (rate / low).ln() / (high / low).ln().max(1e-9);
+    let y = |burst: u64| bottom - (bottom - top) * (burst.max(1) as f64).ln() / (most as f64).ln();
+    let mut power = 1;
+    while power <= most {
+        level(&mut out, y(power), &short(power));
+        power = power.saturating_mul(10);
+    }
+    for rate in &report.rates {
+        label(&mut out, x(rate.per_second), bottom + 18.0, "middle", &rate.rate);
+    }
+    for key in report.neediest.iter().rev() {
+        let line = report.rates.iter().zip(&key.needed);
+        let line: Vec<_> =
+            line.map(|(rate, needed)| format!("{:.1},{:.1}", x(rate.per_second), y(*needed))).collect();
+        let _ = writeln!(
+            out,
+            "<polyline class=\"curve\" points=\"{}\"><title>{}</title></polyline>",
+            line.join(" "),
+            escape(&key.key)
+        );
+    }
+    // Names of the curves, where there is room between them.
+    let mut last = f64::MAX;
+    for key in &report.neediest {
+        let at = y(key.needed.first().copied().unwrap_or(1)) - 5.0;
+        if (at - last).abs() > 14.0 || last == f64::MAX {
+            label(&mut out, left + 14.0, at, "start", &cut(&key.key));
+            last = at;
+        }
+    }
+    for (name, rate, burst) in points {
+        let (x, y) = (x(rate), y(burst));
+        let _ = writeln!(
+            out,
+            "<path class=\"mark\" d=\"M{x:.1} {:.1}l6 6l-6 6l-6 -6z\"><title>{}</title></path>",
+            y - 6.0,
+            escape(name)
+        );
+        let anchor = if x > right - 110.0 { "end" } else { "start" };
+        let shift = if anchor == "end" { -10.0 } else { 10.0 };
+        label(&mut out, x + shift, y - 6.0, anchor, name);
+    }
+    out + "</svg>"
+}

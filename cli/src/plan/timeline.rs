@@ -1,0 +1,190 @@
+//! What passes and what is refused over time, and who is refused when, in a bounded number of parts of time.
+//!
+//! How long an input lasts is known only at its end. So parts are short at first. If a record lies beyond the last
+//! part, several parts become one: seconds become 5 s, 15 s, minutes, and so on, until it fits.
+
+use std::collections::HashMap;
+
+use super::keys::NO_KEY;
+use crate::units::HZ;
+
+/// Most parts of a timeline.
+const PARTS: usize = 120;
+/// Most parts of the times of a key.
+const COLUMNS: usize = 48;
+/// Most refused keys whose times are kept, with at most [`COLUMNS`] numbers each: 12 MiB.
+const REFUSED: usize = 1 << 16;
+
+const MINUTE: u64 = 60 * HZ;
+const HOUR: u64 = 60 * MINUTE;
+
+/// How long a part may be. Each is a multiple of the one before; beyond these it doubles.
+const WIDTHS: [u64; 9] = [HZ, 5 * HZ, 15 * HZ, MINUTE, 5 * MINUTE, 15 * MINUTE, HOUR, 4 * HOUR, 24 * HOUR];
+
+/// Parts of time of one length, from a start on.
+struct Parts {
+    start: Option<u64>,
+    width: u64,
+    most: u64,
+    /// The start is a multiple of this.
+    round: u64,
+}
+
+impl Parts {
+    /// Returns the part of a time; and of how many parts each becomes one before that, 1 if none.
+    fn place(&mut self, time: u64) -> (usize, usize) {
+        let start = *self.start.get_or_insert(time - time % self.round);
+        let mut by = 1;
+        while time.saturating_sub(start) / self.width >= self.most {
+            let next =
+                WIDTHS.into_iter().find(|width| *width > self.width).unwrap_or(self.width.saturating_mul(2));
+            by *= next / self.width;
+            self.width = next;
+        }
+        ((time.saturating_sub(start) / self.width) as usize, by as usize)
+    }
+}
+
+/// Adds up so many values at a time.
+fn merge<T: Copy + std::ops::AddAssign>(values: &mut Vec<T>, by: usize) {
+    for part in 0..values.len().div_ceil(by) {
+        let mut sum = values[part * by];
+        values[part * by + 1..values.len().min((part + 1) * by)].iter().for_each(|value| sum += *value);
+        values[part] = sum;
+    }
+    values.truncate(values.len().div_ceil(by));
+}
+
+/// Adds to a value that may not be there yet.
+fn add<T: Copy + Default + std::ops::AddAssign>(values: &mut Vec<T>, at: usize, value: T) {
+    if values.len() <= at {
+        values.resize(at + 1, T::default());
+    }
+    values[at] += value;
+}
+
+/// What came and what was refused in each part of time; and for each refused key, when.
+pub struct Timeline {
+    parts: Parts,
+    came: Vec<u64>,
+    refused: Vec<u64>,
+    columns: Parts,
+    of_key: HashMap<u32, Vec<u32>>,
+    /// Whether the times of more refused keys were not kept.
+    pub is_cut: bool,
+}
+
+impl Timeline {
+    /// Starts without records.
+    pub fn new() -> Timeline {
+        let parts = Parts { start: None, width: HZ, most: PARTS as u64, round: MINUTE };
+        let columns = Parts { start: None, width: MINUTE, most: COLUMNS as u64, round: HOUR };
+        let (came, refused, of_key) = (Vec::new(), Vec::new(), HashMap::new());
+        Timeline { parts, came, refused, columns, of_key, is_cut: false }
+    }
+
+    /// Counts a record. Times do not go back.
+    pub fn add(&mut self, time: u64, key: u32, refused: bool) {
+        let (at, by) = self.parts.place(time);
+        if by > 1 {
+            merge(&mut self.came, by);
+            merge(&mut self.refused, by);
+        }
+        add(&mut self.came, at, 1);
+        add(&mut self.refused, at, u64::from(refused));
+        let (column, by) = self.columns.place(time);
+        if by > 1 {
+            self.of_key.values_mut().for_each(|counts| merge(counts, by));
+        }
+        if !refused || key == NO_KEY {
+            return;
+        }
+        if self.of_key.len() >= REFUSED && !self.of_key.contains_key(&key) {
+            self.is_cut = true;
+            return;
+        }
+        add(self.of_key.entry(key).or_default(), column, 1);
+    }
+
+    /// Returns the start of the first part and the length of a part, in nanoseconds, and of each part how many records
+    /// came and how many were refused.
+    pub fn parts(&self) -> (u64, u64, impl Iterator<Item = (u64, u64)> + '_) {
+        (
+            self.parts.start.unwrap_or(0),
+            self.parts.width,
+            self.came.iter().copied().zip(self.refused.iter().copied()),
+        )
+    }
+
+    /// Returns the start and the length of the parts of the times of keys, and how many there are.
+    pub fn columns(&self) -> (u64, u64, usize) {
+        let count = self.of_key.values().map(Vec::len).max().unwrap_or(0);
+        (self.columns.start.unwrap_or(0), self.columns.width, count)
+    }
+
+    /// Returns how often a key was refused in each part.
+    pub fn refused(&self, key: u32) -> &[u32] {
+        self.of_key.get(&key).map_or(&[], |counts| counts)
+    }
+
+    /// Drops the keys that are not in the sample any more.
+    pub fn keep(&mut self, to: &[u32]) {
+        let new = |key: u32| to.get(key as usize).copied().unwrap_or(key);
+        let kept = std::mem::take(&mut self.of_key).into_iter().map(|(key, counts)| (new(key), counts));
+        self.of_key = kept.filter(|(key, _)| *key != NO_KEY).collect();
+    }
+}
+
+impl Default for Timeline {
+    fn default() -> Timeline {
+        Timeline::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_become_longer_and_keep_their_counts() {
+        let mut state = 5u64;
+        for span in [10, 1_000, 100_000, 10_000_000] {
+            let (mut timeline, mut times) = (Timeline::new(), Vec::new());
+            let mut now = 1_700_000_000 * HZ;
+            for number in 0..5_000u32 {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                now += (state >> 33) % (span * HZ / 2_500);
+                let refused = state >> 63 == 1;
+                timeline.add(now, number % 7, refused);
+                times.push((now, number % 7, refused));
+            }
+            let (start, width, parts) = timeline.parts();
+            let parts: Vec<_> = parts.collect();
+            assert!(
+                parts.len() <= PARTS && (parts.len() > PARTS / 7 || span == 10),
+                "{} parts of {width}",
+                parts.len()
+            );
+            for (part, (came, refused)) in parts.iter().enumerate() {
+                let from = start + part as u64 * width;
+                let here = times.iter().filter(|(time, ..)| (from..from + width).contains(time));
+                let (mut all, mut no) = (0, 0);
+                here.for_each(|(_, _, refused)| (all, no) = (all + 1, no + u64::from(*refused)));
+                assert_eq!((*came, *refused), (all, no), "part {part} of {span} s");
+            }
+            let (start, width, columns) = timeline.columns();
+            assert!(columns <= COLUMNS);
+            for key in 0..7 {
+                for (column, count) in timeline.refused(key).iter().enumerate() {
+                    let from = start + column as u64 * width;
+                    let is_here = |time: &u64| (from..from + width).contains(time);
+                    let here =
+                        times.iter().filter(|(time, of, refused)| *of == key && *refused && is_here(time));
+                    assert_eq!(here.count() as u32, *count);
+                }
+            }
+            timeline.keep(&[NO_KEY, 0, 1, NO_KEY, 2, 3, 4]);
+            assert!(timeline.refused(5).is_empty() && !timeline.refused(4).is_empty());
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! `tatcell check`: what it says of configurations whose truth is known.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+use crate::folder;
+use crate::program::PROGRAM;
+
+fn run(arguments: &[&str]) -> Output {
+    Command::new(PROGRAM).arg("check").args(arguments).output().expect("the program runs")
+}
+
+/// Writes a configuration and checks it: the exit code, the JSON, and the message.
+fn check(name: &str, text: &str) -> (Option<i32>, Value, String) {
+    let file = folder(&format!("check-{name}")).join(name);
+    fs::write(&file, text).expect("a file");
+    let output = run(&[file.to_str().expect("a name"), "--json"]);
+    let json = serde_json::from_slice(&output.stdout).unwrap_or(Value::Null);
+    (output.status.code(), json, String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+/// The findings of a kind.
+fn findings<'j>(json: &'j Value, kind: &str) -> Vec<&'j str> {
+    let all = json["findings"].as_array().expect("findings").iter();
+    all.filter(|finding| finding["kind"] == kind)
+        .map(|finding| finding["what"].as_str().expect("text"))
+        .collect()
+}
+
+fn numbers(limit: &Value) -> [f64; 5] {
+    ["burst", "at_once", "emission_interval_seconds", "horizon_seconds", "period_seconds"]
+        .map(|name| limit[name].as_f64().expect("a number"))
+}
+
+#[test]
+fn limit_req_has_the_numbers_that_nginx_keeps() {
+    let (code, json, _) = check(
+        "nginx.conf",
+        "limit_req_zone $binary_remote_addr zone=a:10m rate=10r/s;\n\
+         server { location / { limit_req zone=a burst=20; } location /b { limit_req zone=a burst=20 nodelay; }\n\
+         location /c { limit_req zone=a burst=20 delay=4; } location /d { limit_req zone=a; } }\n",
+    );
+    assert_eq!((code, &json["format"]), (Some(0), &"nginx".into()));
+    // The first request comes on top of nginx's burst.
+    let want = [(21.0, 1.0), (21.0, 21.0), (21.0, 5.0), (1.0, 1.0)];
+    for (limit, (burst, at_once)) in json["limits"].as_array().expect("limits").iter().zip(want) {
+        assert_eq!(numbers(limit), [burst, at_once, 0.1, burst / 10.0, 1000.0], "{limit}");
+        // R * w + B.
+        assert_eq!(limit["worst"][0]["units"].as_f64(), Some(10.0 + burst));
+        assert_eq!(limit["worst"][1]["units"].as_f64(), Some(600.0 + burst));
+        assert_eq!(limit["key"], "$remote_addr");
+    }
+    assert_eq!(json["limits"].as_array().map(Vec::len), Some(4));
+    assert!(json["limits"][0]["place"].as_str().is_some_and(|place| place.ends_with("nginx.conf:2:23")));
+}
+
+#[test]
+fn a_rate_that_nginx_rounds_is_said() {
+    // 1000 / 60 thousandths of a request a second are 16: 0.96 a minute.
+    let (code, json, message) = check(
+        "rates.conf",
+        "limit_req_zone $remote_addr zone=slow:10m rate=1r/m;\nlimit_req_zone $uri zone=whole:10m rate=30r/m;\n\
+         limit_req zone=slow; limit_req zone=whole;\n",
+    );
+    let kept = findings(&json, "not_kept");
+    assert_eq!((code, kept.len()), (Some(1), 1), "{json}");
+    assert!(
+        kept[0].contains("zone \"slow\" gets 0.96 a minute instead of 1 a minute: 4.0 % less"),
+        "{kept:?}"
+    );
+    assert!(message.contains("1 fault above"), "{message}");
+}
+
+#[test]
+fn a_limit_that_another_one_shadows_never_decides() {
+    let zones = "limit_req_zone $binary_remote_addr zone=a:10m rate=5r/s;\n\
+                 limit_req_zone $remote_addr zone=b:10m rate=10r/s;\nlimit_req_zone $uri zone=c:10m rate=50r/s;\n";
+    let shadowed = |uses: &str| {
+        let (_, json, _) = check("shadow.conf", &format!("{zones}server {{ {uses} }}"));
+        findings(&json, "shadowed").len()
+    };
+    assert_eq!(shadowed("limit_req zone=a burst=10 nodelay; limit_req zone=b burst=20 nodelay;"), 1);
+    assert_eq!(shadowed("limit_req zone=b burst=20 nodelay; limit_req zone=a burst=10 nodelay;"), 1);
+    // A smaller burst at a higher rate decides at first.
+    assert_eq!(shadowed("limit_req zone=a burst=20 nodelay; limit_req zone=b burst=10 nodelay;"), 0);
+    // The second delays what the first one passes at once.
+    assert_eq!(shadowed("limit_req zone=a burst=10 nodelay; limit_req zone=b burst=20;"), 0);
+    assert_eq!(
+        shadowed("limit_req zone=a burst=10 nodelay; limit_req zone=c burst=20 nodelay;"),
+        0,
+        "another key"
+    );
+    let apart = "location /a { limit_req zone=a burst=10; } location /b { limit_req zone=b burst=20; }";
+    assert_eq!(shadowed(apart), 0, "another place");
+    let dry = "limit_req_dry_run on; limit_req zone=a burst=10 nodelay; limit_req zone=b burst=20 nodelay;";
+    assert_eq!(shadowed(dry), 0, "a dry run decides nothing");
+}
+
+/// What a shadowed limit is: no sequence of requests, asked in the library, is refused by it alone.
+#[test]
+fn a_shadowed_limit_refuses_nothing_that_the_other_one_passes() {
+    use tatcell::{Cell, Chain, LimitSpec, Link};
+    let mut random = crate::Random(7);
+    let (mut decided, mut shadowed) = (0, 0);
+    for _ in 0..300 {
+        let mut limit = || (1 + random.below(20), 1 + random.below(20));
+        let (a, b) = (limit(), limit());
+        let is_shadowed = a.0 <= b.0 && a.1 <= b.1;
+        let made = [a, b].map(|(rate, burst)| LimitSpec::new(rate, 1_000, burst).build().expect("a limit"));
+        let cells = [Cell::new(), Cell::new()];
+        let (mut now, mut alone) = (1 << 40, 0);
+        for _ in 0..400 {
+            now += random.below(400);
+            let links = [Link::cell(&cells[0], &made[0], 1), Link::cell(&cells[1], &made[1], 1)];
+            let (first, second) =
+                (cells[0].peek(&made[0], now, 1).passes(), cells[1].peek(&made[1], now, 1).passes());
+            alone += u32::from(first && !second);
+            let _ = Chain::new(&links).expect("a chain").check(now);
+        }
+        assert!(!is_shadowed || alone == 0, "{a:?} {b:?}: the second decided {alone} times");
+        shadowed += u32::from(is_shadowed);
+        decided += u32::from(alone > 0);
+    }
+    assert!(shadowed > 20 && decided > 20, "{shadowed} shadowed, {decided} decided");
+}
+
+#[test]
+fn directives_of_the_module_are_read() {
+    let (code, json, _) = check(
+        "module.conf",
+        "http { tatcell_zone $binary_remote_addr zone=c:10m rate=10r/s burst=20;\n\
+         tatcell_zone $uri zone=up:1m rate=1mB/s burst=2000000;\n\
+         tatcell_zone $host zone=idle:1m \"rate=5r/15min burst 7\";\n\
+         server { tatcell zone=c nodelay; location /up { tatcell zone=c delay=5 burst=9; tatcell zone=up \
+         nodelay cost=$request_length; } location /off { tatcell off; } } }\n",
+    );
+    assert_eq!(code, Some(0), "{json}");
+    let limits = json["limits"].as_array().expect("limits");
+    assert_eq!(limits.len(), 3);
+    assert_eq!(numbers(&limits[0])[..2], [20.0, 20.0]);
+    assert_eq!(numbers(&limits[1])[..2], [9.0, 5.0]);
+    assert_eq!((limits[2]["units"].as_u64(), numbers(&limits[2])[0]), (Some(1 << 20), 2_000_000.0));
+    let notes = findings(&json, "note");
+    assert!(notes.iter().any(|note| note.contains("zone \"idle\" is used nowhere")), "{notes:?}");
+    assert!(notes.iter().any(|note| note.contains("room for 1310720 keys in debt")), "{notes:?}");
+}
+
+#[test]
+fn a_zone_that_no_word_holds_is_said_with_the_change_that_helps() {
+    let zone = |more: &str| {
+        format!("tatcell_zone $uri zone=a:1m rate=1r/d burst=100000{more}; tatcell zone=a nodelay;")
+    };
+    let (code, json, _) = check("long.conf", &zone(""));
+    assert_eq!(code, Some(0), "{json}");
+    let (code, json, _) = check(
+        "longer.conf",
+        &zone(" skew=60s tag_bits=24")
+            .replace("1r/d", "1000000000r/s")
+            .replace("burst=100000", "burst=2000000000"),
+    );
+    let kept = findings(&json, "not_kept");
+    assert_eq!((code, kept.len()), (Some(1), 1), "{json}");
+    assert!(kept[0].contains("take ") && kept[0].contains("a word holds"), "{kept:?}");
+}
+
+#[test]
+fn a_level_with_limits_of_its_own_has_none_of_those_above() {
+    let (_, json, _) = check(
+        "levels.conf",
+        "limit_req_zone $uri zone=a:1m rate=1r/s; limit_req_zone $host zone=b:1m rate=1r/s;\n\
+         server { server_name example.org; limit_req zone=a; location /api/ { limit_req zone=b; } location /x { } }",
+    );
+    let notes = findings(&json, "note");
+    let want =
+        "server example.org, location /api/ has limit_req of its own, so those of the level above do not \
+                apply: \"a\"";
+    assert!(notes.contains(&want), "{notes:?}");
+}
+
+#[test]
+fn configurations_are_read_as_nginx_reads_them() {
+    let folder = folder("check-includes");
+    fs::create_dir(folder.join("conf.d")).expect("a folder");
+    let write = |name: &str, text: &str| fs::write(folder.join(name), text).expect("a file");
+    write(
+        "nginx.conf",
+        "# a { comment\nhttp { include conf.d/*.conf; map $a $b { default \"x;{}'\"; '~^a b' 1; } }\n",
+    );
+    write(
+        "conf.d/a.conf",
+        "limit_req_zone ${binary_remote_addr} zone=a:1m rate=2r/s;\nset_by_lua_block $x { if \"}\" then -- }\n end }\n",
+    );
+    write("conf.d/b.conf", "server { location ~ ^/[a-z]\\{2\\} { limit_req zone=a burst=3 nodelay; } }");
+    write("conf.d/c.bak", "} not read");
+    let output = run(&[folder.join("nginx.conf").to_str().expect("a name"), "--json"]);
+    let json: Value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"));
+    assert_eq!(json["limits"].as_array().map(Vec::len), Some(1), "{json}");
+    assert_eq!(numbers(&json["limits"][0])[..2], [4.0, 4.0]);
+    assert!(
+        json["limits"][0]["place"].as_str().is_some_and(|place| place.ends_with("conf.d/b.conf:1:36")),
+        "{json}"
+    );
+}
+
+#[test]
+fn what_cannot_be_read_ends_with_3_and_its_place() {
+    let zone = "limit_req_zone $uri zone=a:1m rate=1r/s;\n";
+    for (name, text, want) in [
+        (
+            "a.conf",
+            format!("{zone}server {{ limit_req zone=a;"),
+            "a.conf:2:1: \"server\" opens a block that nothing",
+        ),
+        (
+            "a.conf",
+            format!("{zone}limit_req zone=a"),
+            "a.conf:2:1: \"limit_req\" has no \";\" before the end",
+        ),
+        ("a.conf", format!("{zone}}}"), "a.conf:2:1: unexpected \"}\""),
+        (
+            "a.conf",
+            format!("{zone}limit_req \"zone=a;"),
+            "a.conf:2:11: a quote opens here and nothing closes it",
+        ),
+        ("a.conf", zone.replace("1r/s", "0.5r/s"), "a.conf:1:36: \"0.5r/s\" is no rate of limit_req"),
+        ("a.conf", zone.replace(":1m", ":1k"), "a.conf:1:21: zone \"a\" is too small"),
+        (
+            "a.conf",
+            format!("{zone}limit_req zone=b;"),
+            "a.conf:2:1: no limit_req_zone defines the zone \"b\"",
+        ),
+        ("a.conf", format!("{zone}limit_req zone=a burst=0;"), "a.conf:2:24: \"0\" is not a number from 1"),
+        ("a.conf", format!("{zone}limit_req zone=a brust=1;"), "a.conf:2:18: unknown parameter \"brust=1\""),
+        ("a.conf", format!("{zone}{zone}"), "a.conf:2:1: zone \"a\" is already at"),
+        ("a.conf", "include b.conf;".into(), "a.conf:1:9: cannot include "),
+        ("a.conf", "include a.conf;".into(), "files include each other more than 64 deep"),
+        ("a.conf", "events { }".into(), "no limit_req_zone and no tatcell_zone"),
+        ("a.conf", "tatcell_zone $a zone=a:1m rate=1mB/x;".into(), "a.conf:1:36: not a unit of time"),
+        ("a.yaml", "domain: a\ndescriptors:\n  - kex: b\n".into(), "a.yaml:3:5: unknown key 'kex'"),
+        ("a.toml", "listen = [\"127.0.0.1:1\"]\nlimits = 3\n".into(), "a.toml:2"),
+        ("empty", String::new(), "the file is empty"),
+    ] {
+        let (code, _, message) = check(name, &text);
+        assert_eq!(code, Some(3), "{text}: {message}");
+        assert!(message.contains(want), "{text}: {message}");
+    }
+    assert_eq!(run(&["/nonexistent/nginx.conf"]).status.code(), Some(3));
+    assert_eq!(run(&[]).status.code(), Some(2));
+}
+
+const RULES: &str = "\
+domain: edge
+descriptors:
+  - key: path
+    value: /files/*
+    rate_limit: {unit: second, requests_per_unit: 50}
+  - key: path
+    value: /files/a*
+    rate_limit: {unit: second, requests_per_unit: 5}
+  - key: user
+    rate_limit: {unit: minute, requests_per_unit: 60}
+    descriptors:
+      - key: verb
+        rate_limit: {unit: second, requests_per_unit: 100}
+  - key: nobody
+    rate_limit: {unit: day, requests_per_unit: 0}
+";
+
+#[test]
+fn rules_of_envoy_are_read_by_the_server_s_reader() {
+    let (code, json, message) = check("rules.yaml", RULES);
+    assert_eq!((code, &json["format"]), (Some(1), &"envoy".into()), "{message}");
+    let shadowed = findings(&json, "shadowed");
+    assert_eq!(shadowed.len(), 1, "{json}");
+    assert!(shadowed[0].contains("edge path_/files/a*: path_/files/* stands before it"), "{shadowed:?}");
+    let notes = findings(&json, "note");
+    assert!(notes.iter().any(|note| note.contains("user.verb never decides")), "{notes:?}");
+    let limits = json["limits"].as_array().expect("limits");
+    let user = limits.iter().find(|limit| limit["name"] == "edge user").expect("a limit");
+    assert_eq!(numbers(user), [60.0, 60.0, 1.0, 60.0, 60.0]);
+    assert!(user["place"].as_str().is_some_and(|place| place.contains("rules.yaml:10:")), "{user}");
+    assert_eq!(limits.len(), 5);
+}
+
+#[test]
+fn files_of_this_repository_are_sound() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    for (file, limits) in [("cluster/envoy/rules.yaml", 5), ("cluster/throttled/throttled.toml", 0)] {
+        let output = run(&[root.join(file).to_str().expect("a name"), "--json"]);
+        let json: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        assert_eq!(
+            (output.status.code(), json["limits"].as_array().map(Vec::len)),
+            (Some(0), Some(limits)),
+            "{json}"
+        );
+    }
+}
+
+#[test]
+fn settings_of_throttled_are_read_by_the_server_s_reader() {
+    let (code, json, message) = check(
+        "throttled.toml",
+        "store = \"redis://127.0.0.1/\"\nnodes = 2\nlimit = [\"30/m burst 16\", \"0 1 2\", \"15 30 60\"]\n",
+    );
+    assert_eq!(code, Some(1), "{message}");
+    assert_eq!(numbers(&json["limits"][0]), [16.0, 16.0, 2.0, 32.0, 60.0]);
+    assert_eq!(numbers(&json["limits"][1]), [1.0, 1.0, 2.0, 2.0, 2.0]);
+    assert!(findings(&json, "shadowed")[0].contains("CL.THROTTLE key 15 30 60 is given 2 times"), "{json}");
+}
+
+#[test]
+fn text_says_what_a_limit_means() {
+    let file = folder("check-words").join("nginx.conf");
+    fs::write(
+        &file,
+        "limit_req_zone $binary_remote_addr zone=a:10m rate=10r/s; limit_req zone=a burst=20 delay=4;",
+    )
+    .expect("a file");
+    let text = String::from_utf8(run(&[file.to_str().expect("a name")]).stdout).expect("text");
+    for want in [
+        "limit_req zone=a by $remote_addr",
+        "10 a second: one unit in 100 ms",
+        "5 at once after idle; 16 more wait for their turn, up to 1.6 s; whoever sends more is refused",
+        "at most 31 in any second, 621 in any minute",
+        "has room for about 81920 keys",
+    ] {
+        assert!(text.contains(want), "{want:?} in\n{text}");
+    }
+}

@@ -1,0 +1,299 @@
+//! `tatcell plan --emit`: each form has the numbers of the limit, and the real program accepts it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+use crate::folder;
+use crate::program::{LINE, PROGRAM};
+
+fn log(name: &str) -> (PathBuf, String) {
+    let folder = folder(name);
+    let file = folder.join("access.log");
+    fs::write(&file, LINE.repeat(3)).expect("a file");
+    (folder, file.to_str().expect("a name").to_owned())
+}
+
+fn emit(log: &str, form: &str, more: &[&str]) -> Output {
+    let limit: &[&str] = if more.contains(&"-l") { &[] } else { &["-l", "5/s burst 20"] };
+    let arguments = [&["plan", log, "--slots", "1024", "--emit", form][..], limit, more].concat();
+    Command::new(PROGRAM).args(arguments).output().expect("the program runs")
+}
+
+/// The configuration.
+fn text(log: &str, form: &str, more: &[&str]) -> String {
+    let output = emit(log, form, more);
+    assert_eq!(output.status.code(), Some(0), "{form}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// What `tatcell check` says of a configuration.
+fn check(file: &Path) -> Value {
+    let output =
+        Command::new(PROGRAM).arg("check").arg(file).arg("--json").output().expect("the program runs");
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+/// Whether a program is there; says what is not tried if it is not.
+fn has(program: &str, how: &str) -> bool {
+    let found = std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
+        .chain([PathBuf::from("/usr/sbin")])
+        .any(|folder| folder.join(program).is_file());
+    if !found {
+        println!("skipped: {program} is not on this machine ({how})");
+    }
+    found
+}
+
+fn runs(command: &mut Command) {
+    let output = command.output().expect("a program");
+    let (out, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{command:?}\n{out}{error}");
+}
+
+#[test]
+fn nginx_has_the_limit() {
+    let (folder, log) = log("emit-nginx");
+    let file = folder.join("limit.conf");
+    for (key, want) in [
+        ("address", "$remote_addr"),
+        ("address/24", "$tatcell_network"),
+        ("path:2", "$tatcell_path"),
+        ("address+method", "$remote_addr:$request_method"),
+    ] {
+        fs::write(&file, text(&log, "nginx", &["-k", key])).expect("a file");
+        let json = check(&file);
+        let limit = &json["limits"][0];
+        assert_eq!(
+            (&limit["burst"], &limit["at_once"], &limit["key"]),
+            (&20.into(), &20.into(), &want.into())
+        );
+        assert_eq!(limit["emission_interval_seconds"].as_f64(), Some(0.2), "{json}");
+    }
+    for (limit, interval) in
+        [("30/min burst 3", 2.0), ("1/15min burst 2", 900.0), ("3/100ms burst 9", 0.1 / 3.0)]
+    {
+        fs::write(&file, text(&log, "nginx", &["-l", limit])).expect("a file");
+        let found = check(&file)["limits"][0]["emission_interval_seconds"].as_f64().expect("a number");
+        assert!((found - interval).abs() < 1e-12, "{limit}: {found}");
+    }
+    // nginx itself knows everything but the two directives of the module, whose place they take in its own tests.
+    if has("nginx", "apt-get install nginx") {
+        for key in ["address/24", "path:2"] {
+            let conf = text(&log, "nginx", &["-k", key]);
+            let known: Vec<_> = conf.lines().filter(|line| !line.starts_with("tatcell")).collect();
+            let whole = format!(
+                "events {{ }}\npid {0}/pid;\nerror_log stderr;\nhttp {{ access_log off;\n{1}\n}}\n",
+                folder.display(),
+                known.join("\n")
+            );
+            fs::write(folder.join("nginx.conf"), whole).expect("a file");
+            let path = format!("{}:/usr/sbin", std::env::var("PATH").unwrap_or_default());
+            runs(
+                Command::new("nginx")
+                    .env("PATH", path)
+                    .arg("-t")
+                    .arg("-p")
+                    .arg(&folder)
+                    .arg("-c")
+                    .arg("nginx.conf"),
+            );
+        }
+    }
+}
+
+#[test]
+fn envoy_s_rules_are_read_by_the_server_s_reader() {
+    let (folder, log) = log("emit-envoy");
+    let file = folder.join("rules.yaml");
+    for (limit, key, burst, interval) in [
+        ("5/s", "address", 5, 0.2),
+        ("2/s burst 120", "address/24", 120, 0.5),
+        ("100/h", "address+path", 100, 36.0),
+    ] {
+        fs::write(&file, text(&log, "envoy", &["-l", limit, "-k", key])).expect("a file");
+        let json = check(&file);
+        assert_eq!(json["limits"][0]["burst"], burst, "{json}");
+        assert_eq!(json["limits"][0]["emission_interval_seconds"].as_f64(), Some(interval));
+    }
+    let output = emit(&log, "envoy", &[]);
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(message.contains("it can have \"5/second\" (burst 5), \"300/minute\" (burst 300)"), "{message}");
+}
+
+#[test]
+fn throttled_s_settings_are_read_by_the_server_s_reader() {
+    let (folder, log) = log("emit-throttled");
+    let file = folder.join("throttled.toml");
+    let conf = text(&log, "throttled", &["-l", "3/100ms burst 9"]);
+    assert!(conf.contains("CL.THROTTLE <address> 8 30 1\n"), "{conf}");
+    fs::write(&file, &conf).expect("a file");
+    assert_eq!(check(&file)["limits"], Value::Array(Vec::new()));
+    // With the lines for a store it is a shared limit, with the same numbers.
+    let lines = conf.lines().map(|line| match line.strip_prefix("# ") {
+        Some(setting) if setting.contains(" = ") => setting,
+        _ => line,
+    });
+    fs::write(&file, lines.collect::<Vec<_>>().join("\n")).expect("a file");
+    let json = check(&file);
+    assert_eq!((&json["limits"][0]["burst"], &json["limits"][0]["units"]), (&9.into(), &30.into()), "{json}");
+}
+
+#[test]
+fn haproxy_s_lua_is_accepted() {
+    let (folder, log) = log("emit-haproxy");
+    let file = folder.join("limit.lua");
+    let lua = text(&log, "haproxy", &["-k", "address/24,56"]);
+    assert!(
+        lua.contains("src,ipmask(24,56),lua.tatcell") && lua.contains("rate = \"5/s\", burst = 20"),
+        "{lua}"
+    );
+    fs::write(&file, &lua).expect("a file");
+    // The script runs, with stand-ins for HAProxy and the module that note what they are asked for.
+    let around = folder.join("around.lua");
+    fs::write(
+        &around,
+        format!(
+            "local asked\n\
+             package.preload.tatcell = function () return {{ new = function (o) asked = o; return {{ check = \
+             function () \
+             return false, 1.5 end }} end }} end\n\
+             core = {{ register_converters = function (name, f) assert(name == 'tatcell' and f('k') == 2) end }}\n\
+             dofile('{}')\nassert(asked.rate == '5/s' and asked.burst == 20 and asked.slots >= 256)\n",
+            file.display()
+        ),
+    )
+    .expect("a file");
+    for lua in ["lua5.4", "lua5.3", "luajit"] {
+        if has(lua, &format!("apt-get install {lua}")) {
+            runs(Command::new(lua).arg(&around));
+        }
+    }
+    if has("haproxy", "apt-get install haproxy") {
+        let conf = folder.join("haproxy.cfg");
+        fs::write(
+            &conf,
+            "global\n    maxconn 10\ndefaults\n    mode http\n    timeout connect 1s\n    timeout client 1s\n    \
+             timeout \
+             server 1s\nfrontend web\n    bind 127.0.0.1:0\n    http-request set-var(txn.wait) src,ipmask(24,56)\n    \
+             http-request return status 429 hdr Retry-After %[var(txn.wait)] if { var(txn.wait) -m int gt 0 }\n",
+        )
+        .expect("a file");
+        let path = format!("{}:/usr/sbin", std::env::var("PATH").unwrap_or_default());
+        runs(Command::new("haproxy").env("PATH", path).arg("-c").arg("-f").arg(&conf));
+    }
+}
+
+#[test]
+fn policers_have_the_limit() {
+    let (folder, log) = log("emit-policers");
+    let xdp = text(&log, "xdp", &["-k", "address/32,64"]);
+    let dpdk = text(&log, "dpdk", &["-k", "address/32,64"]);
+    let bytes = text(&log, "dpdk", &["-k", "address/32,64", "-c", "bytes", "-l", "1MB/s burst 64kB"]);
+    assert!(bytes.contains("--mode bytes") && bytes.contains("--bytes 1000000:64000"), "{bytes}");
+    // A stand-in for the policer prints its arguments: the shell has divided them as it will.
+    fs::write(folder.join("policer"), "#!/bin/sh\nfor word; do echo \"<$word>\"; done\n").expect("a file");
+    runs(Command::new("chmod").arg("+x").arg(folder.join("policer")));
+    let words = |script: &str, arguments: &[&str]| {
+        let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap_or_default());
+        let output =
+            Command::new("sh").arg("-c").arg(script).arg("sh").args(arguments).env("PATH", path).output();
+        let output = output.expect("a shell");
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).expect("text")
+    };
+    let xdp = words(&xdp, &["eth0"]);
+    assert!(xdp.starts_with("<attach>\n<eth0>\n<--rate>\n<5/s burst 20>\n<--slots>\n"), "{xdp}");
+    let dpdk = words(&dpdk, &["-l", "0"]);
+    assert!(
+        dpdk.contains("<-l>\n<0>\n<-->\n<--mode>\n<packets>\n<--key>\n<source>\n<--bits6>\n<64>\n"),
+        "{dpdk}"
+    );
+    assert!(dpdk.contains("<--packets>\n<5:20>\n"), "{dpdk}");
+    // The options are options of the real programs.
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../integrations");
+    for (words, source) in [(xdp, "xdp/policer.c"), (dpdk, "dpdk/settings.c")] {
+        let source = fs::read_to_string(root.join(source)).expect("a source");
+        let options = words.lines().filter(|word| word.starts_with("<--") && *word != "<-->");
+        for option in options {
+            let name = option.trim_matches(['<', '>', '-']);
+            assert!(source.contains(&format!("{{\"{name}\", ")), "{name}");
+        }
+    }
+}
+
+#[test]
+fn c_is_compiled() {
+    let (folder, log) = log("emit-c");
+    let header = Path::new(env!("CARGO_MANIFEST_DIR")).join("../include");
+    for policy in ["admit", "inherit", "deny", "sampled"] {
+        let file = folder.join(format!("{policy}.c"));
+        fs::write(&file, text(&log, "c", &["-p", policy])).expect("a file");
+        for standard in ["c99", "c17"] {
+            runs(
+                Command::new("cc")
+                    .arg("-I")
+                    .arg(&header)
+                    .args(["-std=".to_owned() + standard].iter())
+                    .args(["-Wall", "-Wextra", "-Werror", "-pedantic", "-fsyntax-only"])
+                    .arg(&file),
+            );
+        }
+    }
+}
+
+#[test]
+fn rust_is_compiled_and_decides() {
+    let (folder, log) = log("emit-rust");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let limited = text(&log, "rust", &["-p", "deny"]);
+    fs::write(folder.join("limited.rs"), &limited).expect("a file");
+    fs::create_dir(folder.join("src")).expect("a folder");
+    fs::write(
+        folder.join("src/main.rs"),
+        "#![deny(warnings)]\n#[path = \"../limited.rs\"]\nmod limited;\nfn main() {\n    let limited = \
+         limited::Limited::start([7; 16]).unwrap();\n    let ask = |now| \
+         limited.check(now, b\"key\").unwrap().passes();\n    \
+         assert_eq!((0..30).filter(|_| ask(1 << 50)).count(), 20);\n    \
+         assert!(!ask((1 << 50) + 199_000_000) && ask((1 << \
+         50) + 201_000_000));\n}\n",
+    )
+    .expect("a file");
+    fs::write(
+        folder.join("Cargo.toml"),
+        format!(
+            "[package]\nname = \"emitted\"\nversion = \"0.0.0\"\nedition = \"2021\"\n\
+             [dependencies]\ntatcell = {{ path = \
+             {root:?} }}\n[workspace]\n"
+        ),
+    )
+    .expect("a file");
+    let cargo = std::env::var_os("CARGO").unwrap_or("cargo".into());
+    runs(Command::new(cargo).current_dir(&folder).args(["run", "--quiet", "--offline"]));
+}
+
+#[test]
+fn what_a_program_cannot_do_is_refused_with_the_change_that_helps() {
+    let (_, log) = log("emit-refused");
+    for (form, more, want) in [
+        ("nginx", &["-k", "address/20"][..], "nginx cuts no address to 20 and 128 bits"),
+        ("nginx", &["-k", "path=/a"], "a pattern of paths is a location in nginx"),
+        ("nginx", &["-c", "bytes"], "nginx decides before it knows bytes"),
+        ("haproxy", &["-k", "address+path"], "use a key of one part"),
+        ("xdp", &[], "use --key address/32,64"),
+        ("xdp", &["-k", "path"], "it counts by the source: use --key address, not path"),
+        ("dpdk", &["-k", "address/32,64", "-l", "30/min burst 3"], "it has whole numbers a second"),
+        ("dpdk", &["-k", "address/32,64", "-p", "deny"], "use --policy admit, not deny"),
+        ("c", &["-l", "fixed 100/min"], "\"fixed 100/min\" is not a rate and a burst"),
+        ("c", &["-l", "5/s burst 20", "-l", "2/s burst 9"], "--emit needs one --limit and one --policy"),
+    ] {
+        let output = emit(&log, form, more);
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{form} {more:?}: {message}");
+        assert!(message.contains(want), "{form} {more:?}: {message}");
+    }
+}

@@ -1,0 +1,255 @@
+//! `tatcell plan --report`: the page has the numbers of the JSON, nothing from a network, and everybody can read it.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::folder;
+use crate::logs::incident;
+use crate::program::PROGRAM;
+
+/// The page and the JSON of one plan.
+fn both(file: &Path, arguments: &[&str]) -> (String, Value) {
+    let page = file.with_extension("html");
+    let output = Command::new(PROGRAM)
+        .args([
+            "plan",
+            file.to_str().expect("a name"),
+            "--slots",
+            "8192",
+            "--json",
+            "--report",
+            page.to_str().expect("a name"),
+        ])
+        .args(arguments)
+        .output()
+        .expect("the program runs");
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    (fs::read_to_string(page).expect("a page"), serde_json::from_slice(&output.stdout).expect("JSON"))
+}
+
+fn of_incident(name: &str) -> (PathBuf, String, Value) {
+    let file = folder(name).join("access.log");
+    fs::write(&file, incident().combined()).expect("a file");
+    let limits = ["-l", "5/s burst 20", "-l", "1/s burst 60", "-l", "5/s burst 20 and /24,56 20/s burst 100"];
+    let (page, json) = both(&file, &limits);
+    (file.with_extension("html"), page, json)
+}
+
+fn unescape(text: &str) -> String {
+    text.replace("&lt;", "<")
+        .replace("&gt;", ">")
+        .replace("&quot;", "\"")
+        .replace("&#39;", "'")
+        .replace("&amp;", "&")
+}
+
+/// The rows of the body of a table.
+fn rows(page: &str, id: &str) -> Vec<Vec<String>> {
+    let (_, table) =
+        page.split_once(&format!("<table id=\"{id}\">")).unwrap_or_else(|| panic!("no table {id}"));
+    let (table, _) = table.split_once("</tbody>").expect("an end");
+    let (_, body) = table.split_once("<tbody>").expect("a body");
+    let cells = |row: &str| {
+        let ends = row.replace("</th>", "</td>").replace("<th scope=\"row\">", "<td>");
+        ends.split("</td>")
+            .filter_map(|cell| cell.split_once("<td>"))
+            .map(|(_, text)| unescape(text))
+            .collect()
+    };
+    body.split("</tr>").filter(|row| row.contains("<tr>")).map(cells).collect()
+}
+
+fn numbers(value: &Value) -> Vec<String> {
+    value
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|value| value.as_str().map_or(value.to_string(), Into::into))
+        .collect()
+}
+
+#[test]
+fn the_page_has_the_numbers_of_the_json() {
+    let (_, page, json) = of_incident("report");
+    let limits = json["limits"].as_array().expect("limits");
+    assert_eq!(limits.len(), 3);
+    for (at, limit) in limits.iter().enumerate() {
+        let line = &limit["timeline"];
+        let (starts, came, refused) =
+            (numbers(&line["starts"]), numbers(&line["came"]), numbers(&line["refused"]));
+        let found = rows(&page, &format!("timeline-{at}"));
+        assert_eq!(found.len(), starts.len());
+        for (part, row) in found.iter().enumerate() {
+            let number = |text: &String| text.parse::<u64>().expect("a number");
+            let admitted = number(&came[part]) - number(&refused[part]);
+            let want =
+                [starts[part].clone(), came[part].clone(), admitted.to_string(), refused[part].clone()];
+            assert_eq!(row[..], want, "part {part}");
+        }
+        let sum =
+            |list: &[String]| list.iter().map(|text| text.parse::<u64>().expect("a number")).sum::<u64>();
+        assert_eq!(Some(sum(&came)), json["input"]["records"].as_u64(), "every record is in one part");
+        assert_eq!(Some(sum(&refused)), limit["refused"].as_u64());
+        let hours: Vec<_> = limit["hours"]["keys"].as_array().expect("keys").iter().collect();
+        let found = rows(&page, &format!("hours-{at}"));
+        assert_eq!(found.len(), hours.len());
+        for (row, key) in found.iter().zip(hours) {
+            assert_eq!(
+                (&row[0], &row[1..]),
+                (&numbers(&Value::Array(vec![key["key"].clone()]))[0], &numbers(&key["refused"])[..])
+            );
+        }
+        // All refusals of a key are in one of its parts.
+        for (row, top) in found.iter().zip(limit["top_refused"].as_array().expect("keys")) {
+            assert_eq!(
+                (Some(&*row[0]), Some(sum(&row[1..]))),
+                (top["key"].as_str(), top["refused"].as_u64())
+            );
+        }
+        let keys: u64 = rows(&page, &format!("peaks-{at}"))
+            .iter()
+            .map(|row| row[1].parse::<u64>().expect("a number"))
+            .sum();
+        assert_eq!(Some(keys), json["input"]["keys"].as_u64());
+        assert!(page.contains(limit["limit"].as_str().expect("a limit")));
+    }
+    for (row, rate) in rows(&page, "rates").iter().zip(json["rates"].as_array().expect("rates")) {
+        let names = ["rate", "p50", "p90", "p99", "p999", "max", "uncertain", "smallest", "smallest_hits"];
+        let want: Vec<_> =
+            names.iter().map(|name| numbers(&Value::Array(vec![rate[*name].clone()]))[0].clone()).collect();
+        assert_eq!(*row, want);
+    }
+    for (row, key) in rows(&page, "curves").iter().zip(json["neediest"].as_array().expect("keys")) {
+        assert_eq!(
+            (Some(&*row[0]), &row[1..row.len() - 1]),
+            (key["key"].as_str(), &numbers(&key["needed"])[..])
+        );
+    }
+    let peaks = json["rates"][3]["peaks"].as_array().expect("peaks");
+    assert_eq!(peaks.first().map(|peak| &peak["burst"]), Some(&1.into()));
+}
+
+/// What a reader of HTML takes: each element is closed, names are there once, and what refers to one finds it.
+fn well_formed(page: &str) {
+    let (mut open, mut ids, mut uses) = (Vec::new(), HashSet::new(), Vec::new());
+    for part in page.split('<').skip(1) {
+        let (tag, _) = part.split_once('>').unwrap_or_else(|| panic!("<{part} is not closed"));
+        let name = tag.split([' ', '/']).next().unwrap_or("");
+        if let Some(name) = tag.strip_prefix('/') {
+            assert_eq!(open.pop(), Some(name), "</{name}>");
+        } else if !tag.starts_with('!') && !tag.ends_with('/') && name != "meta" {
+            open.push(name);
+        }
+        for (text, list) in [(" id=\"", true), ("aria-labelledby=\"", false), ("href=\"#", false)] {
+            let Some((_, rest)) = tag.split_once(text) else { continue };
+            let value = rest.split('"').next().unwrap_or("");
+            match list {
+                true => assert!(ids.insert(value), "two elements are {value}"),
+                false => uses.extend(value.split(' ')),
+            }
+        }
+    }
+    assert!(open.is_empty(), "{open:?}");
+    uses.iter().for_each(|id| assert!(ids.contains(id), "nothing is {id}"));
+    assert!(uses.len() > 10);
+}
+
+#[test]
+fn the_page_stands_alone_and_is_read_without_a_picture() {
+    let (file, page, _) = of_incident("report-alone");
+    for outside in ["<script", "http:", "https:", "url(", "src=", "@import", "<link", "<iframe"] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+    well_formed(&page);
+    assert!(page.contains("lang=\"en\"") && page.contains("prefers-color-scheme:dark"));
+    // Each picture has a title, a description and a table.
+    let pictures = page.matches("<svg ").count();
+    assert_eq!(
+        (page.matches("role=\"img\"").count(), page.matches("<summary>").count()),
+        (pictures, pictures)
+    );
+    assert!(pictures == 10, "{pictures} pictures");
+    for bad in ["NaN", "inf ", "inf\"", "width=\"-", "height=\"-"] {
+        assert!(!page.contains(bad), "{bad}");
+    }
+    let Some(browser) = ["chromium", "google-chrome"].into_iter().find(|name| {
+        std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
+            .any(|folder| folder.join(name).is_file())
+    }) else {
+        println!("skipped: no headless browser on this machine (apt-get install chromium)");
+        return;
+    };
+    let profile = file.with_extension("profile");
+    let output = Command::new(browser)
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--dump-dom"])
+        .arg(format!("--user-data-dir={}", profile.display()))
+        .arg(format!("file://{}", file.display()))
+        .output()
+        .expect("a browser");
+    let (dom, log) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && dom.contains("The answers"), "{log}");
+    assert!(!log.contains("CONSOLE"), "{log}");
+}
+
+#[test]
+fn names_from_the_input_are_only_text() {
+    let file = folder("report-names").join("log.csv");
+    let mut text = String::from("time,user\n");
+    for number in 0..30 {
+        text += &format!("{},\"<script>alert('1')</script> & \"\"co\"\"\"\n", 1_700_000_000 + number / 10);
+    }
+    fs::write(&file, text).expect("a file");
+    let (page, json) = both(&file, &["-k", "user", "-l", "1/s burst 3"]);
+    well_formed(&page);
+    assert!(!page.contains("<script"));
+    let key = json["limits"][0]["top_refused"][0]["key"].as_str().expect("a key");
+    assert_eq!(rows(&page, "hours-0")[0][0], key);
+}
+
+#[test]
+fn colours_have_contrast_in_light_and_dark() {
+    let (_, page, _) = of_incident("report-colours");
+    let luminance = |colour: &str| {
+        let long: String = match colour.len() {
+            3 => colour.chars().flat_map(|c| [c, c]).collect(),
+            _ => colour.into(),
+        };
+        let part = |at: usize| {
+            let value = f64::from(u8::from_str_radix(&long[at..at + 2], 16).expect("a colour")) / 255.0;
+            if value <= 0.03928 {
+                value / 12.92
+            } else {
+                ((value + 0.055) / 1.055).powf(2.4)
+            }
+        };
+        0.2126 * part(0) + 0.7152 * part(2) + 0.0722 * part(4)
+    };
+    let schemes: Vec<_> =
+        page.split(":root{").skip(1).take(2).map(|part| part.split('}').next().expect("an end")).collect();
+    assert_eq!(schemes.len(), 2);
+    for scheme in schemes {
+        let colour = |name: &str| {
+            let (_, rest) = scheme.split_once(&format!("--{name}:#")).expect(name);
+            luminance(rest.split(';').next().expect("an end"))
+        };
+        let contrast = |a: &str, b: &str| {
+            let (a, b) = (colour(a), colour(b));
+            (a.max(b) + 0.05) / (a.min(b) + 0.05)
+        };
+        for (over, under, least) in [
+            ("text", "back", 7.0),
+            ("text", "card", 7.0),
+            ("soft", "back", 4.5),
+            ("pass", "back", 4.5),
+            ("pass", "card", 3.0),
+            ("no", "card", 3.0),
+        ] {
+            let found = contrast(over, under);
+            assert!(found >= least, "{over} on {under}: {found:.2} in {scheme}");
+        }
+    }
+}
