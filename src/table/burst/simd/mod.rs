@@ -10,6 +10,9 @@
 //!  turn k    C k   prefetch for the requests of group k   B k+1   S k   A k+2
 //! ```
 //!
+//! With AVX-512 both lines of a set are prefetched for the requests to come. With AVX2 only the home lines are: B says
+//! which keys are absent there, and their second lines are prefetched behind B, before S.
+//!
 //! B scans only the home line. If a few lanes of a group (at most [`MOST_ABSENT`]) did not find their key there, scalar
 //! code scans the second line for each of them. If more did not, most of the keys are new, and the insert scans anyway.
 //! The fast path is a group whose eight lanes all pass and whose eight swaps succeed. Other groups are decided in the
@@ -44,7 +47,7 @@
 //!
 //! # When groups are faster
 //!
-//! Zen 4 (AMD EPYC of family 25, 2026-11-23, other work on the machine; 1000 keys, 64 at a time, the next burst
+//! Zen 4 (AMD EPYC of family 25 with AVX-512, 2026-11-23, other work on the machine; 1000 keys, 64 at a time, the next burst
 //! prefetched between the decisions). The table has the ns of the fastest visit of 2^16. Each build ran twice, in turn
 //! with the others, and the slower run counts. The columns are: without groups; with groups by AVX2; by AVX-512; by
 //! AVX-512 only after some requests were denied.
@@ -65,6 +68,11 @@
 //! locked swaps cost the same there however they are spread. So on a Zen 5 a shared table uses groups only after
 //! [`DENIED`] requests of this burst or of the last one were denied. Elsewhere it uses them at once.
 //!
+//! Zen 3 (AMD EPYC of family 25, model 1, which ends with AVX2; 2026-11-27, busy machine): it has room for 24 misses, so
+//! it dropped some prefetches if both lines of each set were prefetched. With home lines alone, and second lines behind
+//! B, bursts of 64 went from 23.4 to 14.6 ns a decision at 1e7 keys, and from 12.5 to 10.6 at 1e6; in cache they stayed
+//! at 6.9. B before C gained 0.1 in cache, but lost 2 at 1e6.
+//!
 //! A NEON vector has two words, and its step saves no instruction: 96.3 a conforming decision instead of 94.8 without
 //! groups (docs/PERFORMANCE.md, what was tried). So other processors have the plain step, and only in tests.
 
@@ -79,6 +87,7 @@ use core::ops::Range;
 
 use super::call::Burst;
 use super::scalar::Stop;
+use super::{prefetch_line, Which};
 use crate::algorithms::gcra::{self, Plain};
 use crate::keys::home_line;
 use crate::limit::params::Params;
@@ -97,7 +106,7 @@ pub(in crate::table) const LANES: usize = 8;
 pub(in crate::table) const LANES: usize = 2;
 
 /// The shortest burst that is decided in groups.
-const FEWEST: usize = 3 * LANES;
+pub(super) const FEWEST: usize = 3 * LANES;
 
 /// If at most this many lanes of a group (and at most half of them) are absent, their second lines are scanned before
 /// any lane is decided. If more are absent, none is.
@@ -109,11 +118,16 @@ const DENIED: usize = 4;
 /// The parts of a group's decision that a processor does with its vectors. `L`, the lanes of the group, is 8 except in
 /// models.
 pub(in crate::table) trait Step<const L: usize>: Scan {
+    /// Which lines are prefetched for the requests to come. If only the home lines are, B says which keys are absent
+    /// there, and their second lines are prefetched then.
+    const AHEAD: Which;
+
     /// A: stores the home line and the tag of each hash.
     fn place<'m>(self, rule: &Rule<'m>, homes: &mut Homes<'m, L>, side: &mut Side<'m, L>, hashes: &[u64; L]);
 
-    /// B: stores one slot of each home line that A placed last: the slot of the key if it is there, else any.
-    fn search<'m>(self, rule: &Rule<'m>, homes: &Homes<'m, L>, side: &mut Side<'m, L>);
+    /// B: stores one slot of each home line that A placed last: the slot of the key if it is there, else any. Returns
+    /// bit i if the key of lane i was absent, or 0 if `AHEAD` is both lines.
+    fn search<'m>(self, rule: &Rule<'m>, homes: &Homes<'m, L>, side: &mut Side<'m, L>) -> u32;
 
     /// C: loads the word of each slot with one load, and decides from it.
     fn decode(self, rule: &Rule<'_>, side: &Side<'_, L>, words: &mut Words<L>) -> Decoded;
@@ -219,7 +233,7 @@ impl<M: Access> Table<'_, M> {
         &self,
         burst: &Burst<'_>,
         mut counters: Option<&mut Counters>,
-        ahead: impl Fn(&Self, Range<usize>) + Copy,
+        ahead: impl Fn(&Self, Range<usize>, Which) + Copy,
     ) -> u64 {
         let Stop { at, pass } = match M::EXCLUSIVE || self.at_once || burst.denies(DENIED) {
             true => Stop { at: 0, pass: 0 },
@@ -243,7 +257,7 @@ impl<M: Access> Table<'_, M> {
         burst: &Burst<'_>,
         from: usize,
         mut counters: Option<&mut Counters>,
-        ahead: impl Fn(&Self, Range<usize>) + Copy,
+        ahead: impl Fn(&Self, Range<usize>, Which) + Copy,
     ) -> u64 {
         let Some(line) = self.slots.first() else { return 0 };
         let (rule, slot) = (&self.rule(burst), &line.words[0]);
@@ -255,7 +269,7 @@ impl<M: Access> Table<'_, M> {
         let mut groups = hashes.chunks_exact(L).filter_map(|group| group.first_chunk::<L>());
         if let Some(hashes) = groups.next() {
             step.place(rule, homes, side, hashes);
-            step.search(rule, homes, side);
+            self.prefetch_seconds(homes, step.search(rule, homes, side));
         }
         if let Some(hashes) = groups.next() {
             step.place(rule, homes, other, hashes);
@@ -266,8 +280,11 @@ impl<M: Access> Table<'_, M> {
             if decoded.live != all(L) {
                 decoded = self.second_lines(step, rule, side, words, hashes, decoded);
             }
-            ahead(self, at..at + L);
-            step.search(rule, homes, other);
+            ahead(self, at..at + L, S::AHEAD);
+            // Behind the last group there is none whose absent keys could need a line.
+            if matches!(S::AHEAD, Which::Both) || at + 2 * L <= burst.hashes.len() {
+                self.prefetch_seconds(homes, step.search(rule, homes, other));
+            }
             let bits = self.settle_group(burst, &mut counters, side, words, hashes, decoded);
             pass |= u64::from(bits).wrapping_shl(at as u32);
             if let Some(hashes) = groups.next() {
@@ -280,6 +297,18 @@ impl<M: Access> Table<'_, M> {
             pass |= self.decide_from(burst, at, usize::MAX, counters, ahead).pass;
         }
         pass
+    }
+
+    /// Prefetches the second lines of these lanes of the group that A placed last.
+    #[inline(always)]
+    fn prefetch_seconds<const L: usize>(&self, homes: &Homes<'_, L>, mut lanes: u32) {
+        while lanes != 0 {
+            let (lane, base) = (lanes.trailing_zeros() as usize % L, self.slots.as_ptr());
+            lanes &= lanes.wrapping_sub(1);
+            let home =
+                (core::ptr::from_ref(homes.0[lane]) as usize).wrapping_sub(base as usize) / size_of::<Line>();
+            prefetch_line::<false>(base.wrapping_add(home ^ 1).cast());
+        }
     }
 
     #[inline(always)]
