@@ -113,8 +113,8 @@ impl<M: Access> Table<'_, M> {
         }
     }
 
-    /// Returns whether this processor may drop some of so many prefetches. Those with AVX2 and without AVX-512 have room
-    /// for few misses.
+    /// Returns whether this processor may drop some of so many prefetches. Those with AVX2 and without AVX-512 have
+    /// room for few misses.
     #[inline(always)]
     fn drops(&self, count: usize) -> bool {
         #[cfg(tatcell_sse2)]
@@ -122,7 +122,7 @@ impl<M: Access> Table<'_, M> {
         #[cfg(not(tatcell_sse2))]
         {
             let _ = count;
-            return false;
+            false
         }
     }
 

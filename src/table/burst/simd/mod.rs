@@ -13,7 +13,7 @@
 //! With AVX-512 both lines of a set are prefetched for the requests to come. With AVX2 only the home lines are: B says
 //! which keys are absent there, and their second lines are prefetched behind B, before S.
 //!
-//! B scans only the home line. If a few lanes of a group (at most [`MOST_ABSENT`]) did not find their key there, scalar
+//! B scans only the home line. If a few lanes of a group (at most `MOST_ABSENT`) did not find their key there, scalar
 //! code scans the second line for each of them. If more did not, most of the keys are new, and the insert scans anyway.
 //! The fast path is a group whose eight lanes all pass and whose eight swaps succeed. Other groups are decided in the
 //! order of their lanes:
@@ -47,10 +47,10 @@
 //!
 //! # When groups are faster
 //!
-//! Zen 4 (AMD EPYC of family 25 with AVX-512, 2026-11-23, other work on the machine; 1000 keys, 64 at a time, the next burst
-//! prefetched between the decisions). The table has the ns of the fastest visit of 2^16. Each build ran twice, in turn
-//! with the others, and the slower run counts. The columns are: without groups; with groups by AVX2; by AVX-512; by
-//! AVX-512 only after some requests were denied.
+//! Zen 4 (AMD EPYC of family 25 with AVX-512, 2026-11-23, other work on the machine; 1000 keys, 64 at a time, the next
+//! burst prefetched between the decisions). The table has the ns of the fastest visit of 2^16. Each build ran twice, in
+//! turn with the others, and the slower run counts. The columns are: without groups; with groups by AVX2; by AVX-512;
+//! by AVX-512 only after some requests were denied.
 //!
 //! | | without | AVX2 | AVX-512 | after denials |
 //! |---|---|---|---|---|
@@ -68,10 +68,10 @@
 //! locked swaps cost the same there however they are spread. So on a Zen 5 a shared table uses groups only after
 //! [`DENIED`] requests of this burst or of the last one were denied. Elsewhere it uses them at once.
 //!
-//! Zen 3 (AMD EPYC of family 25, model 1, which ends with AVX2; 2026-11-27, busy machine): it has room for 24 misses, so
-//! it dropped some prefetches if both lines of each set were prefetched. With home lines alone, and second lines behind
-//! B, bursts of 64 went from 23.4 to 14.6 ns a decision at 1e7 keys, and from 12.5 to 10.6 at 1e6; in cache they stayed
-//! at 6.9. B before C gained 0.1 in cache, but lost 2 at 1e6.
+//! Zen 3 (AMD EPYC of family 25, model 1, with AVX2 but not AVX-512; 2026-11-27, busy machine): it has room for 24
+//! misses, and drops a prefetch that finds none. With home lines alone, and second lines behind B, bursts of 64 went
+//! from 26.1 to 16.8 ns a decision at 1e7 keys; in cache they stayed at 6.9. B before C gained 0.1 in cache, and lost 2
+//! at 1e6 keys. docs/PERFORMANCE.md has the other rows.
 //!
 //! A NEON vector has two words, and its step saves no instruction: 96.3 a conforming decision instead of 94.8 without
 //! groups (docs/PERFORMANCE.md, what was tried). So other processors have the plain step, and only in tests.
@@ -82,21 +82,21 @@ mod avx2;
 mod avx512;
 #[cfg(test)]
 mod portable;
+mod second;
 
 use core::ops::Range;
 
 use super::call::Burst;
 use super::scalar::Stop;
-use super::{prefetch_line, Which};
+use super::Which;
 use crate::algorithms::gcra::{self, Plain};
-use crate::keys::home_line;
 use crate::limit::params::Params;
 use crate::sync::access::Access;
 use crate::sync::{AtomicU64, Ordering};
 use crate::table::counters::Counters;
 use crate::table::handle::Table;
 use crate::table::layout::image::Line;
-use crate::table::layout::word::{Layout, Tag};
+use crate::table::layout::word::Layout;
 use crate::table::set::search::Scan;
 
 /// Lanes of a group. Models have fewer.
@@ -107,10 +107,6 @@ pub(in crate::table) const LANES: usize = 2;
 
 /// The shortest burst that is decided in groups.
 pub(super) const FEWEST: usize = 3 * LANES;
-
-/// If at most this many lanes of a group (and at most half of them) are absent, their second lines are scanned before
-/// any lane is decided. If more are absent, none is.
-const MOST_ABSENT: u32 = 3;
 
 /// A shared table that does not use groups at once uses them after this many requests of a burst were denied.
 const DENIED: usize = 4;
@@ -299,18 +295,6 @@ impl<M: Access> Table<'_, M> {
         pass
     }
 
-    /// Prefetches the second lines of these lanes of the group that A placed last.
-    #[inline(always)]
-    fn prefetch_seconds<const L: usize>(&self, homes: &Homes<'_, L>, mut lanes: u32) {
-        while lanes != 0 {
-            let (lane, base) = (lanes.trailing_zeros() as usize % L, self.slots.as_ptr());
-            lanes &= lanes.wrapping_sub(1);
-            let home =
-                (core::ptr::from_ref(homes.0[lane]) as usize).wrapping_sub(base as usize) / size_of::<Line>();
-            prefetch_line::<false>(base.wrapping_add(home ^ 1).cast());
-        }
-    }
-
     #[inline(always)]
     fn rule<'a>(&'a self, burst: &Burst<'a>) -> Rule<'a> {
         let (layout, p) = (&self.geometry.layout, &burst.limit.0);
@@ -423,46 +407,6 @@ impl<M: Access> Table<'_, M> {
             Plain::Wait(_) => Some(false),
             Plain::Other => None,
         }
-    }
-
-    /// Scans the second lines of the lanes whose key is not in its home line, and corrects those that it finds.
-    #[inline(never)]
-    fn second_lines<'m, S: Step<L>, const L: usize>(
-        &self,
-        step: S,
-        rule: &Rule<'m>,
-        side: &mut Side<'m, L>,
-        words: &mut Words<L>,
-        hashes: &[u64; L],
-        decoded: Decoded,
-    ) -> Decoded {
-        let Decoded { mut live, mut pass } = decoded;
-        let layout = rule.layout;
-        let mut absent = !live & all(L);
-        // If many are absent, most are new keys, and the insert of a new key scans its second line anyway.
-        if absent.count_ones() > MOST_ABSENT.min(L as u32 / 2) {
-            return decoded;
-        }
-        while absent != 0 {
-            let (i, bit) = (absent.trailing_zeros() as usize % L, absent & absent.wrapping_neg());
-            absent ^= bit;
-            let tag = Tag(side.tags[i]);
-            let Some(line) = rule.slots.get(home_line(hashes[i], rule.lines as u32) ^ 1) else { continue };
-            let bits = step.matches(&line.words, layout, tag);
-            let Some(slot) = line.words.get((bits.trailing_zeros() / S::BITS) as usize) else { continue };
-            // ORDERING: Relaxed; single word, value only.
-            let word = slot.load(Ordering::Relaxed);
-            if !layout.is_live_of(word, tag) {
-                continue;
-            }
-            live |= bit;
-            (side.slots[i], words.old[i]) = (slot, word);
-            if let Plain::Store(lead) = gcra::plain(rule.params, layout.lead(word, rule.now), 1) {
-                pass |= bit;
-                words.new[i] = layout.live(tag, rule.now.wrapping_add(lead));
-            }
-        }
-        Decoded { live, pass }
     }
 }
 
