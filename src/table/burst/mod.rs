@@ -35,6 +35,19 @@ use crate::sync::access::Access;
 use call::Burst;
 use scalar::nothing;
 
+/// Which lines of a set are prefetched.
+#[derive(Clone, Copy)]
+pub(super) enum Which {
+    Both,
+    /// The home line. Who decides the request asks for the second one if it needs it.
+    #[cfg_attr(not(any(tatcell_sse2, test)), allow(dead_code))]
+    Home,
+}
+
+/// So many prefetches at a time are not dropped: AMD's Zen 2 and Zen 3 have room for 22 and 24 misses.
+#[cfg(tatcell_sse2)]
+const UNDER_WAY: usize = 16;
+
 impl<M: Access> Table<'_, M> {
     /// Hashes many keys of one length: sets `hashes[i]` to the hash of `key(i)`. It does not prefetch them;
     /// [`NextBurst::keys`](crate::NextBurst::keys) does both.
@@ -67,7 +80,8 @@ impl<M: Access> Table<'_, M> {
         hashes: &mut [u64],
         key: impl Fn(usize) -> [u8; N],
     ) -> Result<(), TableError> {
-        if let Hasher::Short(keys) | Hasher::Aes(keys) = &self.hasher {
+        // Processors that drop prefetches hash all keys first.
+        if let (false, Hasher::Short(keys) | Hasher::Aes(keys)) = (self.drops(hashes.len()), &self.hasher) {
             hashes.iter_mut().enumerate().for_each(|(i, place)| {
                 *place = aes::hash(keys, &key(i));
                 self.prefetch(core::slice::from_ref(place));
@@ -90,8 +104,45 @@ impl<M: Access> Table<'_, M> {
     #[inline(always)]
     fn prefetch_as(&self, hashes: &[u64], write: bool) {
         let write = write && !M::EXCLUSIVE;
+        #[cfg(tatcell_sse2)]
+        if self.drops(hashes.len()) {
+            return self.prefetch_many(hashes, write);
+        }
         for &hash in hashes {
             prefetch_set(self.slots.as_ptr(), self.geometry.lines, hash, write);
+        }
+    }
+
+    /// Returns whether this processor may drop some of so many prefetches. Those with AVX2 and without AVX-512 have
+    /// room for few misses.
+    #[inline(always)]
+    fn drops(&self, count: usize) -> bool {
+        #[cfg(tatcell_sse2)]
+        return count >= simd::FEWEST && self.wide.is_none() && self.half.is_some();
+        #[cfg(not(tatcell_sse2))]
+        {
+            let _ = count;
+            false
+        }
+    }
+
+    /// Starts to load the home lines of many hashes: the first few by prefetches, the others by loads. A processor with
+    /// no room for one more miss drops a prefetch, but never a load. The groups that decide such a burst prefetch the
+    /// second lines of the keys that need them ([`simd`]).
+    #[cfg(tatcell_sse2)]
+    #[inline(never)]
+    fn prefetch_many(&self, hashes: &[u64], write: bool) {
+        let (slots, lines) = (self.slots.as_ptr(), self.geometry.lines);
+        let (first, rest) = hashes.split_at(hashes.len().min(UNDER_WAY));
+        for &hash in first {
+            prefetch_home(slots, home_line(hash, lines), write);
+        }
+        for &hash in rest {
+            let home = home_line(hash, lines);
+            if write {
+                prefetch_to_write(slots, home);
+            }
+            load_line(slots.wrapping_add(home));
         }
     }
 
@@ -134,8 +185,12 @@ impl<M: Access> Table<'_, M> {
         counters: Option<&mut Counters>,
         next: &[u64],
     ) -> u64 {
-        let ahead = move |table: &Self, these: Range<usize>| {
-            let ask = |hash| prefetch_set(table.slots.as_ptr(), table.geometry.lines, hash, WRITE);
+        let ahead = move |table: &Self, these: Range<usize>, which: Which| {
+            let (slots, lines) = (table.slots.as_ptr(), table.geometry.lines);
+            let ask = |hash| match which {
+                Which::Both => prefetch_set(slots, lines, hash, WRITE),
+                Which::Home => prefetch_home(slots, home_line(hash, lines), WRITE),
+            };
             match next.get(these.clone()) {
                 Some(hashes) => hashes.iter().for_each(|&hash| ask(hash)),
                 // The next burst is shorter than this one.
@@ -143,17 +198,17 @@ impl<M: Access> Table<'_, M> {
             }
         };
         let pass = self.decide(burst, counters, ahead);
-        ahead(self, burst.hashes.len()..next.len());
+        self.prefetch_as(next.get(burst.hashes.len()..).unwrap_or(&[]), WRITE);
         pass
     }
 
-    /// Decides in order, and calls `ahead(self, range)` before the decisions of each range of requests.
+    /// Decides in order, and calls `ahead(self, range, which)` before the decisions of each range of requests.
     #[inline(always)]
     fn decide(
         &self,
         burst: &Burst<'_>,
         counters: Option<&mut Counters>,
-        ahead: impl Fn(&Self, Range<usize>) + Copy,
+        ahead: impl Fn(&Self, Range<usize>, Which) + Copy,
     ) -> u64 {
         #[cfg(any(tatcell_sse2, test))]
         if self.may_group(burst, counters.is_some()) {
@@ -170,11 +225,28 @@ impl<M: Access> Table<'_, M> {
 #[inline(always)]
 fn prefetch_set(slots: *const Line, lines: u32, hash: u64, write: bool) {
     let home = home_line(hash, lines);
+    prefetch_home(slots, home, write);
+    prefetch_line::<true>(slots.wrapping_add(home ^ 1).cast());
+}
+
+/// Prefetches line `home` into the first-level cache.
+#[inline(always)]
+fn prefetch_home(slots: *const Line, home: usize, write: bool) {
     match write {
         true => prefetch_to_write(slots, home),
         false => prefetch_line::<false>(slots.wrapping_add(home).cast()),
     }
-    prefetch_line::<true>(slots.wrapping_add(home ^ 1).cast());
+}
+
+/// Loads a word of a line, and does nothing with it. In assembly, because a compiler drops a load that nobody uses.
+#[cfg(tatcell_sse2)]
+#[inline(always)]
+fn load_line(line: *const Line) {
+    // SAFETY: `line` is a line of the table; one aligned load of 8 bytes.
+    // ORDERING: Relaxed; nobody uses the value.
+    unsafe {
+        core::arch::asm!("mov {0}, [{1}]", out(reg) _, in(reg) line, options(nostack, preserves_flags, readonly));
+    }
 }
 
 /// Prefetches a line into the first-level cache, or with `OUTER` into the second-level one. Does nothing on a processor

@@ -7,6 +7,7 @@
 use core::ops::Range;
 
 use super::call::{cost_of, Burst};
+use super::Which;
 use crate::limit::params::Params;
 use crate::sync::access::Access;
 use crate::table::calls::full_answer::Request;
@@ -29,7 +30,7 @@ impl<M: Access> Table<'_, M> {
         mut at: usize,
         few: usize,
         mut counters: Option<&mut Counters>,
-        ahead: impl Fn(&Self, Range<usize>) + Copy,
+        ahead: impl Fn(&Self, Range<usize>, Which) + Copy,
     ) -> Stop {
         let Burst { limit, hashes, costs, .. } = *burst;
         // If soft passes are counted, the loop must leave them to a single call, which tells them from other passes.
@@ -94,14 +95,14 @@ impl<M: Access> Table<'_, M> {
         burst: &Burst<'_>,
         calm: u64,
         cost: impl Fn(usize) -> u64,
-        ahead: impl Fn(&Self, Range<usize>),
+        ahead: impl Fn(&Self, Range<usize>, Which),
         (mut at, mut few): (usize, usize),
     ) -> Stop {
         let (layout, now_q, hashes) = (self.geometry.layout, self.now_q(burst.now), burst.hashes);
         let Params { t_q, burst_q, plain, .. } = burst.limit.0;
         let mut pass = 0u64;
         while let Some(&hash) = hashes.get(at) {
-            ahead(self, at..at.wrapping_add(1));
+            ahead(self, at..at.wrapping_add(1), Which::Both);
             let cost = cost(at);
             if cost.wrapping_sub(1) >= plain {
                 break;
@@ -132,4 +133,4 @@ impl<M: Access> Table<'_, M> {
 
 /// The `ahead` of a burst without a next one.
 #[inline(always)]
-pub(in crate::table) fn nothing<T>(_: &T, _: Range<usize>) {}
+pub(in crate::table) fn nothing<T>(_: &T, _: Range<usize>, _: Which) {}

@@ -16,7 +16,26 @@ use core::arch::asm;
 use core::mem::offset_of;
 
 use super::{Decoded, Homes, Rule, Side, Step, Words};
+use crate::table::burst::Which;
 use crate::table::set::search::Avx2;
+
+/// The offset in its line of the first word that matched, for each mask of B: bits 0 to 7 are words 0, 1, 4, 5, 2, 3, 6
+/// and 7. If none matched, that of the last word. A load takes the place of three instructions, one of which moves
+/// data across lanes.
+static OFFSETS: [u8; 256] = {
+    let (words, mut offsets, mut mask) = ([0, 1, 4, 5, 2, 3, 6, 7], [56; 256], 0);
+    while mask < 256 {
+        let mut bit = 0;
+        while bit < 8 {
+            if mask >> bit & 1 != 0 && words[bit] * 8 < offsets[mask] {
+                offsets[mask] = words[bit] * 8;
+            }
+            bit += 1;
+        }
+        mask += 1;
+    }
+    offsets
+};
 
 /// Assembly of A for the four lanes that start at byte `$at` of their arrays.
 macro_rules! place {
@@ -58,15 +77,16 @@ macro_rules! search {
             "]\n",
             "vpxor ymm1, ymm0, [{line}]\n",
             "vpxor ymm0, ymm0, [{line} + 32]\n",
-            // High halves of words 0, 1, 4, 5, 2, 3, 6, 7.
+            // High halves of words 0, 1, 4, 5, 2, 3, 6, 7: see `OFFSETS`.
             "vshufps ymm1, ymm1, ymm0, 0xdd\n",
             "vpaddd ymm0, ymm1, ymm2\n",
             "vpandn ymm0, ymm1, ymm0\n",
-            "vpermq ymm0, ymm0, 0xd8\n",
             "vmovmskps {at:e}, ymm0\n",
-            "or {at:e}, 0x80\n",
-            "tzcnt {at:e}, {at:e}\n",
-            "lea {line}, [{line} + 8 * {at}]\n",
+            // The carry is set if no word matched. The lanes come last first, so bit i belongs to lane i.
+            "cmp {at:e}, 1\n",
+            "adc {absent:e}, {absent:e}\n",
+            "movzx {at:e}, byte ptr [{offsets} + {at}]\n",
+            "add {line}, {at}\n",
             "mov [{side} + 64 + 8 * ",
             $i,
             "], {line}\n",
@@ -131,6 +151,8 @@ macro_rules! decode {
 }
 
 impl Step<8> for Avx2 {
+    const AHEAD: Which = Which::Home;
+
     #[inline(always)]
     fn place<'m>(self, rule: &Rule<'m>, homes: &mut Homes<'m, 8>, side: &mut Side<'m, 8>, hashes: &[u64; 8]) {
         // SAFETY: an `Avx2` exists only if the processor has AVX2. The block loads from `hashes` and `rule`, and stores
@@ -158,23 +180,26 @@ impl Step<8> for Avx2 {
     }
 
     #[inline(always)]
-    fn search<'m>(self, rule: &Rule<'m>, homes: &Homes<'m, 8>, side: &mut Side<'m, 8>) {
+    fn search<'m>(self, rule: &Rule<'m>, homes: &Homes<'m, 8>, side: &mut Side<'m, 8>) -> u32 {
+        let mut absent = 0u32;
         // SAFETY: an `Avx2` exists only if the processor has AVX2. `homes` are lines of the table, of 64 aligned bytes
-        // each. Bit 7 of each mask is set, so each slot that is stored to `side` is one of the eight words of its line.
-        // The block stores nothing else.
+        // each. A mask has eight bits, and `OFFSETS` an offset of one of the eight words for each mask, so each slot
+        // that is stored to `side` is a word of its line. The block stores nothing else.
         unsafe {
             asm!(
                 // The high half of the mask of all but the payload, which is -2^k.
                 "vpbroadcastd ymm2, dword ptr [{rule} + {head} + 4]",
-                search!("0"), search!("1"), search!("2"), search!("3"),
-                search!("4"), search!("5"), search!("6"), search!("7"),
+                search!("7"), search!("6"), search!("5"), search!("4"),
+                search!("3"), search!("2"), search!("1"), search!("0"),
                 "vzeroupper",
-                rule = in(reg) rule, homes = in(reg) homes, side = in(reg) side,
+                rule = in(reg) rule, homes = in(reg) homes, side = in(reg) side, absent = inout(reg) absent,
+                offsets = in(reg) OFFSETS.as_ptr(),
                 head = const offset_of!(Rule<'static>, head),
                 line = out(reg) _, at = out(reg) _, out("xmm0") _, out("xmm1") _, out("xmm2") _,
                 options(nostack),
             );
         }
+        absent
     }
 
     #[inline(always)]

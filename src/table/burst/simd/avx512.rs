@@ -10,6 +10,7 @@ use core::arch::asm;
 use core::mem::offset_of;
 
 use super::{Decoded, Homes, Rule, Side, Step, Words};
+use crate::table::burst::Which;
 use crate::table::set::search::Avx512;
 
 /// Assembly of B for lane `$i`.
@@ -35,6 +36,8 @@ macro_rules! search {
 }
 
 impl Step<8> for Avx512 {
+    const AHEAD: Which = Which::Both;
+
     #[inline(always)]
     fn place<'m>(self, rule: &Rule<'m>, homes: &mut Homes<'m, 8>, side: &mut Side<'m, 8>, hashes: &[u64; 8]) {
         // SAFETY: an `Avx512` exists only if the processor has AVX-512. The block loads from `hashes` and `rule`, and
@@ -64,7 +67,7 @@ impl Step<8> for Avx512 {
     }
 
     #[inline(always)]
-    fn search<'m>(self, rule: &Rule<'m>, homes: &Homes<'m, 8>, side: &mut Side<'m, 8>) {
+    fn search<'m>(self, rule: &Rule<'m>, homes: &Homes<'m, 8>, side: &mut Side<'m, 8>) -> u32 {
         // SAFETY: an `Avx512` exists only if the processor has AVX-512. `homes` are lines of the table, of 64 aligned
         // bytes each. The last word is set to 0, so bit 7 of each mask is set, and each slot that is stored to `side`
         // is one of the eight words of its line. The block stores nothing else.
@@ -80,6 +83,7 @@ impl Step<8> for Avx512 {
                 options(nostack),
             );
         }
+        0
     }
 
     #[inline(always)]

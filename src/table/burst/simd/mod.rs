@@ -10,7 +10,10 @@
 //!  turn k    C k   prefetch for the requests of group k   B k+1   S k   A k+2
 //! ```
 //!
-//! B scans only the home line. If a few lanes of a group (at most [`MOST_ABSENT`]) did not find their key there, scalar
+//! With AVX-512 both lines of a set are prefetched for the requests to come. With AVX2 only the home lines are: B says
+//! which keys are absent there, and their second lines are prefetched behind B, before S.
+//!
+//! B scans only the home line. If a few lanes of a group (at most `MOST_ABSENT`) did not find their key there, scalar
 //! code scans the second line for each of them. If more did not, most of the keys are new, and the insert scans anyway.
 //! The fast path is a group whose eight lanes all pass and whose eight swaps succeed. Other groups are decided in the
 //! order of their lanes:
@@ -44,10 +47,10 @@
 //!
 //! # When groups are faster
 //!
-//! Zen 4 (AMD EPYC of family 25, 2026-11-23, other work on the machine; 1000 keys, 64 at a time, the next burst
-//! prefetched between the decisions). The table has the ns of the fastest visit of 2^16. Each build ran twice, in turn
-//! with the others, and the slower run counts. The columns are: without groups; with groups by AVX2; by AVX-512; by
-//! AVX-512 only after some requests were denied.
+//! Zen 4 (AMD EPYC of family 25 with AVX-512, 2026-11-23, other work on the machine; 1000 keys, 64 at a time, the next
+//! burst prefetched between the decisions). The table has the ns of the fastest visit of 2^16. Each build ran twice, in
+//! turn with the others, and the slower run counts. The columns are: without groups; with groups by AVX2; by AVX-512;
+//! by AVX-512 only after some requests were denied.
 //!
 //! | | without | AVX2 | AVX-512 | after denials |
 //! |---|---|---|---|---|
@@ -65,6 +68,11 @@
 //! locked swaps cost the same there however they are spread. So on a Zen 5 a shared table uses groups only after
 //! [`DENIED`] requests of this burst or of the last one were denied. Elsewhere it uses them at once.
 //!
+//! Zen 3 (AMD EPYC of family 25, model 1, with AVX2 but not AVX-512; 2026-11-27, busy machine): it has room for 24
+//! misses, and drops a prefetch that finds none. With home lines alone, and second lines behind B, bursts of 64 went
+//! from 26.1 to 16.8 ns a decision at 1e7 keys; in cache they stayed at 6.9. B before C gained 0.1 in cache, and lost 2
+//! at 1e6 keys. docs/PERFORMANCE.md has the other rows.
+//!
 //! A NEON vector has two words, and its step saves no instruction: 96.3 a conforming decision instead of 94.8 without
 //! groups (docs/PERFORMANCE.md, what was tried). So other processors have the plain step, and only in tests.
 
@@ -74,20 +82,21 @@ mod avx2;
 mod avx512;
 #[cfg(test)]
 mod portable;
+mod second;
 
 use core::ops::Range;
 
 use super::call::Burst;
 use super::scalar::Stop;
+use super::Which;
 use crate::algorithms::gcra::{self, Plain};
-use crate::keys::home_line;
 use crate::limit::params::Params;
 use crate::sync::access::Access;
 use crate::sync::{AtomicU64, Ordering};
 use crate::table::counters::Counters;
 use crate::table::handle::Table;
 use crate::table::layout::image::Line;
-use crate::table::layout::word::{Layout, Tag};
+use crate::table::layout::word::Layout;
 use crate::table::set::search::Scan;
 
 /// Lanes of a group. Models have fewer.
@@ -97,11 +106,7 @@ pub(in crate::table) const LANES: usize = 8;
 pub(in crate::table) const LANES: usize = 2;
 
 /// The shortest burst that is decided in groups.
-const FEWEST: usize = 3 * LANES;
-
-/// If at most this many lanes of a group (and at most half of them) are absent, their second lines are scanned before
-/// any lane is decided. If more are absent, none is.
-const MOST_ABSENT: u32 = 3;
+pub(super) const FEWEST: usize = 3 * LANES;
 
 /// A shared table that does not use groups at once uses them after this many requests of a burst were denied.
 const DENIED: usize = 4;
@@ -109,11 +114,16 @@ const DENIED: usize = 4;
 /// The parts of a group's decision that a processor does with its vectors. `L`, the lanes of the group, is 8 except in
 /// models.
 pub(in crate::table) trait Step<const L: usize>: Scan {
+    /// Which lines are prefetched for the requests to come. If only the home lines are, B says which keys are absent
+    /// there, and their second lines are prefetched then.
+    const AHEAD: Which;
+
     /// A: stores the home line and the tag of each hash.
     fn place<'m>(self, rule: &Rule<'m>, homes: &mut Homes<'m, L>, side: &mut Side<'m, L>, hashes: &[u64; L]);
 
-    /// B: stores one slot of each home line that A placed last: the slot of the key if it is there, else any.
-    fn search<'m>(self, rule: &Rule<'m>, homes: &Homes<'m, L>, side: &mut Side<'m, L>);
+    /// B: stores one slot of each home line that A placed last: the slot of the key if it is there, else any. Returns
+    /// bit i if the key of lane i was absent, or 0 if `AHEAD` is both lines.
+    fn search<'m>(self, rule: &Rule<'m>, homes: &Homes<'m, L>, side: &mut Side<'m, L>) -> u32;
 
     /// C: loads the word of each slot with one load, and decides from it.
     fn decode(self, rule: &Rule<'_>, side: &Side<'_, L>, words: &mut Words<L>) -> Decoded;
@@ -219,7 +229,7 @@ impl<M: Access> Table<'_, M> {
         &self,
         burst: &Burst<'_>,
         mut counters: Option<&mut Counters>,
-        ahead: impl Fn(&Self, Range<usize>) + Copy,
+        ahead: impl Fn(&Self, Range<usize>, Which) + Copy,
     ) -> u64 {
         let Stop { at, pass } = match M::EXCLUSIVE || self.at_once || burst.denies(DENIED) {
             true => Stop { at: 0, pass: 0 },
@@ -243,7 +253,7 @@ impl<M: Access> Table<'_, M> {
         burst: &Burst<'_>,
         from: usize,
         mut counters: Option<&mut Counters>,
-        ahead: impl Fn(&Self, Range<usize>) + Copy,
+        ahead: impl Fn(&Self, Range<usize>, Which) + Copy,
     ) -> u64 {
         let Some(line) = self.slots.first() else { return 0 };
         let (rule, slot) = (&self.rule(burst), &line.words[0]);
@@ -255,7 +265,7 @@ impl<M: Access> Table<'_, M> {
         let mut groups = hashes.chunks_exact(L).filter_map(|group| group.first_chunk::<L>());
         if let Some(hashes) = groups.next() {
             step.place(rule, homes, side, hashes);
-            step.search(rule, homes, side);
+            self.prefetch_seconds(homes, step.search(rule, homes, side));
         }
         if let Some(hashes) = groups.next() {
             step.place(rule, homes, other, hashes);
@@ -266,8 +276,11 @@ impl<M: Access> Table<'_, M> {
             if decoded.live != all(L) {
                 decoded = self.second_lines(step, rule, side, words, hashes, decoded);
             }
-            ahead(self, at..at + L);
-            step.search(rule, homes, other);
+            ahead(self, at..at + L, S::AHEAD);
+            // Behind the last group there is none whose absent keys could need a line.
+            if matches!(S::AHEAD, Which::Both) || at + 2 * L <= burst.hashes.len() {
+                self.prefetch_seconds(homes, step.search(rule, homes, other));
+            }
             let bits = self.settle_group(burst, &mut counters, side, words, hashes, decoded);
             pass |= u64::from(bits).wrapping_shl(at as u32);
             if let Some(hashes) = groups.next() {
@@ -394,46 +407,6 @@ impl<M: Access> Table<'_, M> {
             Plain::Wait(_) => Some(false),
             Plain::Other => None,
         }
-    }
-
-    /// Scans the second lines of the lanes whose key is not in its home line, and corrects those that it finds.
-    #[inline(never)]
-    fn second_lines<'m, S: Step<L>, const L: usize>(
-        &self,
-        step: S,
-        rule: &Rule<'m>,
-        side: &mut Side<'m, L>,
-        words: &mut Words<L>,
-        hashes: &[u64; L],
-        decoded: Decoded,
-    ) -> Decoded {
-        let Decoded { mut live, mut pass } = decoded;
-        let layout = rule.layout;
-        let mut absent = !live & all(L);
-        // If many are absent, most are new keys, and the insert of a new key scans its second line anyway.
-        if absent.count_ones() > MOST_ABSENT.min(L as u32 / 2) {
-            return decoded;
-        }
-        while absent != 0 {
-            let (i, bit) = (absent.trailing_zeros() as usize % L, absent & absent.wrapping_neg());
-            absent ^= bit;
-            let tag = Tag(side.tags[i]);
-            let Some(line) = rule.slots.get(home_line(hashes[i], rule.lines as u32) ^ 1) else { continue };
-            let bits = step.matches(&line.words, layout, tag);
-            let Some(slot) = line.words.get((bits.trailing_zeros() / S::BITS) as usize) else { continue };
-            // ORDERING: Relaxed; single word, value only.
-            let word = slot.load(Ordering::Relaxed);
-            if !layout.is_live_of(word, tag) {
-                continue;
-            }
-            live |= bit;
-            (side.slots[i], words.old[i]) = (slot, word);
-            if let Plain::Store(lead) = gcra::plain(rule.params, layout.lead(word, rule.now), 1) {
-                pass |= bit;
-                words.new[i] = layout.live(tag, rule.now.wrapping_add(lead));
-            }
-        }
-        Decoded { live, pass }
     }
 }
 

@@ -3,10 +3,13 @@
 use super::{Decoded, Homes, Rule, Side, Step, Words};
 use crate::keys::home_line;
 use crate::sync::Ordering;
+use crate::table::burst::Which;
 use crate::table::layout::word::Tag;
 use crate::table::set::search::{Base, Scan};
 
 impl<const L: usize> Step<L> for Base {
+    const AHEAD: Which = Which::Home;
+
     fn place<'m>(self, rule: &Rule<'m>, homes: &mut Homes<'m, L>, side: &mut Side<'m, L>, hashes: &[u64; L]) {
         for (i, &hash) in hashes.iter().enumerate() {
             homes.0[i] = &rule.slots[home_line(hash, rule.lines as u32)];
@@ -14,12 +17,16 @@ impl<const L: usize> Step<L> for Base {
         }
     }
 
-    fn search<'m>(self, rule: &Rule<'m>, homes: &Homes<'m, L>, side: &mut Side<'m, L>) {
+    fn search<'m>(self, rule: &Rule<'m>, homes: &Homes<'m, L>, side: &mut Side<'m, L>) -> u32 {
+        let mut absent = 0;
         for (i, home) in homes.0.iter().enumerate() {
+            let found = self.matches(&home.words, rule.layout, Tag(side.tags[i]));
+            absent |= u32::from(found == 0) << i;
             // The last word always counts as a match, so there is no branch for an absent key.
-            let bits = self.matches(&home.words, rule.layout, Tag(side.tags[i])) | 1 << (7 * Self::BITS);
+            let bits = found | 1 << (7 * Self::BITS);
             side.slots[i] = &home.words[(bits.trailing_zeros() / Self::BITS) as usize];
         }
+        absent
     }
 
     fn decode(self, rule: &Rule<'_>, side: &Side<'_, L>, words: &mut Words<L>) -> Decoded {
