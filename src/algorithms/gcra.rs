@@ -206,6 +206,21 @@ pub(crate) const fn left(p: &Params, lead: u64) -> u64 {
     }
 }
 
+/// Returns the numbers of an answer at a lead at which [`left`] units are left.
+#[inline(always)]
+pub(crate) const fn numbers_with(p: &Params, lead: u64, now: u64, left: u64) -> Numbers {
+    let next_unit = if left >= p.burst { 0 } else { until_next(p, lead, left) };
+    Numbers { remaining: left, next_unit: p.ticks_up(next_unit, now), reset_after: p.ticks_up(lead, now) }
+}
+
+/// Returns the q-units until one unit more than these is left.
+#[inline(always)]
+const fn until_next(p: &Params, lead: u64, left: u64) -> u64 {
+    // left + 1 <= burst, so this is at most burst_q.
+    let wanted = left.wrapping_add(1).wrapping_mul(p.t_q);
+    lead.wrapping_add(wanted).wrapping_sub(p.burst_q)
+}
+
 /// Returns what is left at this lead. Divides.
 pub(super) const fn numbers(p: &Params, lead: u64, now: u64) -> Numbers {
     let available = p.burst_q.saturating_sub(lead);
@@ -213,11 +228,7 @@ pub(super) const fn numbers(p: &Params, lead: u64, now: u64) -> Numbers {
     let (remaining, next_unit) = match available.checked_div(p.t_q) {
         None => (u64::MAX, 0),
         Some(left) if left >= p.burst => (p.burst, 0),
-        Some(left) => {
-            // left + 1 <= burst, so this is at most burst_q.
-            let wanted = left.wrapping_add(1).wrapping_mul(p.t_q);
-            (left, lead.wrapping_add(wanted).wrapping_sub(p.burst_q))
-        }
+        Some(left) => (left, until_next(p, lead, left)),
     };
     Numbers { remaining, next_unit: p.ticks_up(next_unit, now), reset_after: p.ticks_up(lead, now) }
 }

@@ -3,7 +3,7 @@
 use super::chain::{Answers, Chain, MAX_LINKS};
 use super::counters::ChainCounters;
 use super::link::Target;
-use super::short::{check, decide, overriding, passes, Links, Seen, Short, MOST};
+use super::short::{check, decide, overriding, passes, All, Links, Seen, Short, MOST};
 use crate::answer::{Decision, Permit, Verdict};
 use crate::table::Override;
 
@@ -21,9 +21,9 @@ impl<'a> Links<'a> for Chain<'a> {
     }
 
     #[inline(always)]
-    fn overridden(&self, now: u64) -> Option<Override> {
+    fn overridden(&self, now: u64, all: &All<'a>) -> Option<Override> {
         if self.overrides {
-            overriding(self, now)
+            overriding(self, now, all)
         } else {
             None
         }
@@ -71,12 +71,12 @@ impl Chain<'_> {
         let late = match made {
             Short::Passes => false,
             Short::Late { .. } => true,
-            Short::Refused { .. } | Short::Overridden(_) | Short::Long => return Err(inserted),
+            Short::Refused { .. } | Short::Overridden { .. } | Short::Long => return Err(inserted),
         };
         for (i, (answer, seen)) in answers.iter_mut().zip(&all).enumerate().take(self.count) {
             let Some((target, cost)) = self.at(i) else { break };
             *answer = Some(match seen {
-                Seen::Absent if !target.is_overrides() => target.peek(now, cost, 0),
+                Seen::Absent | Seen::Named(_) if !target.is_overrides() => target.peek(now, cost, 0),
                 // What was charged has been given back.
                 Seen::Word(_) | Seen::Made(_) if late => {
                     Decision { units: 0, permit: Permit::NONE, ..target.charged(now, cost, seen) }

@@ -6,7 +6,7 @@
 use super::chain::Chain;
 use super::ladder_overrides::{overridden, LadderOverrides};
 use super::link::{either, Link, TableRef, Target};
-use super::short::{self, Links};
+use super::short::{self, note, All, Links, Short};
 use crate::answer::Decision;
 use crate::keys::{Address, Ladder, Rung, MAX_RUNGS};
 use crate::limit::{Algorithm, LimitError, LimitSpec, TableLimit};
@@ -117,8 +117,8 @@ impl LadderLimits {
         overrides: Option<&LadderOverrides<'_>>,
         to: &mut Decision,
     ) -> Result<bool, TableError> {
-        let rungs = self.rungs(table, address, cost, overrides)?;
-        Ok(rungs.is_some_and(|rungs| short::check(&rungs, now, to)))
+        let made = self.with_rungs(table, (address, cost), overrides, |rungs| short::check(rungs, now, to));
+        Ok(made?.unwrap_or(false))
     }
 
     #[inline(never)]
@@ -144,7 +144,8 @@ impl LadderLimits {
         cost: u64,
         overrides: Option<&LadderOverrides<'_>>,
     ) -> Result<Option<bool>, TableError> {
-        Ok(self.rungs(table, address, cost, overrides)?.and_then(|rungs| short::passes(&rungs, now)))
+        let made = self.with_rungs(table, (address, cost), overrides, |rungs| short::passes(rungs, now));
+        Ok(made?.flatten())
     }
 
     /// Returns whether the short way knows the limits and the cost.
@@ -165,27 +166,29 @@ impl LadderLimits {
         Ok(Target::Key(table, Some(first), 0).is_plain(cost))
     }
 
-    /// Hashes the prefixes of an address. Returns `None` if the short way does not know the limits or the cost.
+    /// Hashes the prefixes of an address, prefetches their lines, and runs `then` with them, because moving a hash that was
+    /// just stored is slow. Returns `None` if the short way does not know the limits or the cost.
     #[inline(always)]
-    pub(super) fn rungs<'a>(
+    fn with_rungs<'a, T>(
         &'a self,
         table: TableRef<'a>,
-        address: &'a Address,
-        cost: u64,
+        (address, cost): (&'a Address, u64),
         overrides: Option<&'a LadderOverrides<'a>>,
-    ) -> Result<Option<Rungs<'a>>, TableError> {
+        then: impl FnOnce(&Rungs<'a>) -> T,
+    ) -> Result<Option<T>, TableError> {
         let v4 = address.is_v4();
-        let (rungs, limits) = (self.ladder.rungs(v4), if v4 { &self.v4 } else { &self.v6 });
+        let (each, limits) = (self.ladder.rungs(v4), if v4 { &self.v4 } else { &self.v6 });
         let [first, ..] = limits;
         // The others differ in units alone, and have no smaller burst.
         if !Target::Key(table, Some(first), 0).is_plain(cost) {
             return Ok(None);
         }
-        let mut hashes = [0; MAX_RUNGS];
-        let lengths = rungs.iter().map(|rung| rung.bits);
-        either!(table, t => t.prefix_hashes(address, lengths, &mut hashes))?;
         let overrides = overrides.map(|overrides| (overrides, address));
-        Ok(Some(Rungs { table, limits, hashes, count: rungs.len(), cost, overrides }))
+        let (hashes, count) = ([0; MAX_RUNGS], each.len());
+        let mut rungs = Rungs { table, limits, hashes, count, cost, overrides };
+        let fetch = |_, hash| either!(table, t => t.prefetch(core::slice::from_ref(&hash)));
+        hash_all(table, address, each, &mut rungs.hashes, fetch)?;
+        Ok(Some(then(&rungs)))
     }
 
     /// Makes the chain of an address, for all that a chain can do: peek, count, charge, reserve, refund.
@@ -259,8 +262,17 @@ impl<'a> Links<'a> for Rungs<'a> {
         Some((Target::Key(self.table, Some(self.limits.get(i)?), *self.hashes.get(i)?), self.cost))
     }
 
+    /// They were prefetched when they were hashed.
     #[inline(always)]
-    fn overridden(&self, now: u64) -> Option<Override> {
+    fn prefetch(&self, _: usize) {}
+
+    #[inline(always)]
+    fn look(&self, now: u64, all: &mut All<'a>) -> Result<bool, Short> {
+        look((self.table, self.limits), &self.hashes, (self.count, self.cost), now, all)
+    }
+
+    #[inline(always)]
+    fn overridden(&self, now: u64, _: &All<'a>) -> Option<Override> {
         let (overrides, address) = self.overrides?;
         overrides.look(now, address)
     }
@@ -269,6 +281,36 @@ impl<'a> Links<'a> for Rungs<'a> {
         *to = overridden(now, self.cost, found);
         true
     }
+}
+
+/// Hashes prefixes of an address, none longer than the address, and calls `fetch` with each as soon as it is hashed.
+#[inline(always)]
+pub(super) fn hash_all(
+    table: TableRef<'_>,
+    address: &Address,
+    rungs: &[Rung],
+    hashes: &mut [u64; MAX_RUNGS],
+    fetch: impl Fn(usize, u64),
+) -> Result<(), TableError> {
+    let (hasher, lengths) = (either!(table, t => &t.hasher), rungs.iter().map(|rung| rung.bits));
+    hasher.hash_prefixes(address, lengths, hashes, fetch).ok_or(TableError::BadHashKind)
+}
+
+/// Looks at the words of the first `count` keys of one table.
+#[inline(always)]
+pub(super) fn look<'a>(
+    (table, limits): (TableRef<'a>, &'a [TableLimit; MAX_RUNGS]),
+    hashes: &[u64; MAX_RUNGS],
+    (count, cost): (usize, u64),
+    now: u64,
+    all: &mut All<'a>,
+) -> Result<bool, Short> {
+    let (mut absent, view) = (false, either!(table, t => t.view(now)));
+    for (((i, seen), limit), hash) in all.iter_mut().enumerate().zip(limits).zip(hashes).take(count) {
+        let place = either!(table, t => t.place(*hash));
+        absent |= note(view.look_at(place, limit, cost), i, seen)?;
+    }
+    Ok(absent)
 }
 
 impl Ladder {

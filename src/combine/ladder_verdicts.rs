@@ -7,8 +7,9 @@
 //! ```
 
 use super::ladder_burst::LadderBurst;
+use super::ladder_limits::{hash_all, look};
 use super::link::{either, TableRef, Target};
-use super::short::{self, Links};
+use super::short::{self, All, Links, Short};
 use crate::keys::{Address, MAX_RUNGS};
 use crate::limit::TableLimit;
 use crate::table::{TableError, MAX_BURST};
@@ -60,18 +61,20 @@ impl<'a> LadderBurst<'a> {
     }
 
     /// Hashes the prefixes of an address, and prefetches their lines.
-    #[inline(always)]
+    #[inline(never)]
     fn fetch(
         &self,
         table: TableRef<'a>,
         address: &Address,
         hashes: &mut [u64; MAX_RUNGS],
     ) -> Result<(), TableError> {
-        for (hash, rung) in hashes.iter_mut().zip(self.limits.ladder.rungs(address.is_v4())) {
-            *hash = either!(table, t => t.prefix_hash(address, rung.bits, rung.bits))?;
-            either!(table, t => t.prefetch(core::slice::from_ref(hash)));
-        }
-        Ok(())
+        // The longest prefix is the one that is often new, so that its second line is read. For the others that line
+        // would only keep memory busy: with 1e6 addresses a ladder took 20 to 35 % longer.
+        let fetch = |i, hash| match i {
+            0 => either!(table, t => t.prefetch(core::slice::from_ref(&hash))),
+            _ => either!(table, t => t.prefetch_home(hash)),
+        };
+        hash_all(table, address, self.limits.ladder.rungs(address.is_v4()), hashes, fetch)
     }
 
     /// Decides if the short way can, in a frame of its own.
@@ -117,4 +120,9 @@ impl<'a> Links<'a> for Tiers<'a, '_> {
 
     #[inline(always)]
     fn prefetch(&self, _: usize) {}
+
+    #[inline(always)]
+    fn look(&self, now: u64, all: &mut All<'a>) -> Result<bool, Short> {
+        look((self.table, self.limits), self.hashes, (self.count, self.cost), now, all)
+    }
 }

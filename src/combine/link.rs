@@ -56,7 +56,7 @@ impl TableRef<'_> {
     }
 
     /// Returns whether both have the same slots.
-    pub(super) fn is(&self, other: &TableRef<'_>) -> bool {
+    pub(crate) fn is(&self, other: &TableRef<'_>) -> bool {
         either!(self, a => either!(other, b => core::ptr::eq(a.slots, b.slots)))
     }
 }

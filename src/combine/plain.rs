@@ -1,15 +1,16 @@
 //! What the short way of a chain asks of a link: its word, without storing; a charge; and the parts of an answer.
 
-use super::link::{either, override_answer, Target};
+use super::link::{either, override_answer, TableRef, Target};
 use crate::answer::{Answer, Decision, Permit, Tracking, Verdict};
 use crate::cell::Cell;
 use crate::limit::params::Params;
+use crate::limit::TableLimit;
 use crate::sync::{AtomicU64, Look, Swap};
-use crate::table::{left, told, wait, Done};
+use crate::table::{left, passed, told, wait, Done};
 
 /// What was charged to a key that was absent when its word was looked for.
 #[derive(Clone, Copy)]
-pub(super) struct Made {
+pub(crate) struct Made {
     lead: u64,
     /// The part that a permit may give back, in q-units.
     stored: u64,
@@ -22,7 +23,7 @@ pub(super) struct Made {
 
 /// How a link refuses.
 #[derive(Clone, Copy)]
-pub(super) struct Refusal {
+pub(crate) struct Refusal {
     lead: u64,
     /// q-units until the request conforms.
     wait: u64,
@@ -31,9 +32,12 @@ pub(super) struct Refusal {
 
 /// What the short way knows of a link.
 #[derive(Clone, Copy)]
-pub(super) enum Seen<'a> {
+pub(crate) enum Seen<'a> {
     /// Nothing is stored, and no word is known.
     Absent,
+    /// The same, of a link that is kept here because it takes long to make.
+    #[allow(dead_code)] // the C layer makes it
+    Named(Target<'a>),
     Word(Swap<'a>),
     Made(Made),
     /// It refuses after others were charged.
@@ -63,15 +67,27 @@ impl After<'_> {
         left(self.p, self.lead)
     }
 
-    /// Writes the decision about the charge, without its permit.
+    /// Writes the decision about the charge, without its permit. `left` is what [`left`](After::left) returned.
     #[inline(always)]
-    pub fn tell(&self, now: u64, cost: u64, to: &mut Decision) {
+    pub fn tell(&self, now: u64, cost: u64, left: u64, to: &mut Decision) {
         let After { p, lead, tracking, soft } = *self;
         let flags = if soft.unwrap_or(lead > p.soft_q) { Decision::SOFT } else { 0 };
-        let stored = if tracking == Tracking::Untracked { 0 } else { cost.wrapping_mul(p.t_q) };
-        let answer = Answer { verdict: Verdict::Conforming, flags, lead, wait: 0, stored };
-        *to = told(p, now, cost, &answer, tracking);
+        let units = if tracking == Tracking::Untracked { 0 } else { cost };
+        *to = passed(p, now, (cost, units), flags, lead, left);
     }
+}
+
+/// Looks at the word of a key of a table.
+#[inline(always)]
+pub(crate) fn look_at<'a>(
+    table: TableRef<'a>,
+    limit: &TableLimit,
+    now: u64,
+    hash: u64,
+    cost: u64,
+) -> Look<'a> {
+    let (view, place) = (either!(table, t => t.view(now)), either!(table, t => t.place(hash)));
+    view.look_at(place, limit, cost)
 }
 
 impl<'a> Target<'a> {
@@ -97,11 +113,22 @@ impl<'a> Target<'a> {
     /// Looks at the word; stores nothing.
     #[inline(always)]
     pub fn look_at(&self, now: u64, cost: u64) -> Look<'a> {
-        match *self {
-            Target::Cell(cell, limit) => cell.look_at(limit, now, cost),
-            Target::Key(table, Some(limit), hash) => either!(table, t => t.look_at(limit, now, hash, cost)),
-            Target::Key(_, None, _) => Look::Nothing,
-            _ => Look::Other,
+        let hash = if let Target::Key(_, _, hash) = *self { hash } else { 0 };
+        self.look_as(now, hash, cost)
+    }
+
+    /// Does the same as [`look_at`](Target::look_at) with the hash of another key.
+    #[inline(always)]
+    pub fn look_as(&self, now: u64, hash: u64, cost: u64) -> Look<'a> {
+        // Each of these tests one condition: four cases at once would be an indirect jump.
+        if let Target::Key(table, Some(limit), _) = *self {
+            look_at(table, limit, now, hash, cost)
+        } else if let Target::Cell(cell, limit) = *self {
+            cell.look_at(limit, now, cost)
+        } else if self.is_overrides() {
+            Look::Nothing
+        } else {
+            Look::Other
         }
     }
 
@@ -109,7 +136,7 @@ impl<'a> Target<'a> {
     pub(super) fn look_again(&self, now: u64, cost: u64, slot: &'a AtomicU64) -> Look<'a> {
         match *self {
             Target::Key(table, Some(limit), hash) => {
-                either!(table, t => t.look_again(limit, now, (hash, slot), cost))
+                either!(table, t => t.view(now)).look_again(hash, slot, limit, cost)
             }
             _ => self.look_at(now, cost),
         }

@@ -11,9 +11,10 @@
 use super::chain::{Chain, MAX_LINKS};
 use super::error::ChainError;
 use super::link::{either, Link, Target};
-use super::short::{self, Links};
+use super::short::{self, note, overriding, All, Links, Short};
 use crate::answer::{Decision, Verdict};
 use crate::keys::Hasher;
+use crate::table::Override;
 
 /// Holds the links of a [`Chain`] that is asked again and again. Threads may share it.
 ///
@@ -46,6 +47,8 @@ pub struct PreparedChain<'a> {
     short: bool,
     /// Whether a link is a key.
     keys: bool,
+    /// Whether a link is an override.
+    overrides: bool,
     /// Whether two links are keys of one table.
     shares: bool,
     /// For each link the links before it that are keys of the same table, one bit each.
@@ -75,12 +78,14 @@ impl<'a> PreparedChain<'a> {
             count: links.len(),
             short: true,
             keys: false,
+            overrides: false,
             shares: false,
             same: [0; MAX_LINKS],
         };
         for ((i, link), same) in links.iter().enumerate().zip(&mut made.same) {
-            let knows = matches!(link.target, Target::Cell(..) | Target::Key(_, Some(_), _));
+            let knows = matches!(link.target, Target::Cell(..) | Target::Key(..));
             made.keys |= matches!(link.target, Target::Key(..));
+            made.overrides |= link.target.is_overrides();
             made.short &= knows && link.extra | link.room == 0;
             for (j, before) in links.iter().enumerate().take(i) {
                 match (&link.target, &before.target) {
@@ -281,13 +286,13 @@ impl<'a, 'r> Asked<'a, 'r> {
             return Ok(());
         }
         for (i, (link, place)) in links.iter().zip(&mut self.hashes).enumerate().take(*count) {
-            if let Target::Key(table, _, _) = link.target {
-                let made = hash(i, either!(table, t => &t.hasher))?;
+            if let Target::Key(table, limit, _) = link.target {
+                let (made, cost) = (hash(i, either!(table, t => &t.hasher))?, cost_of(self.costs, i));
                 *place = made;
-                let target = link.target.with_hash(made);
-                self.short &= target.is_plain(cost_of(self.costs, i));
+                // An override is only asked.
+                self.short &= limit.is_none_or(|limit| either!(table, t => t.is_plain(limit, cost)));
                 if fetch {
-                    target.prefetch();
+                    Target::Key(table, limit, made).prefetch();
                 }
             }
         }
@@ -365,7 +370,8 @@ impl<'a, 'r> Asked<'a, 'r> {
 
     /// Returns whether one inequality decides each link.
     fn is_plain(&self) -> bool {
-        (0..self.chain.count).all(|i| self.at(i).is_some_and(|(target, cost)| target.is_plain(cost)))
+        let is_plain = |(target, cost): (Target<'_>, u64)| target.is_plain(cost) || target.is_overrides();
+        (0..self.chain.count).all(|i| self.at(i).is_some_and(is_plain))
     }
 }
 
@@ -379,6 +385,24 @@ impl<'a> Links<'a> for Asked<'a, '_> {
     fn at(&self, i: usize) -> Option<(Target<'a>, u64)> {
         let (link, hash) = (self.chain.links.get(i)?, *self.hashes.get(i)?);
         Some((link.target.with_hash(hash), cost_of(self.costs, i)))
+    }
+
+    #[inline(always)]
+    fn look(&self, now: u64, all: &mut All<'a>) -> Result<bool, Short> {
+        let (mut absent, links) = (false, self.chain.links.iter().zip(&self.hashes));
+        for (i, ((link, hash), seen)) in links.zip(all).enumerate().take(self.chain.count) {
+            absent |= note(link.target.look_as(now, *hash, cost_of(self.costs, i)), i, seen)?;
+        }
+        Ok(absent)
+    }
+
+    #[inline(always)]
+    fn overridden(&self, now: u64, all: &All<'a>) -> Option<Override> {
+        if self.chain.overrides {
+            overriding(self, now, all)
+        } else {
+            None
+        }
     }
 
     /// They are prefetched.

@@ -27,32 +27,60 @@
 //! safe side.
 
 use super::link::{either, override_answer, Target};
-pub(super) use super::plain::Seen;
+#[cfg(feature = "capi")]
+pub(crate) use super::plain::look_at;
+pub(crate) use super::plain::Seen;
 use crate::answer::{Decision, Permit, Tracking};
-use crate::sync::{back_off, Look, Swap, MAX_LOST};
+pub(crate) use crate::sync::Look;
+use crate::sync::{back_off, Swap, MAX_LOST};
 use crate::table::Override;
 
 /// The largest number of links.
-pub(super) const MOST: usize = 8;
+pub(crate) const MOST: usize = 8;
 
 /// Refunds that are tried for one link. Each fails only after `MAX_LOST` swaps lost to others.
 const UNDO: u32 = 8;
 
-/// The links of a chain, all of them plain and of different cells or keys.
+/// The links of a chain, all of them plain and of different cells or keys. What needs a size is not in the table of the
+/// functions that serve all kinds of links, where it would be a copy that nobody calls.
 pub(crate) trait Links<'a> {
     fn count(&self) -> usize;
     /// Returns link i and its cost.
     fn at(&self, i: usize) -> Option<(Target<'a>, u64)>;
+    /// Does the same for a link that is not charged, of which this is known.
+    #[inline(always)]
+    fn known(&self, i: usize, _seen: &Seen<'a>) -> Option<(Target<'a>, u64)> {
+        self.at(i)
+    }
     /// Prefetches the lines of link i.
     #[inline(always)]
-    fn prefetch(&self, i: usize) {
+    fn prefetch(&self, i: usize)
+    where
+        Self: Sized,
+    {
         if let Some((target, _)) = self.at(i) {
             target.prefetch();
         }
     }
+    /// Looks at the words of all links, and stores nothing. `Ok` says whether a key is absent.
+    #[inline(always)]
+    fn look(&self, now: u64, all: &mut All<'a>) -> Result<bool, Short>
+    where
+        Self: Sized,
+    {
+        let mut absent = false;
+        for (i, seen) in all.iter_mut().enumerate().take(self.count()) {
+            let Some((target, cost)) = self.at(i) else { return Err(Short::Long) };
+            absent |= note(target.look_at(now, cost), i, seen)?;
+        }
+        Ok(absent)
+    }
     /// Returns the override that decides instead of the links. Called when their lines are on the way.
     #[inline(always)]
-    fn overridden(&self, _now: u64) -> Option<Override> {
+    fn overridden(&self, _now: u64, _all: &All<'a>) -> Option<Override>
+    where
+        Self: Sized,
+    {
         None
     }
     /// Writes the decision of that override; false if the long way must make it.
@@ -61,24 +89,35 @@ pub(crate) trait Links<'a> {
     }
 }
 
-/// What becomes of a chain.
-pub(super) enum Short {
+/// What becomes of a chain. Two words, so that it is returned in registers.
+pub(crate) enum Short {
     /// All links are charged.
     Passes,
     /// Nothing is charged, because link `at` refuses: its word lies `lead` q-units ahead. The links before it
     /// conform.
-    Refused { at: usize, lead: u64 },
+    Refused { at: u32, lead: u64 },
     /// Nothing is charged any more: link `at`, which is [`Seen::Refuses`], refuses after others were charged, because
     /// of a race or a full set.
-    Late { at: usize },
-    /// Nothing is charged, because an override decides.
-    Overridden(Override),
+    Late { at: u32 },
+    /// Nothing is charged, because an override decides that ends after so many ticks.
+    Overridden { exempts: bool, ticks: u64 },
     /// Nothing is charged: the long way decides. Contended undoing may have left charges.
     Long,
 }
 
+const _: () = assert!(size_of::<Short>() <= 16);
+
+impl Short {
+    fn of(found: Override) -> Short {
+        match found {
+            Override::Banned { retry_after } => Short::Overridden { exempts: false, ticks: retry_after },
+            Override::Exempt { left } => Short::Overridden { exempts: true, ticks: left },
+        }
+    }
+}
+
 /// What is known of each link.
-pub(super) type All<'a> = [Seen<'a>; MOST];
+pub(crate) type All<'a> = [Seen<'a>; MOST];
 
 /// Decides, and charges all links or none.
 #[inline(always)]
@@ -87,20 +126,13 @@ pub(super) fn decide<'a>(links: &impl Links<'a>, now: u64, all: &mut All<'a>) ->
     if count > 1 {
         (0..count).for_each(|i| links.prefetch(i));
     }
-    if let Some(found) = links.overridden(now) {
-        return Short::Overridden(found);
+    if let Some(found) = links.overridden(now, all) {
+        return Short::of(found);
     }
-    let mut absent = false;
-    for (i, seen) in all.iter_mut().enumerate().take(count) {
-        let Some((target, cost)) = links.at(i) else { return Short::Long };
-        match target.look_at(now, cost) {
-            Look::Fits(swap) => *seen = Seen::Word(swap),
-            Look::Absent => absent = true,
-            Look::Nothing => {}
-            Look::Refuses(lead) => return Short::Refused { at: i, lead },
-            Look::Other => return Short::Long,
-        }
-    }
+    let absent = match links.look(now, all) {
+        Ok(absent) => absent,
+        Err(why) => return why,
+    };
     for (i, seen) in all.iter().enumerate().take(count) {
         if is_lost(seen) {
             if let Err(why) = swap_rest(links, now, all, i) {
@@ -115,14 +147,34 @@ pub(super) fn decide<'a>(links: &impl Links<'a>, now: u64, all: &mut All<'a>) ->
     }
 }
 
+/// Notes what the look at link `at` has found, and returns whether its key is absent.
+#[inline(always)]
+pub(crate) fn note<'a>(found: Look<'a>, at: usize, seen: &mut Seen<'a>) -> Result<bool, Short> {
+    match found {
+        Look::Fits(swap) => *seen = Seen::Word(swap),
+        Look::Absent => return Ok(true),
+        Look::Nothing => {}
+        Look::Refuses(lead) => return Err(Short::Refused { at: at as u32, lead }),
+        Look::Other => return Err(Short::Long),
+    }
+    Ok(false)
+}
+
 /// Decides and returns whether the request passes. Returns `None`, nothing charged, if the long way must decide.
 #[allow(dead_code)] // the C layer asks
 #[inline(always)]
 pub(crate) fn passes<'a>(links: &impl Links<'a>, now: u64) -> Option<bool> {
-    match decide(links, now, &mut [Seen::Absent; MOST]) {
+    passes_of(links, now, &mut [Seen::Absent; MOST])
+}
+
+/// Does the same as [`passes`] for links of which something is known.
+#[allow(dead_code)] // the C layer asks
+#[inline(always)]
+pub(crate) fn passes_of<'a>(links: &impl Links<'a>, now: u64, all: &mut All<'a>) -> Option<bool> {
+    match decide(links, now, all) {
         Short::Passes => Some(true),
         Short::Refused { .. } | Short::Late { .. } => Some(false),
-        Short::Overridden(found) => Some(matches!(found, Override::Exempt { .. })),
+        Short::Overridden { exempts, .. } => Some(exempts),
         Short::Long => None,
     }
 }
@@ -162,12 +214,19 @@ fn told<'a>(links: &dyn Links<'a>, now: u64, all: &All<'a>, made: Short) -> Opti
 #[inline(never)]
 fn tell<'a>(links: &dyn Links<'a>, now: u64, all: &All<'a>, made: Short, to: &mut Decision) -> bool {
     match made {
-        Short::Refused { at, lead } => refused(links, now, at, lead, to),
+        Short::Refused { at, lead } => refused(links, now, at as usize, lead, to),
         Short::Late { at } => {
-            let (Some((target, cost)), Some(seen)) = (links.at(at), all.get(at)) else { return false };
-            *to = Decision { policy: at as u32, ..target.charged(now, cost, seen) };
+            let (Some((target, cost)), Some(seen)) = (links.at(at as usize), all.get(at as usize)) else {
+                return false;
+            };
+            *to = Decision { policy: at, ..target.charged(now, cost, seen) };
         }
-        Short::Overridden(found) => return links.told(now, found, to),
+        Short::Overridden { exempts: false, ticks: retry_after } => {
+            return links.told(now, Override::Banned { retry_after }, to)
+        }
+        Short::Overridden { exempts: true, ticks: left } => {
+            return links.told(now, Override::Exempt { left }, to)
+        }
         Short::Passes | Short::Long => return false,
     }
     true
@@ -197,10 +256,10 @@ fn swap_rest<'a>(links: &dyn Links<'a>, now: u64, all: &mut All<'a>, i: usize) -
 
 /// Returns the override that the links name: a ban outweighs an exemption.
 #[inline(never)]
-pub(crate) fn overriding<'a>(links: &dyn Links<'a>, now: u64) -> Option<Override> {
+pub(crate) fn overriding<'a>(links: &dyn Links<'a>, now: u64, all: &All<'a>) -> Option<Override> {
     let mut exempt = None;
-    for i in 0..links.count() {
-        let Some((Target::Key(table, None, hash), _)) = links.at(i) else { continue };
+    for (i, seen) in all.iter().enumerate().take(links.count()) {
+        let Some((Target::Key(table, None, hash), _)) = links.known(i, seen) else { continue };
         match either!(table, t => if t.was_used() { t.look(now, hash) } else { None }) {
             Some(ban @ Override::Banned { .. }) => return Some(ban),
             found => exempt = exempt.or(found),
@@ -234,15 +293,22 @@ fn swap_again<'a>(links: &dyn Links<'a>, now: u64, all: &mut All<'a>, i: usize) 
     undo(links, now, all);
     let (Some(refusal), Some(seen)) = (refuses, all.get_mut(i)) else { return Err(Short::Long) };
     *seen = Seen::Refuses(refusal);
-    Err(Short::Late { at: i })
+    Err(Short::Late { at: i as u32 })
 }
 
 /// Charges the keys that had no word. If one of them refuses, all is undone.
 #[inline(never)]
 fn insert_all<'a>(links: &dyn Links<'a>, now: u64, all: &mut All<'a>) -> Short {
     for i in 0..links.count() {
-        let (Some((target, cost)), Some(seen)) = (links.at(i), all.get_mut(i)) else { break };
-        if !matches!(seen, Seen::Absent) || target.is_overrides() {
+        let Some(seen) = all.get_mut(i) else { break };
+        if !matches!(seen, Seen::Absent | Seen::Named(_)) {
+            continue;
+        }
+        let Some((target, cost)) = links.known(i, seen) else {
+            undo(links, now, all);
+            return impossible!(Short::Long);
+        };
+        if target.is_overrides() {
             continue;
         }
         match target.insert(now, cost) {
@@ -250,7 +316,7 @@ fn insert_all<'a>(links: &dyn Links<'a>, now: u64, all: &mut All<'a>) -> Short {
             Err(refuses) => {
                 *seen = refuses.map_or(Seen::Absent, Seen::Refuses);
                 undo(links, now, all);
-                return if refuses.is_some() { Short::Late { at: i } } else { Short::Long };
+                return if refuses.is_some() { Short::Late { at: i as u32 } } else { Short::Long };
             }
         }
     }
@@ -264,37 +330,42 @@ fn undo<'a>(links: &dyn Links<'a>, now: u64, all: &All<'a>) {
     for i in (0..links.count()).rev() {
         let (Some((target, cost)), Some(seen)) = (links.at(i), all.get(i)) else { continue };
         let done = match seen {
-            Seen::Absent | Seen::Refuses(_) => true,
+            Seen::Absent | Seen::Named(_) | Seen::Refuses(_) => true,
             Seen::Word(swap) => target.take_back(now, swap),
             Seen::Made(_) => false,
         };
         if !done {
             let permit = target.permit(now, cost, seen);
-            let _ = permit == Permit::NONE || (0..UNDO).any(|_| target.refund(now, &permit));
+            let again = |lost| {
+                back_off(lost);
+                target.refund(now, &permit)
+            };
+            let _ = permit == Permit::NONE || (0..UNDO).any(again);
         }
     }
 }
 
 /// Writes the decision of a chain that has passed. Works out only what is left of each link, and all of the tightest,
 /// but no permit: each link has its own.
-#[inline(never)]
-fn passed<'a>(links: &dyn Links<'a>, now: u64, all: &All<'a>, to: &mut Decision) {
-    let (mut tightest, mut tracking) = (None, Tracking::Tracked);
+#[inline(always)]
+fn passed<'a>(links: &impl Links<'a>, now: u64, all: &All<'a>, to: &mut Decision) {
+    let (mut tightest, mut least, mut tracking) = (None, (0, 0), Tracking::Tracked);
     for (i, seen) in all.iter().enumerate().take(links.count()) {
         let Some((target, cost)) = links.at(i) else { break };
         // Overrides have no end.
         let Some(after) = target.after(now, seen) else { continue };
-        let left = after.left();
-        if tightest.is_none_or(|(_, before, _)| is_tighter((cost, left), before)) {
-            tightest = Some((i, (cost, left), after));
+        let left = (cost, after.left());
+        if tightest.is_none() || is_tighter(left, least) {
+            (tightest, least) = (Some((i, after)), left);
         }
         if tracking == Tracking::Tracked {
             tracking = after.tracking;
         }
     }
     match tightest {
-        Some((at, (cost, _), after)) => {
-            after.tell(now, cost, to);
+        Some((at, after)) => {
+            let (cost, left) = least;
+            after.tell(now, cost, left, to);
             (to.policy, to.tracking) = (at as u32, tracking);
         }
         None => *to = override_answer(now, None),
@@ -318,6 +389,9 @@ fn refused<'a>(links: &dyn Links<'a>, now: u64, at: usize, lead: u64, to: &mut D
 
 /// Returns whether what is left of `a` pays for fewer requests of its cost than what is left of `b`. Cost 0: as 1.
 pub(super) fn is_tighter((cost_a, a): (u64, u64), (cost_b, b): (u64, u64)) -> bool {
+    if cost_a == cost_b {
+        return a < b;
+    }
     let worth = |left: u64, of: u64| left as u128 * of.max(1) as u128;
     worth(a, cost_b) < worth(b, cost_a)
 }

@@ -102,41 +102,66 @@ impl Address {
     pub fn prefix(&self, bits: u8) -> PrefixKey {
         let block = self.block(bits);
         let mut key = PrefixKey { bytes: [0; 18], length: block.length };
-        let (first, last) = key.bytes.split_at_mut(16);
-        first.copy_from_slice(&block.head.to_be_bytes());
-        last.copy_from_slice(&block.tail.to_be_bytes());
+        let words = key.bytes.chunks_mut(8).zip([block.head[0], block.head[1], block.tail]);
+        words.for_each(|(to, word)| to.copy_from_slice(word.to_le_bytes().get(..to.len()).unwrap_or(&[])));
         key
     }
 
     /// Returns the key of its prefix in whole words, as it is hashed.
     #[inline(always)]
     pub(crate) fn block(&self, bits: u8) -> Block {
-        let (family, most) = if self.v4 { (4u8, 32) } else { (6, 128) };
-        let bits = bits.min(most);
-        // Keeps the upper `bits` bits. An IPv4 address is at the upper end too.
-        let kept = u128::MAX.checked_shl(128 - bits as u32).unwrap_or(0);
-        let prefix = u128::from_be_bytes(self.bytes) & kept;
-        let head = (family as u128) << 120 | (bits as u128) << 112 | prefix >> 16;
-        Block { head, tail: prefix as u16, length: 2 + bits.div_ceil(8) }
+        self.blocks().of(bits)
+    }
+
+    /// Returns what makes the keys of its prefixes in whole words.
+    #[inline(always)]
+    pub(crate) fn blocks(&self) -> Blocks {
+        let (family, most) = if self.v4 { (4, 32) } else { (6, 128) };
+        let whole = u128::from_le_bytes(self.bytes);
+        Blocks { family, most, first: whole as u64, last: (whole >> 64) as u64 }
     }
 }
 
-/// The bytes of a prefix's key as whole words, big-endian: the first 16, and the last two. 0 behind the length.
+/// An address as its bytes were loaded: little-endian words. An IPv4 address is in the first one.
+#[derive(Clone, Copy)]
+pub(crate) struct Blocks {
+    family: u64,
+    most: u8,
+    first: u64,
+    last: u64,
+}
+
+impl Blocks {
+    /// Returns the key of a prefix.
+    #[inline(always)]
+    pub fn of(&self, bits: u8) -> Block {
+        let bits = bits.min(self.most);
+        // Requests of one ladder ask for the same lengths again and again, so that the processor predicts this branch.
+        let (first, last) = match bits > 64 {
+            true => (self.first, self.last & kept(bits - 64)),
+            false => (self.first & kept(bits), 0),
+        };
+        let head = [first << 16 | (bits as u64) << 8 | self.family, last << 16 | first >> 48];
+        Block { head, tail: last >> 48, length: 2 + ((bits + 7) >> 3) }
+    }
+}
+
+/// Returns the mask of the first `bits` bits, at most 64, of 8 bytes in network order that were loaded little-endian.
+#[inline(always)]
+const fn kept(bits: u8) -> u64 {
+    match bits {
+        0 => 0,
+        bits => (i64::MIN >> (bits - 1)).swap_bytes() as u64,
+    }
+}
+
+/// The bytes of a prefix's key as little-endian words: the first 16, and the last two. 0 behind the length.
 #[derive(Clone, Copy)]
 pub(crate) struct Block {
-    head: u128,
-    tail: u16,
+    pub head: [u64; 2],
+    pub tail: u64,
     /// Bytes of the key.
     pub length: u8,
-}
-
-impl Block {
-    /// Returns the bytes as little-endian words: the first 16, and the last two.
-    #[inline(always)]
-    pub fn words(&self) -> ([u64; 2], u64) {
-        let (high, low) = ((self.head >> 64) as u64, self.head as u64);
-        ([high.swap_bytes(), low.swap_bytes()], self.tail.swap_bytes() as u64)
-    }
 }
 
 /// Holds the bytes that identify a prefix: family, length, and the prefix itself. Made by [`Address::prefix`].

@@ -19,6 +19,8 @@
 //! The result is the same on x86-64 and aarch64. A table's header says which hash it uses, and refuses a process that
 //! cannot compute it.
 
+use super::address::Block;
+
 /// Round keys K0..K5, as little-endian halves.
 #[derive(Clone, Copy)]
 pub(crate) struct AesKeys {
@@ -133,10 +135,10 @@ fn one_block(keys: &AesKeys, start: &[u64; 2], [low, high]: [u64; 2]) -> u64 {
     state.round(k1).round(k2).round(k3).round(k4).round(k5).low()
 }
 
-/// Does the same as [`hash`] for a key of up to 18 bytes, given as its first 16 and the rest: little-endian words,
-/// padded with zeros.
+/// Does the same as [`hash`] for the key of a prefix.
 #[inline(always)]
-pub(crate) fn hash_block(keys: &AesKeys, (head, tail): ([u64; 2], u64), length: u8) -> u64 {
+pub(crate) fn hash_block(keys: &AesKeys, block: &Block) -> u64 {
+    let Block { head, tail, length } = *block;
     let [k0, k1, k2, k3, k4, k5] = &keys.keys;
     let mut state = State::of([k0[0] ^ length as u64 ^ head[0], k0[1] ^ head[1]]);
     state = state.round(k1).round(k2).round(k3).round(k4);

@@ -172,7 +172,7 @@ impl Hasher {
         match self {
             Hasher::Short(keys) | Hasher::Aes(keys) => {
                 let block = address.block(bits);
-                Some(aes::hash_block(keys, block.words(), block.length))
+                Some(aes::hash_block(keys, &block))
             }
             Hasher::Sip(seed, _) => Some(seed.hash_any(address.prefix(bits).as_ref())),
             Hasher::Caller(_) => None,
@@ -194,24 +194,28 @@ impl Hasher {
         self.hash(key)
     }
 
-    /// Hashes the keys of many prefixes. The kind is chosen once for all.
+    /// Hashes the keys of many prefixes, and calls `then` with the number and the hash of each. The kind is chosen once
+    /// for all.
     #[inline(always)]
     pub fn hash_prefixes(
         &self,
         address: &Address,
         lengths: impl Iterator<Item = u8>,
         to: &mut [u64],
+        then: impl Fn(usize, u64),
     ) -> Option<()> {
         match self {
             Hasher::Short(keys) | Hasher::Aes(keys) => {
-                for (hash, bits) in to.iter_mut().zip(lengths) {
-                    let block = address.block(bits);
-                    *hash = aes::hash_block(keys, block.words(), block.length);
+                let blocks = address.blocks();
+                for (i, (hash, bits)) in to.iter_mut().zip(lengths).enumerate() {
+                    *hash = aes::hash_block(keys, &blocks.of(bits));
+                    then(i, *hash);
                 }
             }
             Hasher::Sip(seed, _) => {
-                for (hash, bits) in to.iter_mut().zip(lengths) {
+                for (i, (hash, bits)) in to.iter_mut().zip(lengths).enumerate() {
                     *hash = seed.hash_any(address.prefix(bits).as_ref());
+                    then(i, *hash);
                 }
             }
             Hasher::Caller(_) => return None,

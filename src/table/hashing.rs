@@ -28,17 +28,6 @@ impl<M: Mode> Table<'_, M> {
         self.hasher.hash_prefix(address, bits).ok_or_else(|| self.no_hash())
     }
 
-    /// Hashes prefixes of an address, none longer than the address.
-    #[inline(always)]
-    pub(crate) fn prefix_hashes(
-        &self,
-        address: &Address,
-        lengths: impl Iterator<Item = u8>,
-        to: &mut [u64],
-    ) -> Result<(), TableError> {
-        self.hasher.hash_prefixes(address, lengths, to).ok_or_else(|| self.no_hash())
-    }
-
     /// The error of a call that needs a hash, where there is none.
     fn no_hash(&self) -> TableError {
         if M::IMAGE.is_none() && self.geometry.hash != HashKind::Caller {

@@ -34,7 +34,7 @@ pub use burst::call::{Burst, NextBurst};
 #[cfg(feature = "capi")]
 pub(crate) use burst::list::Keys;
 pub use calls::full_answer::Request;
-pub(crate) use calls::look::{left, told, wait};
+pub(crate) use calls::look::{left, passed, told, wait};
 pub(crate) use calls::pair::{Half, Known};
 pub use counters::Counters;
 pub use error::TableError;

@@ -70,7 +70,11 @@ fn kinds(rng: &mut Rng) -> Vec<Kind> {
     let odd = rng.below(4) == 0;
     let count = 1 + rng.below(if odd { MAX_LINKS as u64 } else { 3 });
     let kind = |_| Kind {
-        of: rng.below(if odd { 11 } else { 9 }),
+        of: match rng.below(if odd { 11 } else { 10 }) {
+            // Overrides are for the short way, too.
+            9 if !odd => 10,
+            of => of,
+        },
         limit: rng.below(if odd { 4 } else { 2 }) as usize,
         extra: if odd && rng.below(4) == 0 { rng.below(3) } else { 0 },
         room: if odd && rng.below(4) == 0 { rng.below(3) } else { 0 },

@@ -363,8 +363,8 @@ impl World {
             }
         }
         if let Prepared(n) | PreparedCells(n) | Chains(n) = form {
-            let links = world.links(&[[0; 16]; 3]);
-            let chain = chain(&links, n);
+            let links = world.links::<3>(&[[0; 16]; 3]);
+            let chain = chain(&links[..n]);
             // SAFETY: as above.
             unsafe { assert_eq!((calls.prepare)(world.prepared.as_mut_ptr(), &chain), 0) };
         }
@@ -375,7 +375,8 @@ impl World {
         std::array::from_fn(|i| key((client + i as u64 * 333) % self.clients))
     }
 
-    fn links(&mut self, keys: &[[u8; 16]; 3]) -> [Link; 3] {
+    #[inline(always)]
+    fn links<const N: usize>(&mut self, keys: &[[u8; 16]; 3]) -> [Link; N] {
         let in_cells = matches!(self.form, Cells(_) | PreparedCells(_));
         std::array::from_fn(|i| Link {
             size: size_of::<Link>() as u32,
@@ -421,16 +422,19 @@ impl World {
                         &whole
                     };
                     let mut told = [0u64; 32];
-                    told[0] = 144;
+                    told[0] = 160; // sizeof(tatcell_decision_t)
                     let out = if matches!(self.form, Told(_)) { told.as_mut_ptr() } else { none };
                     let (ladder, none) = (self.ladder.as_ptr(), null_mut());
                     (calls.ladder)(ladder, table, now, at.as_ptr().cast(), length, 1, out, none, none) == 0
                 }
                 Form::Overrides(_) => self.behind_overrides(now, client),
-                Form::Chain(n) | Cells(n) => {
+                Form::Chain(2) | Cells(2) => {
                     let keys = self.keys(client);
-                    let links = self.links(&keys);
-                    (calls.chain)(&chain(&links, n), now, null_mut()) == 0
+                    (calls.chain)(&chain(&self.links::<2>(&keys)), now, null_mut()) == 0
+                }
+                Form::Chain(_) | Cells(_) => {
+                    let keys = self.keys(client);
+                    (calls.chain)(&chain(&self.links::<3>(&keys)), now, null_mut()) == 0
                 }
                 Prepared(_) => {
                     let keys = self.keys(client);
@@ -486,11 +490,11 @@ impl World {
 }
 
 /// A chain of these links, of which only the verdict is wanted.
-fn chain(links: &[Link; 3], count: usize) -> Chain {
+fn chain(links: &[Link]) -> Chain {
     Chain {
         size: size_of::<Chain>() as u32,
         flags: 0,
-        count: count as u32,
+        count: links.len() as u32,
         link_size: size_of::<Link>() as u32,
         decision_size: 0,
         reserved: 0,

@@ -2,9 +2,11 @@
 
 use super::links::{tatcell_chain_t, tatcell_link_t, TATCELL_LINK_HASH, TATCELL_LINK_OVERRIDES};
 use crate::capi::pointers::contract::Contract;
-use crate::combine::link::{either, Target};
-use crate::combine::short::{self, overriding, Links};
+use crate::cell::Cell;
+use crate::combine::link::{either, TableRef, Target};
+use crate::combine::short::{self, look_at, note, overriding, All, Links, Look, Seen, Short, MOST};
 use crate::combine::MAX_LINKS;
+use crate::limit::{Limit, TableLimit};
 use crate::table::Override;
 
 impl Contract<'_> {
@@ -21,92 +23,155 @@ impl Contract<'_> {
     /// Decides a chain without links of overrides. In a frame of its own, which is gone when the long way begins.
     #[inline(never)]
     fn limits_in_place(self, chain: *const tatcell_chain_t, now: u64) -> Option<bool> {
-        let mut links = InPlace::<false> { c: self, links: &[], names: [0; MAX_LINKS], asked: false };
-        links.take(chain)?;
-        short::passes(&links, now)
+        self.decide_in_place::<false>(chain, now)
     }
 
     /// Decides a chain with links of overrides, in a frame of its own.
     #[inline(never)]
     fn overrides_in_place(self, chain: *const tatcell_chain_t, now: u64) -> Option<bool> {
-        let mut links = InPlace::<true> { c: self, links: &[], names: [0; MAX_LINKS], asked: false };
-        links.take(chain)?;
-        short::passes(&links, now)
+        self.decide_in_place::<true>(chain, now)
+    }
+
+    #[inline(always)]
+    fn decide_in_place<const OVERRIDES: bool>(self, chain: *const tatcell_chain_t, now: u64) -> Option<bool> {
+        let mut links = InPlace::<OVERRIDES> { c: self, links: self.links_in_place(chain)?, asked: false };
+        let mut all = [Seen::Absent; MOST];
+        links.take(&mut all)?;
+        short::passes_of(&links, now, &mut all)
+    }
+
+    /// Returns the links of a chain of which only the verdict is wanted.
+    #[inline(always)]
+    fn links_in_place<'a>(self, chain: *const tatcell_chain_t) -> Option<&'a [tatcell_link_t]>
+    where
+        Self: 'a,
+    {
+        let given = self.options_in_place(chain)?;
+        let (count, same) = (given.count as usize, given.link_size as usize == size_of::<tatcell_link_t>());
+        let told = given.permits.addr() | given.decisions.addr();
+        let counted = given.counters.addr() | given.link_counters.addr() | given.reserved_pointer.addr();
+        let asked = told | counted | (given.flags | given.reserved) as usize;
+        if asked != 0 || !same || count.wrapping_sub(1) >= MAX_LINKS {
+            return None;
+        }
+        self.slice(given.links, count).ok()
     }
 }
 
-/// The links of a chain where they lie, all of them plain. The hash of a key is kept; for a cell its address. Only if
-/// `OVERRIDES` a link may be one of overrides, so that no other chain pays for them.
+/// The links of a chain where they lie. Only if `OVERRIDES` a link may be one of overrides, so that no other chain pays
+/// for them.
 struct InPlace<'a, const OVERRIDES: bool> {
     c: Contract<'a>,
     links: &'a [tatcell_link_t],
-    names: [u64; MAX_LINKS],
     /// Whether a link names overrides, and some were stored.
     asked: bool,
 }
 
 impl<'a, const OVERRIDES: bool> InPlace<'a, OVERRIDES> {
-    /// Takes the links of a chain. In place: a hash that was just stored is slow to move.
+    /// Checks each link once, prefetches its lines, and names it in `all`. `None`: the short way does not know one of
+    /// them.
     #[inline(always)]
-    fn take(&mut self, chain: *const tatcell_chain_t) -> Option<()> {
-        let c = self.c;
-        let given = c.options_in_place(chain)?;
-        let (count, same) = (given.count as usize, given.link_size as usize == size_of::<tatcell_link_t>());
-        let told = given.permits.addr() | given.decisions.addr();
-        let counted = given.counters.addr() | given.link_counters.addr() | given.reserved_pointer.addr();
-        if told | counted != 0
-            || given.flags | given.reserved != 0
-            || count == 0
-            || count > MAX_LINKS
-            || !same
-        {
-            return None;
-        }
-        self.links = c.slice(given.links, count).ok()?;
+    fn take(&mut self, all: &mut All<'a>) -> Option<()> {
         if OVERRIDES && self.links.iter().all(|link| link.flags & TATCELL_LINK_OVERRIDES == 0) {
             return None;
         }
-        for (i, link) in self.links.iter().enumerate() {
-            let by_hash = link.flags & TATCELL_LINK_HASH != 0;
-            let (name, flags) = match () {
-                () if link.table.is_null() => (link.cell.addr() as u64, 0),
-                () if by_hash => (link.hash, TATCELL_LINK_HASH),
-                () => {
-                    let key = c.key(link.key, link.key_len).ok()?;
-                    (either!(c.handle(link.table).ok()?.table(), t => &t.hasher).hash_one(key)?, 0)
-                }
-            };
-            *self.names.get_mut(i)? = name;
-            let (target, cost) = self.at(i)?;
-            let amounts = link.extra | link.room;
-            if !link.cell32.is_null() || link.flags != flags || amounts != 0 || !target.is_plain(cost) {
-                if !OVERRIDES {
+        let all = core::cell::Cell::from_mut(all.as_mut_slice()).as_slice_of_cells();
+        for ((i, link), place) in self.links.iter().enumerate().zip(all) {
+            // Links of one debt are one charge, so the long way takes them.
+            let target = if link.table.is_null() {
+                let (cell, limit) = self.cell(link)?;
+                let target = Target::Cell(cell, limit);
+                if !is_bare(link) || !target.is_plain(link.cost) {
                     return None;
                 }
+                for known in all.iter().take(i) {
+                    if matches!(known.get(), Seen::Named(Target::Cell(known, _)) if core::ptr::eq(known, cell))
+                    {
+                        return None;
+                    }
+                }
+                target
+            } else if OVERRIDES && names_overrides(link) {
+                let target = self.overrides(link)?;
                 self.asked |= asked(link, &target)?;
-                continue;
-            }
-            if count > 1 {
-                target.prefetch();
-            }
-            for (j, known) in self.names.iter().enumerate().take(i) {
-                // Links of one debt are one charge.
-                if *known == name && self.at(j)?.0.is(&target) {
+                target
+            } else {
+                let (table, limit, hash) = self.key(link)?;
+                if !is_bare(link) || !either!(table, t => t.is_plain(limit, link.cost)) {
                     return None;
                 }
-            }
+                for known in all.iter().take(i) {
+                    if let Seen::Named(Target::Key(known, _, same)) = known.get() {
+                        if same == hash && known.is(&table) {
+                            return None;
+                        }
+                    }
+                }
+                either!(table, t => t.prefetch(core::slice::from_ref(&hash)));
+                Target::Key(table, Some(limit), hash)
+            };
+            place.set(Seen::Named(target));
         }
         Some(())
     }
+
+    /// Checks a link that has no table.
+    #[inline(always)]
+    fn cell(&self, link: &tatcell_link_t) -> Option<(&'a Cell, &'a Limit)> {
+        Some((self.c.cell(link.cell).ok()?, self.c.limit64(link.limit).ok()?))
+    }
+
+    /// Checks a link of a limited key, and hashes that.
+    #[inline(always)]
+    fn key(&self, link: &tatcell_link_t) -> Option<(TableRef<'a>, &'a TableLimit, u64)> {
+        let limit = self.c.table_limit(link.limit).ok()?;
+        let (table, hash) = self.hashed(link)?;
+        Some((table, limit, hash))
+    }
+
+    /// Checks a link of overrides, and hashes its key.
+    #[inline(never)]
+    fn overrides(&self, link: &tatcell_link_t) -> Option<Target<'a>> {
+        let (table, hash) = self.hashed(link)?;
+        Some(Target::Key(table, None, hash))
+    }
+
+    /// Returns the table of a link and the hash of its key.
+    #[inline(always)]
+    fn hashed(&self, link: &tatcell_link_t) -> Option<(TableRef<'a>, u64)> {
+        let table = self.c.handle(link.table).ok()?.table();
+        if link.flags & TATCELL_LINK_HASH != 0 {
+            return Some((table, link.hash));
+        }
+        let key = self.c.key(link.key, link.key_len).ok()?;
+        Some((table, either!(table, t => &t.hasher).hash_one(key)?))
+    }
 }
 
-/// Returns whether the key of a link of overrides can have one; `None` if it is another link, or a wrong one. Such
-/// links are only asked, so a key may be there twice.
+/// Returns whether a link of a table is one of overrides.
+#[inline(always)]
+fn names_overrides(link: &tatcell_link_t) -> bool {
+    link.limit.is_null() && link.flags & TATCELL_LINK_OVERRIDES != 0
+}
+
+/// Returns whether a link has one cell or one key, and nothing that the short way does not know.
+#[inline(always)]
+fn is_bare(link: &tatcell_link_t) -> bool {
+    let (other, flags) = match link.table.is_null() {
+        true => (0, link.flags),
+        false => (link.cell.addr(), link.flags & !TATCELL_LINK_HASH),
+    };
+    link.extra | link.room | (other | link.cell32.addr()) as u64 | u64::from(flags) == 0
+}
+
+/// Returns whether the key of a link of overrides can have one; `None` if it is a wrong one. Such links are only asked,
+/// so a key may be there twice.
 #[inline(never)]
 fn asked(link: &tatcell_link_t, target: &Target<'_>) -> Option<bool> {
     let Target::Key(table, None, _) = target else { return None };
     let known = TATCELL_LINK_HASH | TATCELL_LINK_OVERRIDES;
-    if link.flags & !known != 0 || !link.cell32.is_null() || link.extra | link.room != 0 {
+    let others = link.cell.addr() | link.cell32.addr();
+    if link.flags & !known != 0 || others != 0 || link.extra | link.room != 0 {
         return None;
     }
     either!(table, t => t.holds_overrides()).ok()?;
@@ -120,25 +185,53 @@ impl<'a, const OVERRIDES: bool> Links<'a> for InPlace<'a, OVERRIDES> {
         self.links.len()
     }
 
-    #[inline(always)]
+    /// Checks it again: only requests that are undone ask.
+    #[inline(never)]
     fn at(&self, i: usize) -> Option<(Target<'a>, u64)> {
-        let (c, link) = (self.c, self.links.get(i)?);
-        let target = match (link.cell.is_null(), link.table.is_null()) {
-            (false, true) => Target::Cell(c.cell(link.cell).ok()?, c.limit64(link.limit).ok()?),
-            (true, false) => {
-                let asks = OVERRIDES && link.limit.is_null() && link.flags & TATCELL_LINK_OVERRIDES != 0;
-                let limit = if asks { None } else { Some(c.table_limit(link.limit).ok()?) };
-                Target::Key(c.handle(link.table).ok()?.table(), limit, *self.names.get(i)?)
-            }
-            _ => return None,
+        let link = self.links.get(i)?;
+        let target = if link.table.is_null() {
+            let (cell, limit) = self.cell(link)?;
+            Target::Cell(cell, limit)
+        } else if OVERRIDES && names_overrides(link) {
+            self.overrides(link)?
+        } else {
+            let (table, limit, hash) = self.key(link)?;
+            Target::Key(table, Some(limit), hash)
         };
         Some((target, link.cost))
     }
 
     #[inline(always)]
-    fn overridden(&self, now: u64) -> Option<Override> {
+    fn known(&self, i: usize, seen: &Seen<'a>) -> Option<(Target<'a>, u64)> {
+        match seen {
+            Seen::Named(target) => Some((*target, self.links.get(i)?.cost)),
+            _ => None,
+        }
+    }
+
+    #[inline(always)]
+    fn look(&self, now: u64, all: &mut All<'a>) -> Result<bool, Short> {
+        let mut absent = false;
+        for ((i, link), seen) in self.links.iter().enumerate().zip(all) {
+            // One test finds a key, another one a cell.
+            let found = if let Seen::Named(Target::Key(table, Some(limit), hash)) = *seen {
+                look_at(table, limit, now, hash, link.cost)
+            } else if let Seen::Named(Target::Cell(cell, limit)) = *seen {
+                cell.look_at(limit, now, link.cost)
+            } else if OVERRIDES && matches!(seen, Seen::Named(Target::Key(_, None, _))) {
+                Look::Nothing
+            } else {
+                return impossible!(Err(Short::Long));
+            };
+            absent |= note(found, i, seen)?;
+        }
+        Ok(absent)
+    }
+
+    #[inline(always)]
+    fn overridden(&self, now: u64, all: &All<'a>) -> Option<Override> {
         if OVERRIDES && self.asked {
-            overriding(self, now)
+            overriding(self, now, all)
         } else {
             None
         }

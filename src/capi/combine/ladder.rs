@@ -2,16 +2,14 @@
 
 use core::ffi::c_void;
 
-use super::ladder_told::{chain_of, check_told};
+use super::ladder_told::{chain_of, check_verdict, check_wanted, Inside};
 use crate::answer::Permit;
 use crate::capi::codes::{
-    limit_code, table_code, TATCELL_END, TATCELL_ERR_HANDLE, TATCELL_ERR_LADDER, TATCELL_ERR_OPTION,
-    TATCELL_NON_CONFORMING, TATCELL_PASS,
+    limit_code, table_code, TATCELL_END, TATCELL_ERR_LADDER, TATCELL_ERR_OPTION, TATCELL_PASS,
 };
 use crate::capi::decision::{fill, finish_done, tatcell_decision_t};
 use crate::capi::limit::limit::{spec, tatcell_limit_spec_t};
-use crate::capi::pointers::contract::{args, inside, Contract, Grows, Marked, Plain};
-use crate::capi::pointers::places::Span;
+use crate::capi::pointers::contract::{args, inside, Contract, Grows, Plain};
 use crate::capi::table::handle::tatcell_table_t;
 use crate::combine::{LadderLimits, MAX_LINKS};
 use crate::keys::{Ladder, Rung};
@@ -75,27 +73,10 @@ pub struct tatcell_ladder_t {
     pub opaque: [u64; 288],
 }
 
-/// The contents of a tatcell_ladder_t.
-#[repr(C)]
-struct Inside {
-    /// `READY`.
-    mark: u64,
-    limits: LadderLimits,
-}
-
-/// "tatcell", kind of object, version of `Inside`: raised whenever it, `LadderLimits` or `Params` change.
-const READY: u64 = 0x7461_7463_656c_6c01;
-
 const _: () = assert!(size_of::<tatcell_ladder_t>() == TATCELL_LADDER_SIZE);
 const _: () = assert!(align_of::<tatcell_ladder_t>() == TATCELL_LADDER_ALIGN);
 const _: () =
     assert!(size_of::<Inside>() <= TATCELL_LADDER_SIZE && align_of::<Inside>() <= TATCELL_LADDER_ALIGN);
-
-// SAFETY: its mark comes first, and only tatcell_ladder_init writes that, with all of an Inside behind it.
-unsafe impl Marked for Inside {
-    const MARK: u64 = READY;
-    const ERROR: i32 = TATCELL_ERR_HANDLE;
-}
 
 impl<'a> Contract<'a> {
     /// Returns the contents of a ladder.
@@ -146,7 +127,7 @@ impl<'a> Contract<'a> {
     }
 
     /// Returns places for the permits of all tiers; NULL means none.
-    fn permits_if(self, p: *mut Permit) -> Result<&'a mut [Permit], i32> {
+    pub(super) fn permits_if(self, p: *mut Permit) -> Result<&'a mut [Permit], i32> {
         if p.is_null() {
             return Ok(&mut []);
         }
@@ -234,7 +215,7 @@ pub unsafe extern "C" fn tatcell_ladder_init(
         asked = c.rungs(rungs),
         one = self::spec(&given)
     );
-    let mut made = Inside { mark: READY, limits: LadderLimits::unlimited(table.table(), &asked) };
+    let mut made = Inside::new(LadderLimits::unlimited(table.table(), &asked));
     if let Err(e) = made.limits.fill(table.table(), &one) {
         return table_code(e);
     }
@@ -280,29 +261,19 @@ pub unsafe extern "C" fn tatcell_ladder_check(
     permits: *mut Permit,
     counters: *mut Counters,
 ) -> i32 {
-    args!(
-        c,
-        spans = Ok::<_, i32>([c.reach(out), Span::of(permits, MAX_LINKS), Span::of(counters, 1)]),
-        limits = c.ladder(ladder),
-        table = c.handle(table),
-        address = c.address(address, address_len),
-        out = c.report_if(out),
-        _placed = c.result_if(permits),
-        _placed = c.result_if(counters),
-        () = spans[0].apart_from(&[spans[1], spans[2]]),
-        () = spans[1].apart(spans[2]),
-        permits = c.permits_if(permits),
-        counters = c.owned_if(counters)
-    );
-    if out.is_none() && permits.is_empty() && counters.is_none() {
-        match limits.passes(table.table(), now, &address, cost, None) {
-            Ok(Some(true)) => return TATCELL_PASS,
-            Ok(Some(false)) => return TATCELL_NON_CONFORMING,
-            Ok(None) => {}
-            Err(e) => return table_code(e),
-        }
+    args!(c);
+    match out.addr() | permits.addr() | counters.addr() {
+        0 => check_verdict(c, inside(ladder), table, now, address, address_len, cost),
+        _ => check_wanted(
+            c,
+            (inside(ladder), table),
+            now,
+            (address, address_len),
+            cost,
+            out,
+            (permits, counters),
+        ),
     }
-    check_told((limits, table), now, (&address, cost), out, permits, counters)
 }
 
 /// Reports how tatcell_ladder_check would decide, without charging anything.

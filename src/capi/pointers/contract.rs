@@ -403,11 +403,20 @@ impl<T> Out<'_, T> {
 pub(in crate::capi) struct Report<'a, T> {
     pub(super) to: *mut T,
     pub(super) bytes: usize,
-    #[allow(dead_code)] // proves that the pointer is valid
     pub(super) c: Contract<'a>,
 }
 
-impl<T: Grows> Report<'_, T> {
+impl<'a, T: Grows> Report<'a, T> {
+    /// Returns the structure where it lies if the caller has the header of this release, as nearly all have. Fields that
+    /// are stored there need no copy, which would wait for the stores. Its size is the caller's.
+    #[inline(always)]
+    pub(in crate::capi) fn whole(&self) -> Option<&'a mut T> {
+        match self.bytes == size_of::<T>() {
+            true => self.c.owned(self.to).ok(),
+            false => None,
+        }
+    }
+
     /// Writes what both sides know, except for the size, which is the caller's.
     #[inline(always)]
     pub(in crate::capi) fn put(self, value: &T) {

@@ -6,78 +6,99 @@ use crate::algorithms::{self, Kind, Op};
 use crate::answer::{Answer, Decision, Permit, Tracking, Verdict};
 use crate::limit::params::Params;
 use crate::limit::TableLimit;
-use crate::sync::access::Access;
+use crate::sync::access::{Access, Shared};
 use crate::sync::{AtomicU64, Look, Ordering, Swap};
 use crate::table::handle::Table;
+use crate::table::layout::geometry::SLOTS_PER_LINE;
 use crate::table::layout::policy::FullPolicy;
-use crate::table::layout::word::Tag;
+use crate::table::layout::word::{Layout, Tag};
 use crate::table::set::attempt::Done;
-use crate::table::set::search::{Base, Scan};
+use crate::table::set::search::{Avx512, Base, Scan};
+use crate::table::set::set::Set;
 
-impl<'m, M: Access> Table<'m, M> {
-    /// Returns whether the limit belongs to this table, and one inequality decides a request of this cost.
-    #[inline(always)]
-    pub(crate) fn is_plain(&self, limit: &TableLimit, cost: u64) -> bool {
-        limit.0.fingerprint == self.timed && gcra::is_plain(&limit.0, cost)
-    }
+/// What a look at a word needs to know of its table and of the time. It is the same for tables of either mode, so that
+/// there is one code for both.
+#[derive(Clone, Copy)]
+pub(crate) struct View<'a> {
+    layout: &'a Layout,
+    now_q: u64,
+    wide: Option<Avx512>,
+}
 
+impl View<'_> {
     /// Looks at the word of a key; stores nothing.
     #[inline(always)]
-    pub(crate) fn look_at(&self, limit: &TableLimit, now: u64, hash: u64, cost: u64) -> Look<'m> {
+    pub fn look_at<'m>(
+        &self,
+        (set, tag): (Set<'m, SLOTS_PER_LINE>, Tag),
+        limit: &TableLimit,
+        cost: u64,
+    ) -> Look<'m> {
         match self.wide {
-            Some(wide) => self.look_by(wide, limit, now, hash, cost),
-            None => self.look_by(Base, limit, now, hash, cost),
+            Some(wide) => self.look_by(wide, (set, tag), limit, cost),
+            None => self.look_by(Base, (set, tag), limit, cost),
         }
     }
 
     #[inline(always)]
-    fn look_by(&self, scan: impl Scan, limit: &TableLimit, now: u64, hash: u64, cost: u64) -> Look<'m> {
-        let (layout, now_q) = (&self.geometry.layout, self.now_q(now));
-        let (set, tag) = self.place(hash);
+    fn look_by<'m>(
+        &self,
+        scan: impl Scan,
+        (set, tag): (Set<'m, SLOTS_PER_LINE>, Tag),
+        limit: &TableLimit,
+        cost: u64,
+    ) -> Look<'m> {
         // A plain cost is at most the burst, so an absent key conforms.
-        match set.find_by::<M>(scan, layout, tag) {
-            Some((_, slot, word)) => self.look_in(limit, now_q, tag, cost, (slot, word)),
+        match set.find_by::<Shared>(scan, self.layout, tag) {
+            Some((_, slot, word)) => self.look_in(limit, tag, cost, (slot, word)),
             None => Look::Absent,
         }
     }
 
     /// Looks again at the word of a slot in which this key was; absent if it has left the slot.
-    pub(crate) fn look_again<'s>(
-        &self,
-        limit: &TableLimit,
-        now: u64,
-        (hash, slot): (u64, &'s AtomicU64),
-        cost: u64,
-    ) -> Look<'s> {
-        let (layout, tag) = (&self.geometry.layout, self.geometry.layout.tag(hash));
+    pub fn look_again<'m>(&self, hash: u64, slot: &'m AtomicU64, limit: &TableLimit, cost: u64) -> Look<'m> {
+        let tag = self.layout.tag(hash);
         // ORDERING: Relaxed; single word, value only, and the swap decides.
         let word = slot.load(Ordering::Relaxed);
-        match layout.is_live_of(word, tag) {
-            true => self.look_in(limit, self.now_q(now), tag, cost, (slot, word)),
+        match self.layout.is_live_of(word, tag) {
+            true => self.look_in(limit, tag, cost, (slot, word)),
             false => Look::Absent,
         }
     }
 
     /// Looks at a live word of this key.
     #[inline(always)]
-    fn look_in<'s>(
+    fn look_in<'m>(
         &self,
         limit: &TableLimit,
-        now_q: u64,
         tag: Tag,
         cost: u64,
-        (slot, word): (&'s AtomicU64, u64),
-    ) -> Look<'s> {
-        let layout = &self.geometry.layout;
+        (slot, word): (&'m AtomicU64, u64),
+    ) -> Look<'m> {
         // For a live word of this key `word ^ tag` is the payload, without a mask.
-        let lead = layout.lead(word ^ tag.0, now_q);
+        let lead = self.layout.lead(word ^ tag.0, self.now_q);
         match gcra::plain(&limit.0, lead, cost) {
             Plain::Store(lead) => {
-                Look::Fits(Swap { slot, word, next: layout.live(tag, now_q.wrapping_add(lead)) })
+                let next = self.layout.live(tag, self.now_q.wrapping_add(lead));
+                Look::Fits(Swap { slot, word, next })
             }
             Plain::Wait(_) => Look::Refuses(lead),
             Plain::Other => Look::Other,
         }
+    }
+}
+
+impl<M: Access> Table<'_, M> {
+    /// Returns whether the limit belongs to this table, and one inequality decides a request of this cost.
+    #[inline(always)]
+    pub(crate) fn is_plain(&self, limit: &TableLimit, cost: u64) -> bool {
+        limit.0.fingerprint == self.timed && gcra::is_plain(&limit.0, cost)
+    }
+
+    /// Returns what a look at a word of this table needs to know.
+    #[inline(always)]
+    pub(crate) fn view(&self, now: u64) -> View<'_> {
+        View { layout: &self.geometry.layout, now_q: self.now_q(now), wide: self.wide }
     }
 
     /// Charges a key, whether it is absent or not.
@@ -125,4 +146,34 @@ pub(crate) fn wait(p: &Params, lead: u64, now: u64, cost: u64) -> u64 {
 /// Returns the decision of a plain request that ended so, without a permit.
 pub(crate) fn told(p: &Params, now: u64, cost: u64, answer: &Answer, tracking: Tracking) -> Decision {
     algorithms::decision(answer, p, now, cost, tracking, Permit::NONE)
+}
+
+/// Returns the decision of a plain request that has passed, without a permit: the same as [`told`], where it is known
+/// that `left` units are left.
+#[inline(always)]
+pub(crate) fn passed(
+    p: &Params,
+    now: u64,
+    (cost, units): (u64, u64),
+    flags: u32,
+    lead: u64,
+    left: u64,
+) -> Decision {
+    let numbers = gcra::numbers_with(p, lead, now, left);
+    Decision {
+        verdict: Verdict::Conforming,
+        tracking: Tracking::Tracked,
+        flags,
+        policy: 0,
+        cost,
+        burst: p.burst,
+        remaining: left,
+        retry_after: 0,
+        next_unit: numbers.next_unit,
+        reset_after: numbers.reset_after,
+        departure: now,
+        permit: Permit::NONE,
+        units,
+        in_debt: false,
+    }
 }
