@@ -42,6 +42,10 @@ pub(crate) const PROBE_MAX: Duration = Duration::from_millis(400);
 /// The shortest time between two tries to connect; the longest is [`PROBE_MAX`].
 const PROBE_MIN: Duration = Duration::from_millis(20);
 
+/// How often a node that opens tries to make a stream to a server, each within the timeout. One that is made too late
+/// waits for the next try, so a stream may take this many timeouts.
+const OPEN_TRIES: u32 = 4;
+
 /// How often a call is sent: its key may move, then its hash slot, and the new server may lack the script.
 const ROUNDS: usize = 5;
 
@@ -76,6 +80,27 @@ struct Sending {
     id: u64,
 }
 
+/// Tries again while a stream was not made in time.
+async fn tries<T>(
+    wire: &Wire,
+    mut attempt: impl AsyncFnMut() -> Result<T, OpenError>,
+) -> Result<T, OpenError> {
+    let mut left = OPEN_TRIES;
+    loop {
+        let late = wire.late();
+        let result = attempt().await;
+        left -= 1;
+        match result {
+            Err(_) if left > 0 && wire.late() > late => {}
+            Err(OpenError::Unreachable(why)) if left < OPEN_TRIES - 1 => {
+                let why = format!("{why}, try {} of {OPEN_TRIES}", OPEN_TRIES - left);
+                return Err(OpenError::Unreachable(why));
+            }
+            result => return result,
+        }
+    }
+}
+
 /// How often a call may be sent.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sent {
@@ -92,10 +117,12 @@ impl Store {
     /// # Errors
     /// Those of opening a node.
     pub(crate) async fn open(wire: Wire, endpoint: Endpoint, mut random: Random) -> Result<Store, OpenError> {
-        let map = endpoint.find(&wire, &[]).await?;
+        let map = tries(&wire, || endpoint.find(&wire, &[])).await?;
         let mut servers = Vec::new();
         for at in &map.servers {
-            let link = endpoint.connect(&wire, at).await.map_err(|error| OpenError::at(at, error))?;
+            let connect =
+                async || endpoint.connect(&wire, at).await.map_err(|error| OpenError::at(at, error));
+            let link = tries(&wire, connect).await?;
             servers.push(Server { link: Some(link), ..Server::away(at.clone(), &wire) });
         }
         Ok(Store {
