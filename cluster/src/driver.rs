@@ -1,12 +1,12 @@
 //! Runs the machine of a node: the thread, its sockets, its clock and its waiting. It decides nothing.
 //!
-//! The thread waits for its sockets, the bell and the machine's deadline at once. **Bytes come before time**: it tells the
-//! machine all that has come until a time, from every socket, before it steps with that time. So if the process was
+//! The thread waits for its sockets, the bell and the machine's deadline at once. **Bytes come before time**: it tells
+//! the machine all that has come until a time, from every socket, before it steps with that time. So if the process was
 //! stopped, answers that lie in the sockets count as come in time.
 //!
-//! A stream is made by a thread of its own, because to find a name's address waits, sometimes for seconds. If the machine
-//! gives up before, the next one that it asks for at this address takes what that thread makes. So no more threads run
-//! than the machine waits for, and an address that is found slowly is found.
+//! A stream is made by a thread of its own, because to find a name's address waits, sometimes for seconds. If the
+//! machine gives up before, the next one that it asks for at this address takes what that thread makes. So no more
+//! threads run than the machine waits for, and an address that is found slowly is found.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;

@@ -1,5 +1,5 @@
-//! A driver against a server in the same thread, over a socket file: what is written into it can be read at once, and the
-//! test moves the driver's clock. Nothing depends on how long something takes.
+//! A driver against a server in the same thread, over a socket file: what is written into it can be read at once, and
+//! the test moves the driver's clock. Nothing depends on how long something takes.
 
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};

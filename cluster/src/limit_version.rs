@@ -179,8 +179,8 @@ impl Between {
     }
 }
 
-/// The memory of one table. It is never freed, because the table may be copied; but once the node is gone, nobody has the
-/// table any more, and the memory serves the next one.
+/// The memory of one table. It is never freed, because the table may be copied; but once the node is gone, nobody has
+/// the table any more, and the memory serves the next one.
 pub(crate) struct Room(&'static [Line]);
 
 /// The memory that no table uses.

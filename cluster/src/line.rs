@@ -17,8 +17,8 @@
 //! **Invariants.**
 //! 1. If a worker read a word and then its own tag, it swaps a word that was its key's. For a change of hands first
 //!    makes the tag 0, then gives the word a new generation, then writes the rest, and last the tag of the new key.
-//! 2. A generation never comes again (within 256), so a swap of a word of an older one fails, whatever `low` is. Within a
-//!    generation `low` may come again, because units are put back; the word is then the same state.
+//! 2. A generation never comes again (within 256), so a swap of a word of an older one fails, whatever `low` is. Within
+//!    a generation `low` may come again, because units are put back; the word is then the same state.
 //! 3. A piece is written before its generation is the newest, and over the older piece only after the word has left it.
 //!
 //! Progress: taking is lock-free and bounded; a worker that lost [`MAX_LOST`] swaps takes nothing and charges nothing.

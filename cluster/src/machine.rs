@@ -44,8 +44,8 @@ impl Machine {
         Machine { wire, node, main: Some(Box::pin(main)), tasks: Vec::new(), opened }
     }
 
-    /// Takes an event without a step. A driver tells everything that has come until `timer`, the time of the timer, before
-    /// it steps with that time: otherwise an answer that came in time would count as late.
+    /// Takes an event without a step. A driver tells everything that has come until `timer`, the time of the timer,
+    /// before it steps with that time: otherwise an answer that came in time would count as late.
     pub fn tell(&mut self, timer: u64, event: Event<'_>) {
         self.wire.take(timer, event);
     }
@@ -72,8 +72,8 @@ impl Machine {
         }
     }
 
-    /// Returns the time of the timer at which to step with [`Event::Time`] if nothing happens before. It is 0 if there is
-    /// more to do at once, or a worker rang since the last step, and `u64::MAX` if the machine is done.
+    /// Returns the time of the timer at which to step with [`Event::Time`] if nothing happens before. It is 0 if there
+    /// is more to do at once, or a worker rang since the last step, and `u64::MAX` if the machine is done.
     pub fn deadline(&self) -> u64 {
         match (&self.main, self.node.bell.rang()) {
             (None, _) => u64::MAX,

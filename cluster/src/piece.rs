@@ -23,9 +23,9 @@
 //! Delays, deaths, the number of nodes and the size of grants do not occur in that.
 //!
 //! **Units that are put back** lower `low`, and are given to other requests again. While a word has one generation, the
-//! lengths that requests took are its way up less what lapsed, and its way up is at most the piece and what was put back.
-//! The intervals of a window's requests overlap only by what was put back within the window. So that much is added to
-//! the bound, whoever vouches for it.
+//! lengths that requests took are its way up less what lapsed, and its way up is at most the piece and what was put
+//! back. The intervals of a window's requests overlap only by what was put back within the window. So that much is
+//! added to the bound, whoever vouches for it.
 //!
 //! T in nanoseconds is rounded down, so a piece on a node is no longer than what was granted. Stretched to that length,
 //! starts move up and the end stays within.
@@ -71,8 +71,8 @@ impl Word {
 }
 
 impl Word {
-    /// Puts up to `units` back into a piece that reaches from `lo`, or from where it has lapsed, to `hi`. Returns how many
-    /// were put back; `None` if none was taken that is left.
+    /// Puts up to `units` back into a piece that reaches from `lo`, or from where it has lapsed, to `hi`. Returns how
+    /// many were put back; `None` if none was taken that is left.
     pub(crate) const fn put_back(
         self,
         (lo, hi): (u64, u64),

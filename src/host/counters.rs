@@ -6,8 +6,9 @@ use super::{HostError, Memory};
 use crate::table::counter_blocks::{blocks, is_fresh, lines_for_blocks, publish, sum, NoCounters, HEADER};
 use crate::table::{Counters, Line};
 
-/// Opens named memory with counters of so many threads: creates it, or attaches to it. Finishes what a creator left that
-/// died: to give the memory its size and to publish it are the same for all that open it, however often they are done.
+/// Opens named memory with counters of so many threads: creates it, or attaches to it. Finishes what a creator left
+/// that died: to give the memory its size and to publish it are the same for all that open it, however often they are
+/// done.
 pub(crate) fn open(name: &CStr, threads: usize, mode: u32) -> Result<Memory, HostError> {
     let lines = lines_for_blocks(threads).ok_or(HostError::BadSize)?;
     let bytes = lines.checked_mul(size_of::<Line>()).ok_or(HostError::BadSize)?;

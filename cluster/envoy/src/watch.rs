@@ -1,9 +1,9 @@
 //! Whether the files of the rules have changed since they were read.
 //!
-//! The files are read again and again, and not watched by inotify: a volume of Kubernetes changes by a link that points to
-//! another folder, editors rename, and network file systems tell nothing. A look is what was read, and what a look has
-//! read is what comes into force. So it does not matter which times and sizes a file system tells, and no change between
-//! a look and a reading goes by unseen.
+//! The files are read again and again, and not watched by inotify: a volume of Kubernetes changes by a link that points
+//! to another folder, editors rename, and network file systems tell nothing. A look is what was read, and what a look
+//! has read is what comes into force. So it does not matter which times and sizes a file system tells, and no change
+//! between a look and a reading goes by unseen.
 
 use crate::read::{self, Source};
 

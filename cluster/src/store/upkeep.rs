@@ -1,5 +1,5 @@
-//! The upkeep of the servers: it connects to those that are away, and searches for the servers that hold the keys. No call
-//! waits for it.
+//! The upkeep of the servers: it connects to those that are away, and searches for the servers that hold the keys. No
+//! call waits for it.
 
 use std::time::Duration;
 
