@@ -334,6 +334,9 @@ TEST(bad_bursts_of_addresses_are_refused_and_charge_nobody) {
     lengths.v6 = long_bits, lengths.v6_count = 1;
     LADDER(TATCELL_ERR_PREFIX, (b.overrides = &bans, b.lengths = &lengths));
     LADDER(TATCELL_ERR_OVERLAP, b.permits = (tatcell_permit_t *)(void *)&b);
+    LADDER(TATCELL_ERR_OVERLAP, b.permits = (tatcell_permit_t *)(void *)&ladders[0]);
+    LADDER(TATCELL_ERR_OVERLAP, b.counters = (tatcell_counters_t *)(void *)&tables[0]);
+    LADDER(TATCELL_ERR_OVERLAP, (b.overrides = &bans, b.counters = (tatcell_counters_t *)(void *)&bans));
     LADDER(TATCELL_ERR_OVERLAP, (b.counters = &of_links[3], b.tier_counters = of_links));
     LADDER(TATCELL_ERR_OVERLAP, (b.costs = (const uint32_t *)(void *)&whole, b.counters = &whole));
     REFUSES(TATCELL_ERR_OVERLAP, (good.counters = (tatcell_counters_t *)(void *)of_links,

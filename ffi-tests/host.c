@@ -280,6 +280,10 @@ TEST(counters_in_a_name_are_read_by_others) {
     EQ(tatcell_host_counters_attach(name_, &seen), TATCELL_ERR_ABSENT);
     EQ(tatcell_host_counters_open(name_, 0, 0, &m), TATCELL_ERR_TOO_SMALL);
     EQ(tatcell_host_counters_open(name_, 2, 010000, &m), TATCELL_ERR_OPTION);
+    /* A creator that died before it was done. */
+    EQ(tatcell_host_memory_create(name_, (2 + 2 * 2) * 64, 0, &m), 0);
+    EQ(tatcell_host_memory_unmap(&m), 0);
+    EQ(tatcell_host_counters_attach(name_, &seen), TATCELL_ERR_NOT_READY);
     EQ(tatcell_host_counters_open(name_, 2, 0, &m), 0);
     EQ(tatcell_host_counters_attach(name_, &seen), 0);
     EQ(tatcell_host_counters_block(m.memory, m.bytes, 0, &first), 0);

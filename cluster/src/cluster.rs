@@ -188,6 +188,16 @@ impl Cluster {
         self.node.left(limit.0, key, self.now())
     }
 
+    /// Gives units back to a key that this node let pass. The caller vouches for them: in any time w, all nodes admit
+    /// at most R w + B and what was given back. Never waits or asks.
+    ///
+    /// Only what this node still holds is given back: units of the piece that its line spends now, as far as they have
+    /// not lapsed, and then what the key owes to this node's reserve. The rest drains at the rate of the limit. A
+    /// strict limit has no line. Returns how many units were given back.
+    pub fn give_back(&self, limit: LimitId, key: &[u8], units: u64) -> u64 {
+        self.node.give_back(limit.0, key, units, self.now())
+    }
+
     /// Returns the counters.
     pub fn metrics(&self) -> Metrics {
         // ORDERING: Relaxed; a value.

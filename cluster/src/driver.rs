@@ -1,9 +1,12 @@
 //! Runs the machine of a node: the thread, its sockets, its clock and its waiting. It decides nothing.
 //!
-//! The thread waits for its sockets, the bell and the machine's deadline at once. A stream is made by a thread of its
-//! own, because to find a name's address waits, sometimes for seconds. If the machine gives up before, the next one that
-//! it asks for at this address takes what that thread makes. So no more threads run than the machine waits for, and an
-//! address that is found slowly is found.
+//! The thread waits for its sockets, the bell and the machine's deadline at once. **Bytes come before time**: it tells
+//! the machine all that has come until a time, from every socket, before it steps with that time. So if the process was
+//! stopped, answers that lie in the sockets count as come in time.
+//!
+//! A stream is made by a thread of its own, because to find a name's address waits, sometimes for seconds. If the
+//! machine gives up before, the next one that it asks for at this address takes what that thread makes. So no more
+//! threads run than the machine waits for, and an address that is found slowly is found.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -26,8 +29,14 @@ use crate::wire::{Action, Event, LinkId, Now};
 /// The token of the bell; that of a stream is its number, which is above 0.
 const BELL: Token = Token(0);
 
-/// How many bytes are read at once.
+/// How many bytes are read at once, and how often from one stream before the machine is stepped: a server that sends
+/// without an end must not keep the thread. The machine takes four times as much before it gives such a server up.
 const READ: usize = 1 << 14;
+const READS: usize = 16;
+
+/// How long a stream is kept that came after its machine gave up: longer than the machine waits between two tries. The
+/// server may have closed an older one, and counts it as a client.
+const SPARE: Duration = Duration::from_secs(2);
 
 type Made = (ConnectionAddr, io::Result<Stream>);
 
@@ -38,8 +47,8 @@ struct Making {
     threads: usize,
     /// Who wants one, in order; the machine may have given some of them up.
     waiting: VecDeque<LinkId>,
-    /// One that came after its machine gave up.
-    spare: Option<Stream>,
+    /// One that came after its machine gave up, and when.
+    spare: Option<(Stream, u64)>,
 }
 
 /// Where the thread says whether the node could be opened.
@@ -49,7 +58,8 @@ struct Driver {
     node: Arc<Node>,
     machine: Machine,
     started: Instant,
-    steps: u64,
+    /// The time of the timer until which everything that came was told.
+    time: u64,
     poll: Poll,
     waker: Arc<Waker>,
     streams: Streams,
@@ -57,8 +67,10 @@ struct Driver {
     links: HashMap<LinkId, Option<Stream>>,
     making: HashMap<String, Making>,
     made: (Sender<Made>, Receiver<Made>),
-    /// Events that came up while the machine's actions were done.
-    events: VecDeque<(LinkId, io::Result<Stream>)>,
+    /// Streams from which more can be read.
+    unfinished: Vec<LinkId>,
+    /// Whether something was told since the last step.
+    told: bool,
     opened: SyncSender<Result<(), OpenError>>,
     buffer: Box<[u8]>,
 }
@@ -80,53 +92,84 @@ pub(crate) fn start(
     let (tell, opened) = sync_channel(1);
     let run = move || {
         let machine = Machine::new(node.clone(), opening, jobs);
-        let driver = Driver {
-            node,
-            machine,
-            started: Instant::now(),
-            steps: 0,
-            poll,
-            waker,
-            streams,
-            links: HashMap::new(),
-            making: HashMap::new(),
-            made: channel(),
-            events: VecDeque::new(),
-            opened: tell,
-            buffer: vec![0; READ].into(),
-        };
-        driver.run();
+        Driver::new(node, machine, (poll, waker), streams, tell).run();
     };
     let thread = Builder::new().name("tatcell-cluster".into()).spawn(run).map_err(system)?;
     Ok((thread, opened))
 }
 
 impl Driver {
+    fn new(
+        node: Arc<Node>,
+        machine: Machine,
+        (poll, waker): (Poll, Arc<Waker>),
+        streams: Streams,
+        opened: SyncSender<Result<(), OpenError>>,
+    ) -> Driver {
+        Driver {
+            node,
+            machine,
+            started: Instant::now(),
+            time: 0,
+            poll,
+            waker,
+            streams,
+            links: HashMap::new(),
+            making: HashMap::new(),
+            made: channel(),
+            unfinished: Vec::new(),
+            told: false,
+            opened,
+            buffer: vec![0; READ].into(),
+        }
+    }
+
     fn run(mut self) {
         let mut events = Events::with_capacity(64);
-        self.step(Event::Time);
+        self.step();
         while !self.machine.is_done() {
-            let (deadline, now) = (self.machine.deadline(), self.timer());
-            let timeout = (deadline != u64::MAX).then(|| Duration::from_nanos(deadline.saturating_sub(now)));
-            // It fails if a signal comes.
-            if self.poll.poll(&mut events, timeout).is_err() {
-                events.clear();
+            self.turn(&mut events);
+        }
+    }
+
+    /// Waits until there is something to do, and steps the machine.
+    fn turn(&mut self, events: &mut Events) {
+        let (deadline, now) = (self.machine.deadline(), self.timer());
+        let timeout = (deadline != u64::MAX).then(|| Duration::from_nanos(deadline.saturating_sub(now)));
+        self.wait(events, if self.unfinished.is_empty() { timeout } else { Some(Duration::ZERO) });
+        self.time = self.timer();
+        self.drop_old();
+        self.take(events);
+        if self.machine.deadline() <= self.time {
+            // Something may be late at this time, so what came before it must be known.
+            self.wait(events, Some(Duration::ZERO));
+            self.take(events);
+        }
+        self.step();
+    }
+
+    fn wait(&mut self, events: &mut Events, timeout: Option<Duration>) {
+        // It fails if a signal comes.
+        if self.poll.poll(events, timeout).is_err() {
+            events.clear();
+        }
+    }
+
+    /// Tells the machine what has come.
+    fn take(&mut self, events: &Events) {
+        while let Ok((at, made)) = self.made.1.try_recv() {
+            self.made(&at, made);
+        }
+        for id in std::mem::take(&mut self.unfinished) {
+            self.read(id, true);
+        }
+        for event in events.iter().filter(|event| event.token() != BELL) {
+            let id = LinkId(event.token().0 as u64);
+            if event.is_writable() {
+                self.write(id, Stream::flush);
             }
-            let steps = self.steps;
-            while let Ok((at, made)) = self.made.1.try_recv() {
-                self.made(&at, made);
-            }
-            for event in events.iter().filter(|event| event.token() != BELL) {
-                let id = LinkId(event.token().0 as u64);
-                if event.is_writable() {
-                    self.write(id, Stream::flush);
-                }
-                if event.is_readable() || event.is_read_closed() || event.is_error() {
-                    self.read(id, event.is_read_closed() || event.is_error());
-                }
-            }
-            if self.steps == steps || !self.events.is_empty() {
-                self.step(Event::Time);
+            if event.is_readable() || event.is_read_closed() || event.is_error() {
+                self.read(id, event.is_read_closed() || event.is_error());
             }
         }
     }
@@ -135,13 +178,26 @@ impl Driver {
         u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// Steps the machine, and does what it says.
-    fn step(&mut self, event: Event<'_>) {
-        self.step_once(event);
-        while let Some((id, result)) = self.events.pop_front() {
-            match result.and_then(|stream| self.link(id, stream)) {
-                Ok(()) => self.step_once(Event::Connected(id)),
-                Err(error) => self.step_once(Event::Closed(id, error.to_string())),
+    fn tell(&mut self, event: Event<'_>) {
+        self.machine.tell(self.time, event);
+        self.told = true;
+    }
+
+    /// Steps the machine, and does what it says, until that brings nothing new.
+    fn step(&mut self) {
+        loop {
+            self.told = false;
+            // After the bytes were read, because what they say is no older than their answer.
+            let now = Now { reading: self.node.clock.read(), timer: self.time };
+            for action in self.machine.step(now, Event::Time) {
+                match action {
+                    Action::Connect(id, at) => self.connect(id, at),
+                    Action::Send(id, bytes) => self.write(id, |stream| stream.send(bytes)),
+                    Action::Close(id) => drop(self.links.remove(&id)),
+                }
+            }
+            if !self.told {
+                break;
             }
         }
         if let Some(opened) = self.machine.opened() {
@@ -150,26 +206,29 @@ impl Driver {
         }
     }
 
-    fn step_once(&mut self, event: Event<'_>) {
-        self.steps = self.steps.wrapping_add(1);
-        let now = Now { reading: self.node.clock.read(), timer: self.timer() };
-        for action in self.machine.step(now, event) {
-            match action {
-                Action::Connect(id, at) => self.connect(id, at),
-                Action::Send(id, bytes) => self.write(id, |stream| stream.send(bytes)),
-                Action::Close(id) => drop(self.links.remove(&id)),
-            }
+    /// Drops streams that nobody has asked for in time. Some step comes every few seconds.
+    fn drop_old(&mut self) {
+        let (now, spare) = (self.time, SPARE.as_nanos() as u64);
+        for making in self.making.values_mut() {
+            making.spare.take_if(|(_, since)| now.saturating_sub(*since) > spare);
         }
+        self.making.retain(|_, making| making.threads > 0 || making.spare.is_some());
     }
 
     fn connect(&mut self, id: LinkId, at: ConnectionAddr) {
         self.links.insert(id, None);
         let making = self.making.entry(at.to_string()).or_default();
-        if let Some(stream) = making.spare.take() {
-            return self.events.push_back((id, Ok(stream)));
+        if let Some((stream, _)) = making.spare.take() {
+            return self.link(id, Ok(stream));
         }
         making.waiting.retain(|id| self.links.contains_key(id));
         making.waiting.push_back(id);
+        self.make(at);
+    }
+
+    /// Starts a thread that makes a stream, if more are wanted than are being made.
+    fn make(&mut self, at: ConnectionAddr) {
+        let Some(making) = self.making.get_mut(&at.to_string()) else { return };
         if making.threads >= making.waiting.len() {
             return;
         }
@@ -182,7 +241,11 @@ impl Driver {
         };
         match Builder::new().name("tatcell-connect".into()).spawn(make) {
             Ok(_) => making.threads += 1,
-            Err(error) => self.events.push_back((id, Err(error))),
+            Err(error) => {
+                if let Some(id) = making.waiting.pop_back() {
+                    self.tell(Event::Closed(id, error.to_string()));
+                }
+            }
         }
     }
 
@@ -191,42 +254,51 @@ impl Driver {
         let Some(making) = self.making.get_mut(&at.to_string()) else { return };
         making.threads -= 1;
         making.waiting.retain(|id| self.links.contains_key(id));
+        if matches!(&made, Err(error) if error.kind() == io::ErrorKind::TimedOut) {
+            // It may have begun long before whoever waits now asked. When that one is late, the machine knows itself.
+            return self.make(at.clone());
+        }
         match making.waiting.pop_front() {
-            Some(id) => {
-                self.events.push_back((id, made));
-                self.step(Event::Time);
-            }
-            None => making.spare = made.ok(),
+            Some(id) => self.link(id, made),
+            None => making.spare = made.ok().map(|stream| (stream, self.time)),
         }
     }
 
-    fn link(&mut self, id: LinkId, mut stream: Stream) -> io::Result<()> {
+    fn link(&mut self, id: LinkId, made: io::Result<Stream>) {
         // If the machine gave up meanwhile, the stream is dropped.
-        let Some(link) = self.links.get_mut(&id) else { return Ok(()) };
-        stream.register(self.poll.registry(), Token(id.0 as usize))?;
-        *link = Some(stream);
-        Ok(())
+        let Some(link) = self.links.get_mut(&id) else { return };
+        let made = made.and_then(|mut stream| {
+            stream.register(self.poll.registry(), Token(id.0 as usize))?;
+            *link = Some(stream);
+            Ok(())
+        });
+        match made {
+            Ok(()) => self.tell(Event::Connected(id)),
+            Err(error) => self.tell(Event::Closed(id, error.to_string())),
+        }
     }
 
     fn write(&mut self, id: LinkId, write: impl FnOnce(&mut Stream) -> io::Result<()>) {
         let Some(Some(stream)) = self.links.get_mut(&id) else { return };
         if let Err(error) = write(stream) {
-            self.events.push_back((id, Err(error)));
+            self.tell(Event::Closed(id, error.to_string()));
         }
     }
 
-    /// Reads all that has come; up to the end, if the other end is `closed`.
+    /// Reads what has come, up to a bound. If the other end is `closed`, a short read is not the last one.
     fn read(&mut self, id: LinkId, closed: bool) {
         let mut buffer = std::mem::take(&mut self.buffer);
-        // The machine may drop the stream meanwhile.
-        while let Some(Some(stream)) = self.links.get_mut(&id) {
+        let mut more = READS;
+        while more > 0 {
+            let Some(Some(stream)) = self.links.get_mut(&id) else { break };
             match stream.read(&mut buffer) {
                 Ok(0) => {
-                    self.step(Event::Closed(id, "the server closed the connection".into()));
+                    self.tell(Event::Closed(id, "the server closed the connection".into()));
                     break;
                 }
                 Ok(read) => {
-                    self.step(Event::Bytes(id, &buffer[..read]));
+                    more -= 1;
+                    self.tell(Event::Bytes(id, &buffer[..read]));
                     if read < buffer.len() && !closed && self.drained(id) {
                         break;
                     }
@@ -234,10 +306,14 @@ impl Driver {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
-                    self.step(Event::Closed(id, error.to_string()));
+                    self.tell(Event::Closed(id, error.to_string()));
                     break;
                 }
             }
+        }
+        if more == 0 && !self.unfinished.contains(&id) {
+            // No new edge says so.
+            self.unfinished.push(id);
         }
         self.buffer = buffer;
     }
@@ -247,3 +323,7 @@ impl Driver {
         matches!(self.links.get(&id), Some(Some(stream)) if stream.is_plain())
     }
 }
+
+#[cfg(all(test, unix, not(tatcell_cluster_loom)))]
+#[path = "driver_tests.rs"]
+mod driver_tests;

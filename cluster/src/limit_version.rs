@@ -47,6 +47,8 @@ pub(crate) struct LimitVersion {
     pub split: Split,
     pub share: Share,
     pub reserve: Option<(Table<'static>, TableLimit)>,
+    /// Keeps the memory of that table from the next one.
+    _room: Option<Arc<Room>>,
     /// The time from which the reserve may be spent, nanoseconds.
     pub reserve_from: u64,
 }
@@ -84,8 +86,8 @@ pub(crate) struct Maker {
     pub keys: usize,
     pub delay: Duration,
     pub seeds: Seeds,
-    /// The tables of reserves, whose memory stays allocated: a version that fits one of them uses it again.
-    pub tables: Vec<Table<'static>>,
+    /// The tables of reserves: a version that fits one of them uses it again.
+    pub tables: Vec<(Table<'static>, Arc<Room>)>,
 }
 
 impl LimitVersion {
@@ -177,8 +179,32 @@ impl Between {
     }
 }
 
-/// The memory of all tables, which stays until the process ends; a leak checker finds it here.
-static KEPT: Mutex<Vec<&'static [Line]>> = Mutex::new(Vec::new());
+/// The memory of one table. It is never freed, because the table may be copied; but once the node is gone, nobody has
+/// the table any more, and the memory serves the next one.
+pub(crate) struct Room(&'static [Line]);
+
+/// The memory that no table uses.
+static FREE: Mutex<Vec<&'static [Line]>> = Mutex::new(Vec::new());
+
+impl Room {
+    /// Returns the smallest free memory that suffices and is not twice as large, or allocates it.
+    fn of(lines: usize) -> Room {
+        let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
+        let fits = (0..free.len())
+            .filter(|i| (lines..2 * lines).contains(&free[*i].len()))
+            .min_by_key(|i| free[*i].len());
+        Room(match fits {
+            Some(fits) => free.swap_remove(fits),
+            None => Box::leak((0..lines).map(|_| Line::EMPTY).collect::<Box<[Line]>>()),
+        })
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        FREE.lock().unwrap_or_else(PoisonError::into_inner).push(self.0);
+    }
+}
 
 impl Maker {
     /// Makes a version. If it follows another one, it is in force from the given time on.
@@ -201,7 +227,10 @@ impl Maker {
             Some((was, _)) if was.split.reserve == split.reserve => was.reserve_from,
             Some((_, from)) => from.saturating_add(split.reserve.map_or(0, |reserve| reserve.full_ns)),
         };
-        Ok(LimitVersion { number, text: self.text(&limit), limit, split, share, reserve, reserve_from })
+        let (reserve, room) =
+            reserve.map_or((None, None), |(table, limit, room)| (Some((table, limit)), Some(room)));
+        let text = self.text(&limit);
+        Ok(LimitVersion { number, text, limit, split, share, reserve, _room: room, reserve_from })
     }
 
     /// Writes the text on which nodes must agree.
@@ -218,22 +247,22 @@ impl Maker {
         format!(", {} nodes, changes take {} ms", self.nodes, self.delay.as_millis())
     }
 
-    fn reserve(&mut self, reserve: &Reserve) -> Result<(Table<'static>, TableLimit), OpenError> {
+    fn reserve(&mut self, reserve: &Reserve) -> Result<(Table<'static>, TableLimit, Arc<Room>), OpenError> {
         let spec = reserve.limit();
-        for table in &self.tables {
+        for (table, room) in &self.tables {
             if let Ok(limit) = table.limit(&spec) {
-                return Ok((*table, limit));
+                return Ok((*table, limit, room.clone()));
             }
         }
         let seed = self.seeds.draw().map_err(OpenError::Host)?;
-        let lines: Box<[Line]> = (0..lines_for(self.keys)).map(|_| Line::EMPTY).collect();
         let options = reserve.table_options(seed).caller_hash();
-        let lines: &'static [Line] = Box::leak(lines);
-        KEPT.lock().unwrap_or_else(PoisonError::into_inner).push(lines);
-        let table = Table::init(lines, &options).map_err(OpenError::Reserve)?;
+        let lines = lines_for(self.keys);
+        let room = Room::of(lines);
+        let table = Table::init(&room.0[..lines], &options).map_err(OpenError::Reserve)?;
         let limit = table.limit(&spec).map_err(OpenError::Reserve)?;
-        self.tables.push(table);
-        Ok((table, limit))
+        let room = Arc::new(room);
+        self.tables.push((table, room.clone()));
+        Ok((table, limit, room))
     }
 }
 
@@ -283,6 +312,36 @@ mod tests {
             all.iter().enumerate().for_each(|(j, y)| assert_eq!(x.is(y), i == j, "{i} {j}"));
         }
         assert!(schedule(&a, Some((&b, 9))).is(&all[2]));
+    }
+
+    #[test]
+    fn the_memory_of_a_table_serves_the_next_one_once_nobody_has_the_table() {
+        let maker = || Maker {
+            nodes: 1,
+            round_trip: Duration::from_millis(4),
+            // So many that no other test takes this memory.
+            keys: 500_000,
+            delay: Duration::from_secs(30),
+            seeds: Seeds::System,
+            tables: Vec::new(),
+        };
+        let limit = SharedLimit::new("x", 100, Duration::from_secs(1), 100).reserve(100, 500);
+        let make = |maker: &mut Maker| maker.version(1, limit.clone(), None).expect("a version");
+        let at = |version: &LimitVersion| version._room.as_ref().expect("a reserve").0.as_ptr();
+        let mut first = maker();
+        let version = make(&mut first);
+        let (place, other) = (at(&version), at(&make(&mut maker())));
+        assert_ne!(place, other, "both are in use");
+        drop(first);
+        assert_ne!(at(&make(&mut maker())), place, "a version has the table still");
+        let (table, of_each) = version.reserve.as_ref().expect("a reserve");
+        assert!(table.check_hash(of_each, 1_000_000_000, 7, 50).expect("a decision").passes());
+        drop(version);
+        let mut last = maker();
+        let two = [make(&mut last), make(&mut maker())];
+        let again = two.iter().find(|version| at(version) == place).expect("the memory of before");
+        let (table, of_each) = again.reserve.as_ref().expect("a reserve");
+        assert!(table.check_hash(of_each, 1_000_000_000, 7, 50).expect("a decision").passes(), "it is empty");
     }
 
     /// A line that is given away forgets what its key took of the share, so both must have drained by then.

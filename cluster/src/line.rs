@@ -17,7 +17,8 @@
 //! **Invariants.**
 //! 1. If a worker read a word and then its own tag, it swaps a word that was its key's. For a change of hands first
 //!    makes the tag 0, then gives the word a new generation, then writes the rest, and last the tag of the new key.
-//! 2. A generation never comes again (within 256), so a swap of an older word fails, whatever `low` is.
+//! 2. A generation never comes again (within 256), so a swap of a word of an older one fails, whatever `low` is. Within
+//!    a generation `low` may come again, because units are put back; the word is then the same state.
 //! 3. A piece is written before its generation is the newest, and over the older piece only after the word has left it.
 //!
 //! Progress: taking is lock-free and bounded; a worker that lost [`MAX_LOST`] swaps takes nothing and charges nothing.
@@ -146,6 +147,27 @@ impl Line {
             self.swap(old, Word { generation: newest, low });
         }
         Taken::No
+    }
+
+    /// Puts up to `length` nanoseconds back that `tag` took of the piece that the word is at, as whole units of
+    /// `unit_ns`. Returns how many units: none of what has lapsed, and none of a piece before. See [`Word::put_back`].
+    pub(crate) fn put_back(&self, at: &AtomicU64, tag: u64, when: When, (units, unit_ns): (u64, u64)) -> u64 {
+        let floor = when.reading.saturating_sub(when.hold);
+        for _ in 0..MAX_LOST {
+            // ORDERING: Acquire, all; as in `take`.
+            let old = self.word.load(Ordering::Acquire);
+            if at.load(Ordering::Acquire) != tag {
+                return 0;
+            }
+            let word = Word::unpack(old);
+            let side = usize::from(word.generation & 1);
+            let (lo, hi) = (self.lo[side].load(Ordering::Acquire), self.hi[side].load(Ordering::Acquire));
+            let Some((next, units)) = word.put_back((lo.max(floor), hi), units, unit_ns) else { return 0 };
+            if self.swap(old, next) {
+                return units;
+            }
+        }
+        0
     }
 
     /// Returns the nanoseconds that `tag` could take here now, of both pieces.
@@ -300,118 +322,5 @@ impl Line {
 mod loom_line;
 
 #[cfg(all(test, not(tatcell_cluster_loom)))]
-mod tests {
-    use super::*;
-
-    /// So late that all has come, with a hold so long that nothing lapses.
-    const LATE: When = When { reading: 1_000_000, hold: 1_000_000 };
-
-    const EIGHT: Piece = Piece { lo: 100, hi: 180 };
-
-    #[test]
-    fn a_line_fills_two_cache_lines() {
-        assert_eq!((std::mem::size_of::<Line>(), std::mem::align_of::<Line>()), (128, 128));
-    }
-
-    #[test]
-    fn pieces_are_spent_one_after_the_other_and_a_third_lapses() {
-        let (line, at) = (Line::new(), AtomicU64::new(7));
-        assert_eq!(line.take(&at, 7, LATE, 10), Taken::No);
-        assert!(line.publish(EIGHT, 0, 130));
-        // It has not begun: the word is still at the first piece.
-        assert!(!line.publish(Piece { lo: 300, hi: 310 }, 0, 0));
-        assert_eq!(line.take(&at, 7, LATE, 10), Taken::Yes { end: 110, ahead: false });
-        assert!(line.publish(Piece { lo: 300, hi: 310 }, 0, 300));
-        assert!(!line.publish(Piece { lo: 400, hi: 410 }, 0, 0));
-        for end in (120..=180).step_by(10) {
-            assert_eq!(line.take(&at, 7, LATE, 10), Taken::Yes { end, ahead: false });
-        }
-        assert_eq!(line.take(&at, 7, LATE, 10), Taken::Yes { end: 310, ahead: true });
-        assert_eq!(line.take(&at, 7, LATE, 10), Taken::No);
-        assert_eq!(line.take(&at, 8, LATE, 10), Taken::Other);
-    }
-
-    #[test]
-    fn what_is_left_is_what_could_be_taken_of_both_pieces() {
-        let (line, at) = (Line::new(), AtomicU64::new(7));
-        assert_eq!(line.left(&at, 7, LATE), [0, 0]);
-        assert!(line.publish(EIGHT, 0, 0));
-        line.take(&at, 7, LATE, 10);
-        assert_eq!(line.left(&at, 7, LATE), [70, 0]);
-        assert!(line.publish(Piece { lo: 300, hi: 310 }, 0, 0));
-        assert_eq!(line.left(&at, 7, LATE), [70, 10]);
-        let lapsing = When { reading: 1_000, hold: 830 };
-        assert_eq!(line.left(&at, 7, lapsing), [10, 10]);
-        assert_eq!(line.left(&at, 8, LATE), [0, 0]);
-    }
-
-    #[test]
-    fn a_line_changes_hands_only_while_nobody_asks_and_leaves_nothing() {
-        let (line, at) = (Line::new(), AtomicU64::new(7));
-        assert!(line.publish(EIGHT, 0, 0));
-        assert!(line.queue() && !line.queue());
-        assert!(!line.change_hands(&at, 7, 8));
-        assert!(line.own_for_store(&at, 7));
-        line.unqueue(); // too late: the store's thread owns it
-        assert!(!line.change_hands(&at, 7, 8) && !line.is_free());
-        line.disown();
-        assert!(!line.change_hands(&at, 6, 8));
-        assert!(line.change_hands(&at, 7, 8));
-        assert_eq!(line.take(&at, 8, LATE, 10), Taken::No);
-        assert_eq!(line.take(&at, 7, LATE, 10), Taken::Other);
-        assert!(!line.own_for_store(&at, 7) && line.is_free());
-    }
-
-    #[test]
-    fn a_reading_of_before_a_piece_came_takes_nothing_of_it() {
-        let (line, at) = (Line::new(), AtomicU64::new(7));
-        assert!(line.publish(EIGHT, 150, u64::MAX));
-        let at_reading = |reading| line.take(&at, 7, When { reading, hold: 150 }, 10);
-        assert_eq!(at_reading(149), Taken::No);
-        assert_eq!(at_reading(150), Taken::Yes { end: 110, ahead: false });
-        assert_eq!(at_reading(149), Taken::No);
-        assert_eq!(at_reading(300), Taken::Yes { end: 160, ahead: false }, "the rest below has lapsed");
-    }
-
-    #[test]
-    fn what_is_seized_is_the_rest_of_the_newest_piece_and_then_nothing_is_left() {
-        let (line, at) = (Line::new(), AtomicU64::new(7));
-        assert_eq!(line.seize(0), 0);
-        for (floor, left) in [(0, 70), (130, 50), (500, 0)] {
-            let (line, at) = (Line::new(), AtomicU64::new(7));
-            assert!(line.publish(EIGHT, 0, 0));
-            line.take(&at, 7, LATE, 10);
-            assert_eq!(line.seize(floor), left);
-            assert_eq!((line.take(&at, 7, LATE, 10), line.seize(0)), (Taken::No, 0));
-        }
-        assert!(line.publish(EIGHT, 0, 0));
-        line.take(&at, 7, LATE, 10);
-        assert!(line.publish(Piece { lo: 300, hi: 340 }, 0, 0));
-        assert_eq!(line.seize(0), 40, "the end of the axis is the second piece");
-    }
-
-    #[test]
-    fn threads_take_exactly_what_two_pieces_hold() {
-        let (line, at) = (Line::new(), AtomicU64::new(7));
-        assert!(line.publish(Piece { lo: 0, hi: 100_000 }, 0, 0));
-        line.take(&at, 7, LATE, 1);
-        assert!(line.publish(Piece { lo: 200_000, hi: 250_000 }, 0, 0));
-        let taken: usize = std::thread::scope(|scope| {
-            let work = || {
-                let mut units = 0;
-                // Lost swaps do not end the piece; only many refusals in a row do.
-                let mut refused = 0;
-                while refused < 1_000 {
-                    match line.take(&at, 7, LATE, 1) {
-                        Taken::Yes { .. } => (units, refused) = (units + 1, 0),
-                        _ => refused += 1,
-                    }
-                }
-                units
-            };
-            let workers = [scope.spawn(work), scope.spawn(work), scope.spawn(work)];
-            workers.map(|w| w.join().expect("a worker")).iter().sum()
-        });
-        assert_eq!(taken, 149_999);
-    }
-}
+#[path = "line_tests.rs"]
+mod line_tests;

@@ -86,9 +86,11 @@ impl Link {
         .await
     }
 
-    /// Returns why the connection is unusable, if it has ended by itself.
+    /// Returns why the connection is unusable while no call is under way: it has ended by itself, or it has bytes that
+    /// belong to no call.
     pub(crate) fn ended(&self) -> Option<String> {
-        self.wire.ended(self.id)
+        let unasked = || "it sends what nobody asked for: does a proxy send answers twice?".to_owned();
+        self.wire.ended(self.id).or_else(|| self.wire.has_unread(self.id).then(unasked))
     }
 }
 

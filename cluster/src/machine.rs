@@ -44,9 +44,16 @@ impl Machine {
         Machine { wire, node, main: Some(Box::pin(main)), tasks: Vec::new(), opened }
     }
 
+    /// Takes an event without a step. A driver tells everything that has come until `timer`, the time of the timer,
+    /// before it steps with that time: otherwise an answer that came in time would count as late.
+    pub fn tell(&mut self, timer: u64, event: Event<'_>) {
+        self.wire.take(timer, event);
+    }
+
     /// Takes an event, runs everything that can run, and returns what to do, in order.
     pub fn step(&mut self, now: Now, event: Event<'_>) -> Vec<Action> {
-        self.wire.take(now, event);
+        self.tell(now.timer, event);
+        self.wire.set(now);
         let mut context = Context::from_waker(Waker::noop());
         loop {
             self.wire.begin();
@@ -65,8 +72,8 @@ impl Machine {
         }
     }
 
-    /// Returns the time of the timer at which to step with [`Event::Time`] if nothing happens before. It is 0 if a worker
-    /// rang since the last step, and `u64::MAX` if the machine is done.
+    /// Returns the time of the timer at which to step with [`Event::Time`] if nothing happens before. It is 0 if there
+    /// is more to do at once, or a worker rang since the last step, and `u64::MAX` if the machine is done.
     pub fn deadline(&self) -> u64 {
         match (&self.main, self.node.bell.rang()) {
             (None, _) => u64::MAX,

@@ -163,16 +163,37 @@ fn a_server_that_says_nothing_is_given_up_after_the_timeout() {
     assert!(world.machine.is_done() && world.actions.ends_with(&["close".into()]));
 }
 
+/// Steps without an answer, up to the deadline.
+fn without_a_stream(world: &mut World) -> Vec<Action> {
+    world.time = world.time.max(world.machine.deadline());
+    world.machine.step(Now { reading: world.time, timer: world.time }, Event::Time)
+}
+
 #[test]
-fn a_stream_that_is_not_made_is_given_up_after_the_timeout() {
+fn a_stream_that_is_not_made_is_given_up_after_four_timeouts() {
     let mut world = World::new(1);
     let actions = world.machine.step(Now { reading: 0, timer: world.time }, Event::Time);
-    assert!(matches!(actions[..], [Action::Connect(..)]));
-    world.time = world.machine.deadline();
-    assert_eq!(world.time, 1_250 * MS);
-    world.step(Event::Time, &nothing);
-    assert_eq!(world.actions, ["close"]);
-    assert!(world.opened().is_some_and(|opened| opened.is_err()));
+    assert!(matches!(actions[..], [Action::Connect(LinkId(1), _)]));
+    for id in 2..=4 {
+        let actions = without_a_stream(&mut world);
+        assert!(matches!(actions[..], [Action::Close(_), Action::Connect(LinkId(new), _)] if new == id));
+        assert_eq!((world.time, world.opened()), (1_000 * MS + 250 * MS * (id - 1), None));
+    }
+    assert!(matches!(without_a_stream(&mut world)[..], [Action::Close(LinkId(4))]));
+    assert_eq!(world.time, 2_000 * MS);
+    let said = world.opened().expect("an end").expect_err("no store");
+    assert!(said.contains("no connection within 250ms (name, TCP and TLS), try 4 of 4"), "{said}");
+}
+
+/// As with TLS over a long way: whoever makes the stream has it when the machine tries again.
+#[test]
+fn a_stream_that_comes_too_late_opens_the_node_at_the_next_try() {
+    let mut world = World::new(1);
+    world.machine.step(Now { reading: 0, timer: world.time }, Event::Time);
+    without_a_stream(&mut world);
+    world.step(Event::Connected(LinkId(2)), &sound);
+    world.wait(&sound);
+    assert_eq!(world.opened(), Some(Ok(())));
 }
 
 #[test]
@@ -191,17 +212,70 @@ fn what_ends_while_nobody_asks_is_noticed_and_connected_again() {
 
 #[test]
 fn a_server_that_sends_what_nobody_asked_for_is_left() {
+    for ends in [false, true] {
+        let mut world = World::new(9);
+        world.step(Event::Time, &sound);
+        world.wait(&sound);
+        assert_eq!(world.opened(), Some(Ok(())));
+        world.actions.clear();
+        if ends {
+            world.machine.tell(world.time, Event::Bytes(LinkId(1), b"+OK\r\n"));
+            world.step(Event::Closed(LinkId(1), "reset".into()), &sound);
+        } else {
+            world.step(Event::Bytes(LinkId(1), b"+OK\r\n"), &sound);
+        }
+        assert!(!world.cluster.metrics().up);
+        assert_eq!(world.actions, ["close"]);
+    }
+}
+
+#[test]
+fn a_server_that_sends_more_than_an_answer_is_left() {
+    let mut world = World::new(9);
+    world.step(Event::Time, &nothing);
+    let flood = [&b"+"[..], &vec![b'x'; 1 << 20]].concat();
+    world.step(Event::Bytes(LinkId(1), &flood), &nothing);
+    assert!(world.opened().is_some_and(|opened| opened.is_err_and(|why| why.contains("more than"))));
+}
+
+#[test]
+fn time_goes_on_while_the_queue_is_never_empty() {
     let mut world = World::new(9);
     world.step(Event::Time, &sound);
     world.wait(&sound);
-    world.actions.clear();
-    let flood = vec![b'+'; 1 << 16];
-    for _ in 0..17 {
-        world.step(Event::Bytes(LinkId(1), &flood), &sound);
+    let limit = world.cluster.limit("x").expect("a limit");
+    for token in 0..150 {
+        assert_eq!(world.cluster.submit_at(limit, b"key", 1, world.time, token), Verdict::Pending);
     }
-    // At the next call, because what came before might be an answer.
-    while !world.actions.contains(&"close".to_owned()) {
-        assert!(world.time < 20_000 * MS, "{:?}", world.actions);
-        world.wait(&sound);
+    // They are answered without the store, which takes no time.
+    let mut answered = Vec::new();
+    for (many, event) in
+        [(64, Event::Closed(LinkId(1), "reset".into())), (128, Event::Time), (150, Event::Time)]
+    {
+        world.step(event, &nothing);
+        world.cluster.drain(&mut answered);
+        assert_eq!((answered.len(), world.machine.deadline()), (many, 0), "a step has an end");
     }
+}
+
+#[test]
+fn units_are_given_back_as_far_as_the_line_still_holds_them() {
+    let mut world = World::new(9);
+    world.step(Event::Time, &sound);
+    world.wait(&sound);
+    let limit = world.cluster.limit("x").expect("a limit");
+    let give_back = |world: &World, units| world.machine.node.give_back(0, b"key", units, world.time);
+    assert_eq!(give_back(&world, 5), 0, "it holds nothing");
+    assert_eq!(world.cluster.submit_at(limit, b"key", 3, world.time, 7), Verdict::Pending);
+    world.step(Event::Time, &sound);
+    let take = |world: &World| world.cluster.check_at(limit, b"key", 1, world.time) == Verdict::Pass;
+    let held = (0..).take_while(|_| take(&world)).count() as u64;
+    assert!(held > 0);
+    assert_eq!(give_back(&world, 2), 2);
+    assert_eq!((take(&world), take(&world), take(&world)), (true, true, false));
+    assert_eq!(give_back(&world, 1_000), held + 3, "all of the piece");
+    assert_eq!((0..).take_while(|_| take(&world)).count() as u64, held + 3);
+    // A hold later it has lapsed.
+    world.time += 1_000 * MS;
+    assert_eq!(give_back(&world, 1_000), 0);
 }

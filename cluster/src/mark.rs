@@ -221,10 +221,16 @@ impl Limited {
         let (schedule, number) = (self.versions.load(), mark.version.max(1));
         let (known, between) = (schedule.newest(), Between::of(mark.ahead_us, sent, received));
         let (now, next) = if known.is(number, &mark.next) {
-            (
-                schedule.now.clone(),
-                schedule.next.as_ref().map(|next| (next.version.clone(), next.between.and(between))),
-            )
+            let next = schedule.next.as_ref().map(|next| {
+                let between = next.between.and(between);
+                // The server's clock was set back: share and reserve start empty at the new moment.
+                let version = match between.late > next.version.share.from {
+                    true => self.make(number, &mark.next, between.late, &schedule.now)?,
+                    false => next.version.clone(),
+                };
+                Ok((version, between))
+            });
+            (schedule.now.clone(), next.transpose()?)
         } else if mark.ahead_us == 0 {
             (self.make(number, &mark.next, between.late, known)?, None)
         } else {
@@ -263,5 +269,48 @@ impl Limited {
         let limit = maker.of_text(&self.name, text).ok_or(Fault::ForeignValue)?;
         let version = maker.version(number, limit, Some((was, from)));
         version.map(Arc::new).map_err(|_| Fault::ForeignValue)
+    }
+}
+
+#[cfg(all(test, not(tatcell_cluster_loom)))]
+mod tests {
+    use super::*;
+    use crate::clock::NodeClock;
+    use crate::random::{Random, Seeds};
+    use crate::Cluster;
+
+    const MS: u64 = 1_000_000;
+
+    fn limit(units: u64) -> SharedLimit {
+        SharedLimit::new("x", units, Duration::from_secs(1), units).reserve(units as u32 / 10, 100)
+    }
+
+    #[test]
+    fn a_change_whose_moment_moves_later_starts_empty_at_the_later_moment() {
+        let clock = NodeClock::given(Arc::new(crate::sync::AtomicU64::new(0)));
+        let seeds = Seeds::Given(Random::new(1));
+        let builder = Cluster::builder("redis://store/", 2).limit(limit(100)).keys(8).log(|_| {});
+        let (node, _jobs) = builder.node(clock, seeds, None).expect("a node");
+        let limited = &node.limits[0];
+        let text = |units| limited.maker.lock().expect("no panic").text(&limit(units));
+        let adopt = |ahead_ms: u64, sent| {
+            let (next, before) = (text(200), text(100));
+            let mark = Mark { version: 2, ahead_us: ahead_ms * 1_000, next, before };
+            limited.adopt(&mark, sent, sent + MS, node.delay).expect("a mark");
+            let schedule = limited.versions.load();
+            let next = schedule.next.as_ref().expect("a change");
+            let full = next.version.split.reserve.expect("a reserve").full_ns;
+            assert_eq!(next.version.reserve_from, next.version.share.from + full);
+            (next.version.share.from, next.between.late, Arc::as_ptr(&next.version))
+        };
+        let first = adopt(10_000, 1_000 * MS);
+        assert_eq!(first.0, first.1);
+        // The next mark knows the moment better.
+        let second = adopt(9_000, 2_000 * MS);
+        assert!(second.1 < first.1 && second.0 == first.0 && second.2 == first.2, "the same version");
+        // The server's clock was set back by an hour.
+        let third = adopt(3_608_000, 3_000 * MS);
+        assert!(third.1 > first.1 + 3_599_000 * MS);
+        assert_eq!(third.0, third.1);
     }
 }

@@ -212,6 +212,29 @@ impl Node {
         units[0].saturating_add(units[1]).saturating_add(reserve)
     }
 
+    /// Gives units back to a key, as far as this node still holds what they were taken of: its line first, then its
+    /// reserve. Returns how many.
+    pub(crate) fn give_back(&self, limit: usize, key: &[u8], units: u64, reading: u64) -> u64 {
+        let limited = &self.limits[limit];
+        let (hash, now) = (self.hasher.hash(key), self.clock.of(reading));
+        let schedule = limited.versions.load();
+        let At::Version(version) = schedule.at(now) else { return 0 };
+        if !limited.holds(now) {
+            return 0;
+        }
+        let (tag, split) = (version.tag(hash), &version.split);
+        let when = When { reading: now, hold: split.hold_ns };
+        let of_line = |found: Found<'_>| found.line.put_back(found.at, tag, when, (units, split.unit_ns));
+        let line = limited.lines.find(tag).map_or(0, of_line);
+        let reserve = match &version.reserve {
+            Some((table, of_each)) if now >= version.reserve_from && self.right.holds(now) => {
+                table.credit(of_each, now, hash, units.saturating_sub(line)).map_or(0, |after| after.units)
+            }
+            _ => 0,
+        };
+        line.saturating_add(reserve)
+    }
+
     /// Steps (c) and (d).
     fn short(
         &self,

@@ -113,7 +113,7 @@ impl Builder {
     }
 
     /// Sets how many keys of each limit are in use at one time; default 65 536. A key takes about 240 bytes plus its
-    /// own length. 16 of those bytes, for the reserve, stay allocated until the process ends.
+    /// own length. 16 of those bytes, for the reserve, stay allocated when the node is closed, for the next node.
     pub fn keys(mut self, keys: usize) -> Self {
         self.keys = keys;
         self
@@ -159,7 +159,8 @@ impl Builder {
         self
     }
 
-    /// Opens the node: checks its options and the store, and starts the store's thread. Takes a few timeouts at most.
+    /// Opens the node: checks its options and the store, and starts the store's thread. A connection may take up to four
+    /// timeouts to each server, and each answer two.
     ///
     /// If the store has no mark of a limit, no node has used the limit for a minute, or the store has lost its data. The
     /// node then waits until nodes that run have told the store what the limit is: by default 1.8 s, longer with more

@@ -22,6 +22,11 @@
 //! its call gains nothing. So all intervals lie in [s - hold, s + w + M], and `units * T <= w + hold + M = w + B T`.
 //! Delays, deaths, the number of nodes and the size of grants do not occur in that.
 //!
+//! **Units that are put back** lower `low`, and are given to other requests again. While a word has one generation, the
+//! lengths that requests took are its way up less what lapsed, and its way up is at most the piece and what was put
+//! back. The intervals of a window's requests overlap only by what was put back within the window. So that much is
+//! added to the bound, whoever vouches for it.
+//!
 //! T in nanoseconds is rounded down, so a piece on a node is no longer than what was granted. Stretched to that length,
 //! starts move up and the end stays within.
 #![warn(clippy::arithmetic_side_effects)]
@@ -62,6 +67,32 @@ impl Word {
             Some(end) if end <= hi && hi <= LOW => Some(Word { generation: self.generation, low: end }),
             _ => None,
         }
+    }
+}
+
+impl Word {
+    /// Puts up to `units` back into a piece that reaches from `lo`, or from where it has lapsed, to `hi`. Returns how
+    /// many were put back; `None` if none was taken that is left.
+    pub(crate) const fn put_back(
+        self,
+        (lo, hi): (u64, u64),
+        units: u64,
+        unit_ns: u64,
+    ) -> Option<(Word, u64)> {
+        // A word at which nothing is left of any piece lies beyond the end.
+        if self.low > hi {
+            return None;
+        }
+        let (Some(taken), true) = (self.low.checked_sub(lo), unit_ns > 0) else { return None };
+        #[allow(clippy::arithmetic_side_effects)] // not 0
+        let taken = taken / unit_ns;
+        let back = if taken < units { taken } else { units };
+        if back == 0 {
+            return None;
+        }
+        // No overflow: no more than was taken.
+        let low = self.low.saturating_sub(back.saturating_mul(unit_ns));
+        Some((Word { generation: self.generation, low }, back))
     }
 }
 
@@ -109,6 +140,22 @@ mod tests {
         assert_eq!(word.take(200, 190, 10), Some(Word { generation: 0, low: 200 }));
         assert_eq!(word.take(200, 191, 10), None);
         assert_eq!(word.take(200, 0, 101), None);
+    }
+
+    #[test]
+    fn what_is_put_back_was_taken_of_this_piece_and_has_not_lapsed() {
+        let word = |low| Word { generation: 7, low };
+        let back = |low, lo, units| word(low).put_back((lo, 200), units, 10).map(|(word, n)| (word.low, n));
+        assert_eq!(back(150, 100, 2), Some((130, 2)));
+        assert_eq!(back(150, 100, u64::MAX), Some((100, 5)), "no more than was taken");
+        assert_eq!(back(155, 100, 9), Some((105, 5)), "whole units");
+        assert_eq!(back(150, 135, 9), Some((140, 1)), "the rest has lapsed");
+        assert_eq!(back(150, 150, 1), None);
+        assert_eq!(back(150, 160, 1), None);
+        assert_eq!(back(150, 100, 0), None);
+        assert_eq!(word(150).put_back((100, 200), 1, 0), None);
+        assert_eq!(Word::spent(7).put_back((0, 200), 1, 10), None);
+        assert_eq!(word(201).put_back((100, 200), 1, 10), None);
     }
 
     #[test]

@@ -21,15 +21,17 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use redis::{Cmd, ConnectionAddr, FromRedisValue, RedisError, RedisResult};
+use upkeep::{Done, Server};
 
 use crate::endpoint::{Endpoint, Shape};
 use crate::error::OpenError;
-use crate::link::Link;
 use crate::map::Map;
 use crate::miss::{Answers, Miss};
 use crate::random::Random;
 use crate::script::{self, By, Fault};
-use crate::wire::{later, Wire};
+use crate::wire::Wire;
+
+mod upkeep;
 
 /// The most calls of a batch.
 pub(crate) const MAX_BATCH: usize = 64;
@@ -40,30 +42,12 @@ pub(crate) const PROBE_MAX: Duration = Duration::from_millis(400);
 /// The shortest time between two tries to connect; the longest is [`PROBE_MAX`].
 const PROBE_MIN: Duration = Duration::from_millis(20);
 
-/// The least time between two searches for the servers, and how often sentinels are asked without a reason: a primary
-/// that was replaced may still answer.
-const LOOK_GAP: Duration = Duration::from_millis(200);
-const LOOK_USUAL: Duration = Duration::from_secs(1);
+/// How often a node that opens tries to make a stream to a server, each within the timeout. One that is made too late
+/// waits for the next try, so a stream may take this many timeouts.
+const OPEN_TRIES: u32 = 4;
 
 /// How often a call is sent: its key may move, then its hash slot, and the new server may lack the script.
 const ROUNDS: usize = 5;
-
-struct Server {
-    at: ConnectionAddr,
-    link: Option<Link>,
-    /// Since when there is no connection.
-    since: u64,
-    /// When to try again, by the timer.
-    next: u64,
-    gap: Duration,
-    connecting: bool,
-}
-
-/// The result of a task.
-enum Done {
-    Connected(ConnectionAddr, RedisResult<Link>),
-    Found(Result<Map, OpenError>),
-}
 
 /// The servers of the store.
 pub(crate) struct Store {
@@ -96,6 +80,27 @@ struct Sending {
     id: u64,
 }
 
+/// Tries again while a stream was not made in time.
+async fn tries<T>(
+    wire: &Wire,
+    mut attempt: impl AsyncFnMut() -> Result<T, OpenError>,
+) -> Result<T, OpenError> {
+    let mut left = OPEN_TRIES;
+    loop {
+        let late = wire.late();
+        let result = attempt().await;
+        left -= 1;
+        match result {
+            Err(_) if left > 0 && wire.late() > late => {}
+            Err(OpenError::Unreachable(why)) if left < OPEN_TRIES - 1 => {
+                let why = format!("{why}, try {} of {OPEN_TRIES}", OPEN_TRIES - left);
+                return Err(OpenError::Unreachable(why));
+            }
+            result => return result,
+        }
+    }
+}
+
 /// How often a call may be sent.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sent {
@@ -112,10 +117,12 @@ impl Store {
     /// # Errors
     /// Those of opening a node.
     pub(crate) async fn open(wire: Wire, endpoint: Endpoint, mut random: Random) -> Result<Store, OpenError> {
-        let map = endpoint.find(&wire, &[]).await?;
+        let map = tries(&wire, || endpoint.find(&wire, &[])).await?;
         let mut servers = Vec::new();
         for at in &map.servers {
-            let link = endpoint.connect(&wire, at).await.map_err(|error| OpenError::at(at, error))?;
+            let connect =
+                async || endpoint.connect(&wire, at).await.map_err(|error| OpenError::at(at, error));
+            let link = tries(&wire, connect).await?;
             servers.push(Server { link: Some(link), ..Server::away(at.clone(), &wire) });
         }
         Ok(Store {
@@ -143,18 +150,6 @@ impl Store {
     /// Returns whether any server is there.
     pub(crate) fn is_up(&self) -> bool {
         self.servers.iter().any(|server| server.link.is_some())
-    }
-
-    /// Returns when there is something to tend, by the timer; earlier if a task is [done](Self::is_done).
-    pub(crate) fn next(&self) -> u64 {
-        let waiting = self.servers.iter().filter(|server| server.link.is_none() && !server.connecting);
-        let look = if self.looking { u64::MAX } else { self.next_look() };
-        waiting.map(|server| server.next).fold(look, u64::min)
-    }
-
-    /// Returns whether there is something to tend now: a task is done, or a connection has ended by itself.
-    pub(crate) fn is_done(&self) -> bool {
-        !self.done.borrow().is_empty() || self.servers.iter().any(|server| server.ended().is_some())
     }
 
     /// Returns the servers that are there, each with a key of its own that begins with `prefix`.
@@ -349,102 +344,5 @@ impl Store {
         self.troubles.push(format!("{fault:?}: {}: {said}", self.servers[server].at));
         self.look = true;
         self.close(server);
-    }
-
-    /// Takes the results that have come, and starts what is due. Never waits.
-    pub(crate) fn tend(&mut self) {
-        let done = std::mem::take(&mut *self.done.borrow_mut());
-        for done in done {
-            match done {
-                Done::Connected(at, link) => self.connected(&at, link),
-                Done::Found(found) => {
-                    self.looking = false;
-                    match found {
-                        Ok(map) => self.take(map),
-                        Err(error) => self.troubles.push(format!("no servers found: {error}")),
-                    }
-                }
-            }
-        }
-        for server in 0..self.servers.len() {
-            if let Some(why) = self.servers[server].ended() {
-                self.lost(server, Fault::Lost, &why);
-            }
-        }
-        let now = self.wire.timer();
-        for server in &mut self.servers {
-            if server.link.is_none() && !server.connecting && now >= server.next {
-                server.connecting = true;
-                let (endpoint, at, done) = (self.endpoint.clone(), server.at.clone(), self.done.clone());
-                let wire = self.wire.clone();
-                self.wire.spawn(async move {
-                    let link = endpoint.connect(&wire, &at).await;
-                    done.borrow_mut().push(Done::Connected(at, link));
-                });
-            }
-        }
-        if !self.looking && now >= self.next_look() {
-            (self.look, self.looked, self.looking) = (false, now, true);
-            let (endpoint, mut known, done) =
-                (self.endpoint.clone(), self.map.servers.clone(), self.done.clone());
-            // A server that was cut off from the others keeps answering what it knew, so each search begins with
-            // another one.
-            let from = self.random.below(known.len() as u64) as usize;
-            known.rotate_left(from);
-            let wire = self.wire.clone();
-            self.wire.spawn(async move {
-                let found = endpoint.find(&wire, &known).await;
-                done.borrow_mut().push(Done::Found(found));
-            });
-        }
-    }
-
-    /// Returns when to search for the servers, by the timer.
-    fn next_look(&self) -> u64 {
-        let away = self.servers.iter().any(|server| server.link.is_none());
-        match self.endpoint.shape {
-            Shape::Single => u64::MAX,
-            _ if self.look || away => later(self.looked, LOOK_GAP),
-            Shape::Sentinel(_) => later(self.looked, LOOK_USUAL),
-            Shape::Cluster => u64::MAX,
-        }
-    }
-
-    fn connected(&mut self, at: &ConnectionAddr, link: RedisResult<Link>) {
-        let Some(server) = self.servers.iter_mut().find(|server| server.at == *at) else { return };
-        server.connecting = false;
-        match link {
-            Ok(link) => server.link = Some(link),
-            Err(error) => {
-                server.gap = (server.gap * 2).min(PROBE_MAX);
-                let spread = self.random.below(server.gap.as_micros() as u64 / 2);
-                server.next = self.wire.after(server.gap / 2 + Duration::from_micros(spread));
-                self.troubles.push(format!("{:?}: {at}: {error}", Fault::of(&error)));
-            }
-        }
-    }
-
-    /// Replaces the servers. Connections to those that stay are kept.
-    fn take(&mut self, map: Map) {
-        let mut old = std::mem::take(&mut self.servers);
-        let of = |at: &ConnectionAddr| match old.iter().position(|server| server.at == *at) {
-            Some(known) => old.swap_remove(known),
-            None => Server::away(at.clone(), &self.wire),
-        };
-        self.servers = map.servers.iter().map(of).collect();
-        self.map = map;
-    }
-}
-
-impl Server {
-    /// Makes a server without a connection, which is tried at once.
-    fn away(at: ConnectionAddr, wire: &Wire) -> Server {
-        let (since, next) = (wire.now(), wire.timer());
-        Server { at, link: None, since, next, gap: PROBE_MIN, connecting: false }
-    }
-
-    /// Returns why the connection has ended by itself, if it has.
-    fn ended(&self) -> Option<String> {
-        self.link.as_ref()?.ended()
     }
 }

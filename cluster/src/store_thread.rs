@@ -60,7 +60,12 @@ impl StoreThread {
             self.change().await;
             let jobs = self.jobs(queue).await;
             if !jobs.is_empty() {
+                let step = self.store.wire.step();
                 self.turn(jobs).await;
+                // It was answered without the store. Time must go on even if the queue is never empty.
+                if self.store.wire.step() == step {
+                    self.store.wire.pause().await;
+                }
             }
         }
         self.close(queue).await;

@@ -56,7 +56,8 @@ impl Streams {
                 let mut socket = self.tcp(host, *port)?;
                 socket.set_read_timeout(Some(self.timeout))?;
                 socket.set_write_timeout(Some(self.timeout))?;
-                let session = Session::open(self.tls.as_ref(), host, *insecure, &mut socket)?;
+                let session = Session::open(self.tls.as_ref(), host, *insecure, &mut socket);
+                let session = session.map_err(|error| self.said(error, "TLS"))?;
                 socket.set_nonblocking(true)?;
                 let stream = Stream::new(Socket::Tcp(mio::net::TcpStream::from_std(socket)));
                 Ok(Stream { session: Some(session), ..stream })
@@ -77,9 +78,20 @@ impl Streams {
     }
 
     fn tcp_to(&self, address: &SocketAddr) -> io::Result<std::net::TcpStream> {
-        let socket = std::net::TcpStream::connect_timeout(address, self.timeout)?;
+        let socket = std::net::TcpStream::connect_timeout(address, self.timeout);
+        let socket = socket.map_err(|error| self.said(error, "TCP"))?;
         socket.set_nodelay(true)?;
         Ok(socket)
+    }
+
+    /// Says of a wait that took too long what it was for: the system says "resource temporarily unavailable".
+    fn said(&self, error: io::Error, of: &str) -> io::Error {
+        match error.kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+                io::Error::new(io::ErrorKind::TimedOut, format!("{of}: no answer within {:?}", self.timeout))
+            }
+            _ => error,
+        }
     }
 }
 
@@ -126,6 +138,7 @@ impl Stream {
         }
         while self.sent < self.unsent.len() {
             match self.socket.write(&self.unsent[self.sent..]) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(written) => self.sent += written,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -133,6 +133,7 @@ impl Session {
     pub(crate) fn flush<S: Write>(&mut self, socket: &mut S) -> io::Result<()> {
         while self.0.wants_write() {
             match self.0.write_tls(socket) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -83,6 +83,10 @@ struct Inner {
     /// Whether the main task waits for the bell too.
     listens: bool,
     tasks: Vec<Task>,
+    /// How many streams were not made in time.
+    late: u64,
+    /// How many steps there were.
+    steps: u64,
 }
 
 /// What the tasks of a machine share.
@@ -106,26 +110,38 @@ impl Wire {
             deadline: u64::MAX,
             listens: false,
             tasks: Vec::new(),
+            late: 0,
+            steps: 0,
         };
         Wire { inner: Rc::new(RefCell::new(inner)), clock }
     }
 
-    /// Records the time of a step and what has happened.
-    pub(crate) fn take(&self, now: Now, event: Event<'_>) {
+    /// Records what has happened, at a time of the timer.
+    pub(crate) fn take(&self, timer: u64, event: Event<'_>) {
         let inner = &mut *self.inner.borrow_mut();
-        inner.now = now;
         let (Event::Connected(id) | Event::Bytes(id, _) | Event::Closed(id, _)) = &event else { return };
         let Some(stream) = inner.streams.get_mut(id) else { return };
         match event {
-            Event::Connected(_) => (stream.connected, stream.touched) = (true, now.timer),
+            Event::Connected(_) => (stream.connected, stream.touched) = (true, timer),
             Event::Bytes(_, bytes) if stream.unread.len() + bytes.len() <= MAX_UNREAD => {
                 stream.unread.extend(bytes);
-                stream.touched = now.timer;
+                stream.touched = timer;
             }
             Event::Bytes(..) => stream.ended = Some("it sends more than it was asked for".into()),
             Event::Closed(_, why) => stream.ended = Some(why),
             Event::Time => {}
         }
+    }
+
+    /// Sets the time of a step.
+    pub(crate) fn set(&self, now: Now) {
+        let inner = &mut *self.inner.borrow_mut();
+        (inner.now, inner.steps) = (now, inner.steps.wrapping_add(1));
+    }
+
+    /// Returns the number of this step.
+    pub(crate) fn step(&self) -> u64 {
+        self.inner.borrow().steps
     }
 
     /// Forgets the deadline of the last step; whoever still waits names its time again.
@@ -186,6 +202,19 @@ impl Wire {
         due
     }
 
+    /// Lets the machine be stepped again at once, with a new time.
+    pub(crate) async fn pause(&self) {
+        let step = self.step();
+        poll_fn(|_| {
+            if self.step() != step {
+                return Poll::Ready(());
+            }
+            self.inner.borrow_mut().deadline = 0;
+            Poll::Pending
+        })
+        .await;
+    }
+
     pub(crate) async fn sleep(&self, time: Duration) {
         let until = self.after(time);
         poll_fn(|_| if self.due(until) { Poll::Ready(()) } else { Poll::Pending }).await;
@@ -207,13 +236,19 @@ impl Wire {
             _ => Poll::Pending,
         });
         let connected = self.within(until, timeout, connected).await;
-        if connected.is_err() {
+        if let Err(error) = &connected {
+            self.inner.borrow_mut().late += u64::from(error.kind() == io::ErrorKind::TimedOut);
             self.close(id);
         }
         connected
     }
 
-    /// Waits for a result until a time.
+    /// Returns how many streams were not made in time. The next one to such an address may be there at once.
+    pub(crate) fn late(&self) -> u64 {
+        self.inner.borrow().late
+    }
+
+    /// Waits for a stream until a time.
     async fn within<T>(
         &self,
         until: u64,
@@ -221,7 +256,10 @@ impl Wire {
         mut result: impl Future<Output = io::Result<T>> + Unpin,
     ) -> io::Result<T> {
         poll_fn(|context| match Pin::new(&mut result).poll(context) {
-            Poll::Pending if self.due(until) => Poll::Ready(Err(late(timeout))),
+            Poll::Pending if self.due(until) => {
+                let why = format!("no connection within {timeout:?} (name, TCP and TLS)");
+                Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, why)))
+            }
             polled => polled,
         })
         .await
@@ -240,11 +278,14 @@ impl Wire {
         Ok(())
     }
 
-    /// Returns why a stream has ended, if it has and everything of it was read.
+    /// Returns why a stream has ended, if it has. It may have unread bytes.
     pub(crate) fn ended(&self, id: LinkId) -> Option<String> {
-        let inner = self.inner.borrow();
-        let stream = inner.streams.get(&id)?;
-        stream.ended.clone().filter(|_| stream.unread.is_empty())
+        self.inner.borrow().streams.get(&id)?.ended.clone()
+    }
+
+    /// Returns whether a stream has bytes that were not read.
+    pub(crate) fn has_unread(&self, id: LinkId) -> bool {
+        self.inner.borrow().streams.get(&id).is_some_and(|stream| !stream.unread.is_empty())
     }
 
     /// Returns when something was last sent or received.

@@ -70,6 +70,7 @@ binary() {
     install -s -m 755 cli/target/release/tatcell cluster/target/release/tatcell-throttled \
         cluster/target/release/tatcell-ratelimit "$stage/bin"
     install -m 644 README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE docs/*.md "$stage/share/doc/tatcell"
+    python3 -B -m doctest packaging/release/notices.py
     notices Cargo.toml capi,host > "$stage/share/doc/tatcell/THIRD-PARTY-libtatcell"
     notices cli/Cargo.toml '' > "$stage/share/doc/tatcell/THIRD-PARTY-tatcell"
     notices cluster/throttled/Cargo.toml tls > "$stage/share/doc/tatcell/THIRD-PARTY-tatcell-throttled"

@@ -4,9 +4,47 @@ A crate without a text of its own is an error unless its licence is one of COMMO
 ships."""
 import json
 import pathlib
+import re
 import sys
 
 COMMON = ('MIT', 'Apache-2.0')
+
+
+def is_common(licence):
+    """Whether the texts of COMMON are enough for an SPDX expression: one side of OR, and both sides of AND.
+
+    >>> [is_common(one) for one in ('MIT', 'Zlib OR MIT', 'Zlib/MIT', '(Zlib OR MIT) AND Apache-2.0')]
+    [True, True, True, True]
+    >>> [is_common(one) for one in ('MIT-0', 'SUMMIT', 'MIT AND Zlib', 'Apache-2.0 WITH LLVM-exception', '')]
+    [False, False, False, False, False]
+    """
+    words = re.findall(r'[()]|[^\s()]+', licence.replace('/', ' OR '))
+
+    def one():
+        word = words.pop(0) if words else ''
+        if word == '(':
+            inner = either()
+            words[:1] = []
+            return inner
+        exception = words[:1] == ['WITH']
+        words[:2 * exception] = []
+        return word in COMMON and not exception
+
+    def both():
+        common = one()
+        while words[:1] == ['AND']:
+            words.pop(0)
+            common = one() and common
+        return common
+
+    def either():
+        common = both()
+        while words[:1] == ['OR']:
+            words.pop(0)
+            common = both() or common
+        return common
+
+    return either()
 
 
 def main():
@@ -33,7 +71,7 @@ def main():
                        if path.is_file() and path.name.upper().startswith(('LICENSE', 'LICENCE', 'COPYING', 'NOTICE')))
         spdx = package['license'] or ''
         print(f"{'=' * 80}\n{package['name']} {package['version']}: {spdx}\n")
-        if not texts and not any(name in spdx for name in COMMON):
+        if not texts and not is_common(spdx):
             missing.append(f"{package['name']} {package['version']}: {spdx or 'no licence'}")
         for path in texts:
             print(f"{path.name}:\n\n{path.read_text(errors='replace').rstrip()}\n")
@@ -41,4 +79,5 @@ def main():
         sys.exit('no licence text: ' + '; '.join(missing))
 
 
-main()
+if __name__ == '__main__':
+    main()

@@ -3,25 +3,24 @@
 use core::ffi::CStr;
 
 use super::{HostError, Memory};
-use crate::table::counter_blocks::{blocks, lines_for_blocks, publish, sum, NoCounters, HEADER};
+use crate::table::counter_blocks::{blocks, is_fresh, lines_for_blocks, publish, sum, NoCounters, HEADER};
 use crate::table::{Counters, Line};
 
-/// Opens named memory with counters of so many threads: creates it, or attaches to it.
+/// Opens named memory with counters of so many threads: creates it, or attaches to it. Finishes what a creator left
+/// that died: to give the memory its size and to publish it are the same for all that open it, however often they are
+/// done.
 pub(crate) fn open(name: &CStr, threads: usize, mode: u32) -> Result<Memory, HostError> {
     let lines = lines_for_blocks(threads).ok_or(HostError::BadSize)?;
     let bytes = lines.checked_mul(size_of::<Line>()).ok_or(HostError::BadSize)?;
-    match Memory::create(name, bytes, mode) {
-        Ok(memory) => {
-            publish(memory.lines());
-            Ok(memory)
-        }
-        Err(HostError::Exists) => {
-            let memory = Memory::attach(name, bytes)?;
-            check(memory.lines())?;
-            Ok(memory)
-        }
-        Err(e) => Err(e),
+    let memory = match Memory::create(name, bytes, mode) {
+        Err(HostError::Exists) => Memory::attach_or_finish(name, bytes)?,
+        made => made?,
+    };
+    if is_fresh(memory.lines()) {
+        publish(memory.lines());
     }
+    check(memory.lines())?;
+    Ok(memory)
 }
 
 /// Maps counters for reading alone.
@@ -65,9 +64,12 @@ impl SharedCounters {
     /// Creates the memory, or attaches to it if it exists. Counts go on where they were. `name` and `mode` are those of
     /// [`Memory::create`].
     ///
+    /// If a creator died before it was done, the next opener finishes its work. So memory of this name and size that is
+    /// all zero is taken for counters: give a table another name.
+    ///
     /// # Errors
     /// Those of [`Memory::create`] and [`Memory::attach`]: [`HostError::WrongSize`] if it was made for another number
-    /// of threads, [`HostError::NotReady`] if its creator is not done. [`HostError::NotCounters`] for other memory.
+    /// of threads. [`HostError::NotCounters`] for other memory.
     pub fn open(name: &CStr, threads: usize, mode: u32) -> Result<SharedCounters, HostError> {
         open(name, threads, mode).map(SharedCounters)
     }

@@ -196,6 +196,18 @@ impl Memory {
         Memory::of(&file, found)
     }
 
+    /// Attaches, and gives the memory its size if its creator has not. Only for contents that all that open the name
+    /// agree on: the creator may still be at work.
+    pub(crate) fn attach_or_finish(name: &CStr, bytes: usize) -> Result<Memory, HostError> {
+        let file = names::open(name)?;
+        if file.size()? == 0 {
+            // On Linux this never makes a file smaller, so a creator that wants more keeps all of its memory.
+            file.reserve(whole(bytes, size_of::<Line>())?)?;
+        }
+        let found = expected_size(&file, bytes)?;
+        Memory::of(&file, found)
+    }
+
     /// Maps a file; the mapping outlives the descriptor.
     fn of(file: &File, bytes: usize) -> Result<Memory, HostError> {
         let start = map(bytes, libc::MAP_SHARED, file.fd())?;

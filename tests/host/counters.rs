@@ -50,13 +50,33 @@ fn what_are_no_counters_is_refused() {
     }
     let memory = Memory::create(&name, 64 * 8, 0o600).unwrap();
     // Its creator is not done; then it is a table.
-    assert_eq!(SharedCounters::open(&name, 3, 0o600).map(|_| ()), Err(HostError::NotReady));
     assert_eq!(ReadOnlyCounters::attach(&name).map(|_| ()), Err(HostError::NotReady));
     assert_eq!(SharedCounters::open(&name, 4, 0o600).map(|_| ()), Err(HostError::WrongSize));
     let options = TableOptions::new(LimitSpec::new(1, 1_000_000_000, 5)).seed([7; 16]);
     Table::init(memory.lines(), &options).unwrap();
     assert_eq!(SharedCounters::open(&name, 3, 0o600).map(|_| ()), Err(HostError::NotCounters));
     assert_eq!(ReadOnlyCounters::attach(&name).map(|_| ()), Err(HostError::NotCounters));
+}
+
+/// A creator may die after each of its steps: the name is there, then its size.
+#[test]
+fn counters_whose_creator_died_are_finished_by_the_next_opener() {
+    for bytes in [0, 64 * 8] {
+        let name = Name::new("/");
+        let dead = Memory::create(&name, 64 * 8, 0o600).unwrap();
+        if bytes == 0 {
+            drop(dead);
+            let path = format!("/dev/shm{}", name.to_str().unwrap());
+            let Ok(file) = std::fs::File::options().write(true).open(path) else { continue };
+            file.set_len(0).unwrap();
+        }
+        let not_ready = ReadOnlyCounters::attach(&name).map(|_| ());
+        assert_eq!(not_ready, Err(HostError::NotReady), "{bytes}");
+        let mut next = SharedCounters::open(&name, 3, 0o600).unwrap();
+        next.blocks()[2].never = 5;
+        assert_eq!(SharedCounters::open(&name, 3, 0o600).unwrap().sum().never, 5);
+        assert_eq!(ReadOnlyCounters::attach(&name).unwrap().sum().never, 5);
+    }
 }
 
 #[test]

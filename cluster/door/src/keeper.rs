@@ -262,6 +262,29 @@ impl Keeper {
         Ok(Answer::of(&decision))
     }
 
+    /// Gives up to `units` back to a key: by the tables as far as it still owes them, and behind a store as far as this
+    /// node still holds them. Returns its state, and how many it got.
+    ///
+    /// # Errors
+    /// [`Undecided`]; nothing was given back.
+    pub fn credit(
+        &self,
+        limit: &Limit,
+        key: &[u8],
+        units: u64,
+        now: u64,
+    ) -> Result<(Answer, u64), Undecided> {
+        match (self, limit) {
+            (Keeper::Shared { node, .. }, Limit::Shared(id, rate)) => {
+                let back = node.give_back(*id, key, units);
+                Ok((shared(tatcell_cluster::Verdict::Pass, node.left(*id, key), rate)?, back))
+            }
+            (_, Limit::Local(limit)) => Keeper::credit_now(limit, key, units, now),
+            // A limit of another keeper, from before a change.
+            (Keeper::Local(_), Limit::Shared(..)) => Err(Undecided::Overloaded),
+        }
+    }
+
     /// Gives up to `units` back to a key of the tables, as far as it still owes them. Returns its state, and how many
     /// it got: none where full sets take slots over (`--when-full inherit` and `sampled`), because there the debt of a
     /// slot may be another key's.

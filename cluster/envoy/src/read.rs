@@ -11,7 +11,7 @@ use crate::api::Unit;
 use crate::rules::{Counters, Level, Pass, Rule, RuleLimit, Rules};
 
 /// Holds a file that was read.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
     /// Its name in errors.
     pub name: String,
@@ -34,7 +34,7 @@ pub fn sources(paths: &[String], note: &mut dyn FnMut(String)) -> Result<Vec<Sou
 }
 
 /// Returns the names of these files, and of those in folders.
-pub(crate) fn files(paths: &[String], note: &mut dyn FnMut(String)) -> Result<Vec<String>, String> {
+fn files(paths: &[String], note: &mut dyn FnMut(String)) -> Result<Vec<String>, String> {
     let mut files = Vec::new();
     for path in paths {
         let cannot = |e| format!("cannot read {path}: {e}");

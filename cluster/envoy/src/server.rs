@@ -14,7 +14,7 @@ use crate::grpc::RateLimitServer;
 use crate::incoming::{Clients, Times};
 use crate::read;
 use crate::service::{Options, RateLimit};
-use crate::watch::{Look, Watch};
+use crate::watch::{look, Look, Watch};
 
 /// The most requests of a connection at once. Envoy opens another connection for more.
 const STREAMS: u32 = 128;
@@ -133,7 +133,6 @@ fn bind(what: &str, address: SocketAddr) -> Result<TcpListener, String> {
 }
 
 async fn serve(settings: ServerSettings, mut signals: Signals) -> Result<(), String> {
-    let mut watch = Watch::new(Look::at(&settings.rules));
     let sources = read::sources(&settings.rules, &mut note)?;
     let service = Arc::new(RateLimit::open(&sources, settings.keeper, settings.options)?);
     if settings.check {
@@ -180,6 +179,7 @@ async fn serve(settings: ServerSettings, mut signals: Signals) -> Result<(), Str
     let mut serving = tokio::spawn(serving);
 
     let (mut reloads, mut looks) = (JoinSet::new(), JoinSet::new());
+    let mut watch = Watch::new(sources);
     let mut looking = settings.watch.map(tokio::time::interval);
     looking.iter_mut().for_each(|looking| looking.set_missed_tick_behavior(MissedTickBehavior::Delay));
     let mut seconds = tokio::time::interval(Duration::from_secs(1));
@@ -192,17 +192,30 @@ async fn serve(settings: ServerSettings, mut signals: Signals) -> Result<(), Str
             }
             // One after the other; the stop does not wait for them.
             () = signals.hang_ups.next(), if reloads.is_empty() => {
-                reloads.spawn(reload(service.clone(), settings.rules.clone()));
+                let (service, paths) = (service.clone(), settings.rules.clone());
+                reloads.spawn_blocking(move || (true, reload(&service, read::sources(&paths, &mut note))));
             }
-            Some(_) = reloads.join_next() => {}
+            Some(how) = reloads.join_next() => {
+                // A panic ends the process.
+                let (asked, how) = how.unwrap_or_else(|why| (true, Err(why.to_string())));
+                let in_force = how.is_ok();
+                let why = how.as_ref().err().cloned();
+                let news = watch.done(how);
+                match if asked { why } else { news } {
+                    Some(why) => eprintln!("tatcell-ratelimit: the old rules stay in force: {why}"),
+                    None if in_force => eprintln!("tatcell-ratelimit: the rules were reloaded"),
+                    None => {}
+                }
+            }
             () = next(&mut looking), if reloads.is_empty() && looks.is_empty() => {
                 let paths = settings.rules.clone();
                 // A network's file system may keep a look waiting.
-                looks.spawn_blocking(move || Look::at(&paths));
+                looks.spawn_blocking(move || look(&paths));
             }
             Some(look) = looks.join_next() => {
-                if look.is_ok_and(|look| watch.is_due(look)) {
-                    reloads.spawn(reload(service.clone(), settings.rules.clone()));
+                if let Some(look) = look.ok().and_then(|look| watch.is_due(look)) {
+                    let service = service.clone();
+                    reloads.spawn_blocking(move || (false, reload(&service, look)));
                 }
             }
             how = &mut serving => {
@@ -237,12 +250,7 @@ async fn next(looking: &mut Option<Interval>) {
     }
 }
 
-/// Reads the rules again, on a thread that serves no requests, because it may ask a store.
-async fn reload(service: Arc<RateLimit>, paths: Vec<String>) {
-    let read = move || service.reload(read::sources(&paths, &mut note));
-    match tokio::task::spawn_blocking(read).await {
-        Ok(Ok(())) => eprintln!("tatcell-ratelimit: the rules were reloaded"),
-        Ok(Err(why)) => eprintln!("tatcell-ratelimit: the old rules stay in force: {why}"),
-        Err(why) => eprintln!("tatcell-ratelimit: the old rules stay in force: {why}"),
-    }
+/// Puts rules into force, and returns them. It may ask a store, so it runs on a thread that serves no requests.
+fn reload(service: &RateLimit, look: Look) -> Look {
+    service.reload(look.clone()).and(look)
 }

@@ -282,15 +282,26 @@ impl RateLimit {
         let asked = ask(&in_force, request, seen)?;
         let mut answers = Vec::with_capacity(asked.len());
         for asked in &asked {
-            // What this node let pass is the store's: it holds nothing that it could give back to the key.
-            Counters::add(&seen.unreturned, asked.back);
-            answers.push(match asked.limited() {
-                None => NOTHING,
-                Some((limit, hits)) => match in_force.keeper.decide(limit, &asked.parts, hits, now).await {
-                    Ok(answer) => answer,
-                    Err(why) => return self.response(&[], Err(why), seen),
-                },
-            });
+            let answer = match asked.limited() {
+                None => {
+                    Counters::add(&seen.unreturned, asked.back);
+                    Ok(NOTHING)
+                }
+                Some((limit, hits)) if asked.back == 0 => {
+                    in_force.keeper.decide(limit, &asked.parts, hits, now).await
+                }
+                Some((limit, _)) => {
+                    in_force.keeper.credit(limit, &asked.parts, asked.back, now).map(|(answer, back)| {
+                        Counters::add(&seen.returned, back);
+                        Counters::add(&seen.unreturned, asked.back.saturating_sub(back));
+                        answer
+                    })
+                }
+            };
+            match answer {
+                Ok(answer) => answers.push(answer),
+                Err(why) => return self.response(&[], Err(why), seen),
+            }
         }
         self.response(&asked, Ok(answers), seen)
     }

@@ -1,60 +1,62 @@
 //! Whether the files of the rules have changed since they were read.
 //!
-//! The files are looked at again and again, and not watched by inotify: a volume of Kubernetes changes by a link that
-//! points to another folder, editors rename, and network file systems tell nothing. A look costs one call of the system
-//! for each file.
+//! The files are read again and again, and not watched by inotify: a volume of Kubernetes changes by a link that points
+//! to another folder, editors rename, and network file systems tell nothing. A look is what was read, and what a look
+//! has read is what comes into force. So it does not matter which times and sizes a file system tells, and no change
+//! between a look and a reading goes by unseen.
 
-use std::collections::hash_map::DefaultHasher;
-use std::hash::{Hash, Hasher};
-use std::os::unix::fs::MetadataExt;
+use crate::read::{self, Source};
 
-use crate::read;
+/// What a look at the files has read, or why it could not.
+pub type Look = Result<Vec<Source>, String>;
 
-/// What a look at the files has seen: two are equal if nothing has changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Look(u64);
-
-impl Look {
-    /// Looks at the files that these paths name, through links.
-    pub fn at(paths: &[String]) -> Look {
-        let mut seen = DefaultHasher::new();
-        match read::files(paths, &mut |_| ()) {
-            Ok(files) => files.iter().for_each(|file| {
-                file.hash(&mut seen);
-                if let Ok(of) = std::fs::metadata(file) {
-                    let times = (of.mtime(), of.mtime_nsec(), of.ctime(), of.ctime_nsec());
-                    (of.dev(), of.ino(), of.len(), times).hash(&mut seen);
-                }
-            }),
-            Err(why) => why.hash(&mut seen),
-        }
-        Look(seen.finish())
-    }
+/// Reads the files that these paths name, through links.
+pub fn look(paths: &[String]) -> Look {
+    read::sources(paths, &mut |_| ())
 }
 
 /// Follows the files from look to look.
 #[derive(Debug)]
 pub struct Watch {
-    /// Those that were read.
-    read: Look,
+    /// Those in force.
+    read: Vec<Source>,
     last: Look,
+    /// Why the rules of the last look could not come into force.
+    failed: Option<String>,
 }
 
 impl Watch {
-    /// Begins with a look from before the files were read.
-    pub fn new(before: Look) -> Watch {
-        Watch { read: before, last: before }
+    /// Begins with what is in force.
+    pub fn new(read: Vec<Source>) -> Watch {
+        Watch { last: Ok(read.clone()), read, failed: None }
     }
 
-    /// Returns whether the files must be read again: they are others than those that were read, and the same as at the
-    /// last look. So a file that is being written is not read.
-    pub fn is_due(&mut self, look: Look) -> bool {
-        let settled = std::mem::replace(&mut self.last, look) == look;
-        let due = settled && look != self.read;
-        if due {
-            self.read = look;
+    /// Returns the files that must come into force: they are others than those in force, and the same as at the last
+    /// look. So a file that is being written is not read, unless its writer rests for longer than a look takes to come.
+    /// Until [`done`](Self::done) says that they are in force, each look returns them again.
+    pub fn is_due(&mut self, look: Look) -> Option<Look> {
+        let changed = self.last != look;
+        if changed {
+            self.last = look;
+            self.failed = None;
+            return None;
         }
-        due
+        (self.last.as_ref() != Ok(&self.read)).then(|| self.last.clone())
+    }
+
+    /// Takes whether files came into force. Returns why not, if that is not known yet.
+    pub fn done(&mut self, how: Result<Vec<Source>, String>) -> Option<String> {
+        match how {
+            Ok(read) => {
+                (self.read, self.failed) = (read, None);
+                None
+            }
+            Err(why) if self.failed.as_ref() == Some(&why) => None,
+            Err(why) => {
+                self.failed = Some(why.clone());
+                Some(why)
+            }
+        }
     }
 }
 
@@ -62,11 +64,38 @@ impl Watch {
 mod tests {
     use super::*;
 
+    fn text(text: &str) -> Vec<Source> {
+        vec![Source { name: "a.yaml".into(), text: text.into() }]
+    }
+
     #[test]
-    fn files_are_read_once_they_have_settled_and_only_once() {
-        let mut watch = Watch::new(Look(1));
-        let due: Vec<bool> = [1, 1, 2, 3, 3, 3, 1, 1, 1].map(|look| watch.is_due(Look(look))).into();
-        assert_eq!(due, [false, false, false, false, true, false, false, true, false]);
+    fn files_are_read_once_they_have_settled_and_until_they_are_in_force() {
+        let mut watch = Watch::new(text("1"));
+        let mut look = |now: &str| watch.is_due(Ok(text(now))).is_some();
+        assert_eq!(["1", "1", "2", "3"].map(&mut look), [false; 4]);
+        assert_eq!(["3", "3"].map(&mut look), [true; 2], "not in force yet");
+        assert_eq!(watch.done(Ok(text("3"))), None);
+        let mut look = |now: &str| watch.is_due(Ok(text(now))).is_some();
+        assert_eq!(["3", "1", "3", "1", "1"].map(&mut look), [false, false, false, false, true]);
+    }
+
+    #[test]
+    fn what_fails_is_tried_again_at_each_look_and_said_once() {
+        let mut watch = Watch::new(text("1"));
+        let new = Ok(text("2"));
+        assert!(watch.is_due(new.clone()).is_none());
+        for said in [Some("the store is away"), None, None] {
+            assert_eq!(watch.is_due(new.clone()), Some(new.clone()));
+            assert_eq!(watch.done(Err("the store is away".into())).as_deref(), said);
+        }
+        assert_eq!(watch.is_due(new.clone()), Some(new.clone()));
+        assert_eq!(watch.done(Err("another reason".into())).as_deref(), Some("another reason"));
+        assert_eq!(watch.done(Ok(text("2"))), None);
+        assert!(watch.is_due(new).is_none());
+        // Files that cannot be read are no rules, and the old ones stay.
+        let gone = Err("cannot read a.yaml".to_owned());
+        assert!(watch.is_due(gone.clone()).is_none());
+        assert_eq!(watch.is_due(gone.clone()), Some(gone));
     }
 
     #[test]
@@ -85,10 +114,10 @@ mod tests {
         link("..data/a.yaml", "a.yaml");
         let paths = [folder.to_string_lossy().into_owned()];
         let single = [folder.join("a.yaml").to_string_lossy().into_owned()];
-        let mut before = (Look::at(&paths), Look::at(&single));
-        assert_eq!((Look::at(&paths), Look::at(&single)), before);
+        let mut before = (look(&paths), look(&single));
+        assert_eq!((look(&paths), look(&single)), before);
         let mut changed = |what: &str| {
-            let now = (Look::at(&paths), Look::at(&single));
+            let now = (look(&paths), look(&single));
             assert!(now.0 != before.0, "{what}");
             let both = now.1 != before.1;
             before = now;
@@ -97,7 +126,11 @@ mod tests {
         link("..2", "..new");
         std::fs::rename(folder.join("..new"), folder.join("..data")).expect("swapped");
         assert!(changed("another folder behind the link"));
-        write("..2/a.yaml", "two and more");
+        // The same length, and the times of before, as within one tick of a file system's clock.
+        let file = std::fs::File::options().write(true).open(folder.join("..2/a.yaml")).expect("a file");
+        let times = file.metadata().expect("times").modified().expect("a time");
+        write("..2/a.yaml", "owt");
+        file.set_modified(times).expect("a time that is set");
         assert!(changed("written in place"));
         write("new", "two and more");
         std::fs::rename(folder.join("new"), folder.join("a.yaml")).expect("renamed");

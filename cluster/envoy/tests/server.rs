@@ -115,8 +115,9 @@ fn rules_are_read_anew_when_their_files_change() {
     std::fs::write(rules.0.join("..2/mounted.yaml"), RULES.replace("10", "30")).expect("a file");
     server.line_with("the rules were reloaded");
     assert_eq!(client.left("edge", &["user=a"]), (true, vec![22]));
-    let failed = "tatcell_ratelimit_failed_reloads_total";
-    assert_eq!((server.metric("tatcell_ratelimit_reloads_total"), server.metric(failed)), (2, 1));
+    assert_eq!(server.metric("tatcell_ratelimit_reloads_total"), 2);
+    // Each look tries again.
+    assert!(server.metric("tatcell_ratelimit_failed_reloads_total") >= 1);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The commands of one client.
 
-use tatcell_door::{now, Keeper, Limit, Rate};
+use tatcell_door::{now, Limit, Rate};
 
 use crate::resp::{self, Args};
 use crate::server::{Server, Tally};
@@ -312,16 +312,12 @@ impl Session {
         };
         let answer = match (u64::try_from(quantity), limit) {
             (Ok(quantity), limit) => server.keeper.decide(limit, args[1], quantity, now()).await,
-            (Err(_), Limit::Local(limit)) => {
-                let back = Keeper::credit_now(limit, args[1], quantity.unsigned_abs(), now());
+            (Err(_), limit) => {
+                let back = server.keeper.credit(limit, args[1], quantity.unsigned_abs(), now());
                 back.map(|(answer, units)| {
                     tally.given_back += units;
                     answer
                 })
-            }
-            (Err(_), Limit::Shared(..)) => {
-                let why = "a negative quantity gives units back, which servers that share limits cannot do";
-                return refuse(out, tally, "Cell", why);
             }
         };
         match answer {

@@ -96,11 +96,11 @@ struct Work<'a> {
 impl<'a> Work<'a> {
     fn new(
         c: Contract<'a>,
-        (ladder, table): (*const tatcell_ladder_t, *const tatcell_table_t),
+        (ladder, handle): (*const tatcell_ladder_t, *const tatcell_table_t),
         p: *const tatcell_ladder_burst_t,
         pass: *const u64,
     ) -> Result<Work<'a>, i32> {
-        let (limits, table, given) = (c.ladder(ladder)?, c.handle(table)?, c.options(p)?);
+        let (limits, table, given) = (c.ladder(ladder)?, c.handle(handle)?, c.options(p)?);
         let count = given.count as usize;
         let (strided, pointers) = (!given.addresses.is_null(), !given.address_pointers.is_null());
         if given.flags != 0 || strided & pointers {
@@ -124,6 +124,9 @@ impl<'a> Work<'a> {
         let written = &Written::new(decided, [decided, permits, counted, tiers]);
         for read in [
             c.reach(p),
+            Span::of(ladder, 1),
+            Span::of(handle, 1),
+            Span::of(given.overrides, 1),
             Span::of(given.costs, count),
             Span::of(given.rooms, count),
             Span::of(given.address_pointers, count),

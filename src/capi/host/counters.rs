@@ -15,13 +15,15 @@ use crate::table::{Counters, Line};
 /// costs with private counters. If two threads or processes count in one block, counts are lost, and nothing else
 /// happens. Other processes look with tatcell_host_counters_attach; they need permission to read, and no other.
 ///
+/// If a creator died before it was done, the next call for the name finishes its work. So memory of this name and size
+/// that is all zero is taken for counters: give a table another name.
+///
 /// @param name    as for tatcell_host_memory_create; not NULL.
 /// @param threads number of blocks, the same for all that open them; not 0.
 /// @param mode    permission bits, less the umask; 0 = 0600, only this user.
 /// @param memory  started from TATCELL_HOST_MEMORY_INIT; not NULL. Unmap it with tatcell_host_memory_unmap.
 /// @retval 0 done.
 /// @retval TATCELL_ERR_WRONG_SIZE they were made for another number of threads.
-/// @retval TATCELL_ERR_NOT_READY their creator is not done: ask again.
 /// @retval TATCELL_ERR_VERSION the memory holds something else, or another layout.
 /// @retval TATCELL_ERR_OPTION bad mode; TATCELL_ERR_TOO_SMALL, TATCELL_ERR_TOO_LARGE bad number of threads.
 /// @retval others as tatcell_host_memory_create and tatcell_host_memory_attach.

@@ -36,7 +36,13 @@ pub(crate) fn lines_for_blocks(blocks: usize) -> Option<usize> {
     blocks.checked_mul(BLOCK)?.checked_add(HEADER).filter(|_| blocks != 0)
 }
 
-/// Publishes fresh memory, which is all zero.
+/// Returns whether memory is all zero, as nobody has used it yet.
+pub(crate) fn is_fresh(lines: &[Line]) -> bool {
+    // ORDERING: Relaxed; if another opener publishes meanwhile, it stores the same.
+    lines.iter().flat_map(|line| &line.words).all(|word| word.load(Ordering::Relaxed) == 0)
+}
+
+/// Publishes fresh memory, which is all zero. Several openers may do so.
 pub(crate) fn publish(lines: &[Line]) {
     if let Some(word) = lines.first().and_then(|line| line.words.first()) {
         // ORDERING: Release; pairs with the fence in `blocks`. There is nothing before it but zeros.
