@@ -31,6 +31,10 @@ EXPORTS := $(shell sed -n 's/^ *\(tatcell_[a-z0-9_]*\);.*/\1/p' $(MAP))
 HOST_EXPORTS := $(filter tatcell_host_%,$(EXPORTS))
 CORE_EXPORTS := $(filter-out $(HOST_EXPORTS),$(EXPORTS))
 NAMED := $(BUILD)/named
+# Less code than a release build of the crate has. Hot functions are inlined by attribute, so the compiler need not
+# guess. Loops are not vectorized: those that gain use vectors by hand. No function is copied for one value of an
+# argument. docs/decisions/size.md has the figures.
+SMALL := -C no-vectorize-loops $(addprefix -C llvm-args=-,inline-threshold=100 funcspec-max-iters=0)
 
 .PHONY: lib
 lib: $(LIB_A) $(LIB_SO) ## Build the C library: target/c/libtatcell.a and libtatcell.so
@@ -38,7 +42,7 @@ lib: $(LIB_A) $(LIB_SO) ## Build the C library: target/c/libtatcell.a and libtat
 
 $(RAW): Cargo.toml Cargo.lock build.rs mk/lib.mk $(MAP) $(shell find src -name '*.rs')
 	$(CARGO) rustc --quiet --release --lib --features capi,host --crate-type staticlib --target-dir target/lib \
-	    $(TARGET:%=--target %)
+	    $(TARGET:%=--target %) -- $(SMALL)
 	@touch $@
 
 # Elsewhere Rust's division of 128 bits names the handler of panics that unwind. Nothing calls it.
