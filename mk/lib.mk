@@ -3,12 +3,14 @@
 # A raw Rust archive holds the compiler's own objects and clashes with any other Rust archive. So `ld -r` takes what the
 # exports reach into one object, and objcopy makes everything else in it local. tatcell.o needs memcpy and memset, no
 # more. tatcell_host.o (the functions tatcell_host_*) needs the C library; a linker takes it only for programs that
-# use it.
+# use it. The objects in target/c/named are the same with the names of local functions, for the gates that look for
+# panics and locks. The shared library is linked from one object of all exports, so it has each function once.
 #
 # TARGET builds for another machine, by its Rust name: make lib TARGET=aarch64-unknown-linux-gnu
-# CROSS_COMPILE=aarch64-linux-gnu-. CC, LD, AR and OBJCOPY may be named one by one instead.
+# CROSS_COMPILE=aarch64-linux-gnu-. CC, LD, AR, OBJCOPY and READELF may be named one by one instead.
 CARGO ?= cargo
 OBJCOPY ?= $(CROSS_COMPILE)objcopy
+READELF ?= $(CROSS_COMPILE)readelf
 TARGET ?=
 BUILD ?= target/c$(TARGET:%=-%)
 ifneq ($(CROSS_COMPILE),)
@@ -28,37 +30,49 @@ RAW := target/lib/$(TARGET:%=%/)release/libtatcell.a
 EXPORTS := $(shell sed -n 's/^ *\(tatcell_[a-z0-9_]*\);.*/\1/p' $(MAP))
 HOST_EXPORTS := $(filter tatcell_host_%,$(EXPORTS))
 CORE_EXPORTS := $(filter-out $(HOST_EXPORTS),$(EXPORTS))
-# The mangled names of the library's own functions stay, for the gates that look for panics and locks.
-KEPT_SYMBOLS := --keep-symbol='_ZN*' --keep-symbol='_R*' --keep-symbol='*rust*' --keep-symbol='*nwind*'
+NAMED := $(BUILD)/named
+# Less code than a release build of the crate has. Hot functions are inlined by attribute, so the compiler need not
+# guess. Loops are not vectorized: those that gain use vectors by hand. No function is copied for one value of an
+# argument. docs/decisions/size.md has the figures.
+SMALL := -C no-vectorize-loops $(addprefix -C llvm-args=-,inline-threshold=100 funcspec-max-iters=0)
 
 .PHONY: lib
 lib: $(LIB_A) $(LIB_SO) ## Build the C library: target/c/libtatcell.a and libtatcell.so
 	@echo $(LIB_A) $(LIB_SO)
 
-$(RAW): Cargo.toml Cargo.lock build.rs $(MAP) $(shell find src -name '*.rs')
+$(RAW): Cargo.toml Cargo.lock build.rs mk/lib.mk $(MAP) $(shell find src -name '*.rs')
 	$(CARGO) rustc --quiet --release --lib --features capi,host --crate-type staticlib --target-dir target/lib \
-	    $(TARGET:%=--target %)
+	    $(TARGET:%=--target %) -- $(SMALL)
 	@touch $@
 
 # Elsewhere Rust's division of 128 bits names the handler of panics that unwind. Nothing calls it.
-PERSONALITY := $(if $(TARGET),$(BUILD)/personality.o)
+PERSONALITY := $(if $(TARGET),$(NAMED)/personality.o)
 
 # $(call localise,EXPORTS): one object that defines EXPORTS and nothing else.
 define localise
-	@mkdir -p $(BUILD)
+	@mkdir -p $(NAMED)
 	@printf '%s\n' $(1) > $@.exports
 	@$(if $(TARGET),echo 'void rust_eh_personality(void) {}' | $(CC) -O2 -fPIC -c -x c - -o $(PERSONALITY))
 	@$(LD) -r --gc-sections $(PERSONALITY) $(addprefix -u ,$(1)) -o $@ $(RAW)
-	@$(OBJCOPY) -w --keep-global-symbols=$@.exports --strip-unneeded $(KEPT_SYMBOLS) -R .llvmbc -R .llvmcmd $@
+	@$(OBJCOPY) --keep-global-symbols=$@.exports --strip-debug -R .llvmbc -R .llvmcmd $@
 endef
-$(BUILD)/tatcell.o: $(RAW)
+$(NAMED)/tatcell.o: $(RAW)
 	$(call localise,$(CORE_EXPORTS))
-$(BUILD)/tatcell_host.o: $(RAW)
+$(NAMED)/tatcell_host.o: $(RAW)
 	$(call localise,$(HOST_EXPORTS))
+$(NAMED)/all.o: $(RAW)
+	$(call localise,$(EXPORTS))
+# Each function keeps a section of its own, so that a linker takes what is called. The name of that section repeats the
+# name of the function, so all get the same short one. Linkers put .text.unlikely apart.
+KINDS := \.text\.unlikely\|\.text\|\.rodata\|\.data\.rel\.ro
+SECTION := s/^ *\[ *[0-9]*\] \($(KINDS)\)\(\.[^ ]*\) .*/--rename-section "\1\2=\1"/p
+$(BUILD)/%.o: $(NAMED)/%.o
+	@$(READELF) -SW $< | sed -n '$(SECTION)' | sort -u > $@.sections
+	@$(OBJCOPY) --strip-unneeded @$@.sections $< $@
 $(LIB_A): $(BUILD)/tatcell.o $(BUILD)/tatcell_host.o
 	@rm -f $@ && $(AR) rcs $@ $^
-# Linked without a library of its own: what tatcell_host.o needs of the C library, the program has.
-$(LIB_SO): $(BUILD)/tatcell.o $(BUILD)/tatcell_host.o
+# Linked without a library of its own: what the functions tatcell_host_* need of the C library, the program has.
+$(LIB_SO): $(NAMED)/all.o
 	@$(CC) -shared -nostdlib -Wl,-soname,libtatcell.so.$(ABI) -Wl,--version-script=$(MAP) \
 	    -Wl,-z,relro,-z,now,-z,noexecstack -Wl,--build-id -o $@ $^
 	@ln -sf libtatcell.so.$(VERSION) $(BUILD)/libtatcell.so.$(ABI)

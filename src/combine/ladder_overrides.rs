@@ -28,6 +28,7 @@ impl<'a> LadderOverrides<'a> {
     }
 
     /// Looks for the override of an address. `if_used` has checked the rest.
+    #[inline(always)]
     pub(super) fn look(&self, now: u64, address: &Address) -> Option<Override> {
         either!(self.table, t => t.look_address(now, address, self.lengths)).map(|(found, _)| found)
     }

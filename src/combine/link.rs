@@ -56,6 +56,7 @@ impl TableRef<'_> {
     }
 
     /// Returns whether both have the same slots.
+    #[inline(always)]
     pub(crate) fn is(&self, other: &TableRef<'_>) -> bool {
         either!(self, a => either!(other, b => core::ptr::eq(a.slots, b.slots)))
     }
@@ -201,6 +202,7 @@ impl Target<'_> {
     }
 
     /// Returns whether both hold one debt. Memory that is mapped twice is not recognised.
+    #[inline(always)]
     pub fn is(&self, other: &Target<'_>) -> bool {
         match (self, other) {
             (Target::Cell(a, _), Target::Cell(b, _)) => core::ptr::eq(*a, *b),

@@ -133,7 +133,8 @@ struct Packet<'a, M: Access> {
 }
 
 impl<M: Access> Packet<'_, M> {
-    #[inline(always)]
+    // Out of line: single calls and bursts share it.
+    #[inline(never)]
     fn marked(mut self, pre: Colour) -> Marking {
         // Loads both words before the first swap, because the second load would wait for it. If a word changes in
         // between, its swap fails, and a debt that refused still refuses. With one owner no swap waits, and none would

@@ -14,6 +14,7 @@ pub const TATCELL_PREFIX_KEY_MAX: usize = 18;
 
 impl Contract<'_> {
     /// An address in its canonical form: 4 or 16 bytes.
+    #[inline(always)] // else a ladder needs 48 bytes of stack more
     pub(in crate::capi) fn address(self, p: *const c_void, length: usize) -> Result<Address, i32> {
         self.written(p, length).map(Address::from)
     }
