@@ -22,4 +22,9 @@ pub const KEPT: &[(&str, u64)] = &[
     ("debt-forgotten", 288),
     ("opener-wins", 38077),
     ("slot-renewed", 43757),
+    ("pieces-stay", 100015),
+    ("held-for-ever", 100284),
+    ("debt-keeps-time", 100351),
+    ("placed-by-receipt", 100780),
+    ("old-readings", 100368),
 ];

@@ -1,8 +1,9 @@
 //! The seeds that once found a fault. The planted faults of `dev/planted` are found by this test.
 
+use tatcell_cluster_sim::clock::{Time, SECOND};
 use tatcell_cluster_sim::kept::KEPT;
 use tatcell_cluster_sim::lua::Scripts;
-use tatcell_cluster_sim::plan::Plan;
+use tatcell_cluster_sim::plan::{Fault, Limit, Plan, Shape, What};
 use tatcell_cluster_sim::play::play;
 
 #[test]
@@ -16,6 +17,38 @@ fn kept_seeds_stay_within_their_bounds() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Nodes whose marks and keys have another form stand for a version that does not exist yet.
+#[test]
+fn nodes_of_two_versions_are_never_open_at_one_time_and_the_second_is_refused_by_name() {
+    let mut lua = Scripts::new().expect("Lua");
+    let upgraded =
+        |node, at, until| Fault { at: at * SECOND, until: until * SECOND, what: What::NodeUpgraded { node } };
+    for (faults, refused, between) in [
+        // A node of this version runs, and one of the other comes.
+        (vec![upgraded(1, 5, 10)], 1, 5..10),
+        // One of the other version runs, and one of this version comes.
+        (vec![upgraded(0, 0, 20), upgraded(1, 0, 8)], 1, 8..20),
+    ] {
+        let limits = vec![Limit { units: 100, burst: 100, reserve: (50, 250) }];
+        let plan = Plan {
+            hosts: 2,
+            slots: 2,
+            shape: Shape::Single,
+            limits,
+            length: 20 * SECOND,
+            faults,
+            ..Plan::of(100_001)
+        };
+        let outcome = play(&plan, &mut lua, false);
+        assert_eq!(outcome.wrong, Vec::<String>::new());
+        assert!(outcome.found.refused > 3 && outcome.found.mixed.is_none());
+        let within = |from: &Time| (between.start * SECOND..between.end * SECOND).contains(from);
+        let opened = outcome.found.open.iter().filter(|(host, from, _)| *host == refused && within(from));
+        assert_eq!(opened.count(), 0, "{:?}", outcome.found.open);
+        assert!(!outcome.found.admitted.is_empty());
+    }
 }
 
 #[test]
