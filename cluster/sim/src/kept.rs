@@ -15,7 +15,7 @@ pub const KEPT: &[(&str, u64)] = &[
     ("give-back-stamp", 0),
     ("no-lapse", 38),
     ("share-rate", 20),
-    ("hold-unpaid", 73),
+    ("hold-unpaid", 100157),
     ("connects-once", 36),
     ("clamp-lost", 97),
     ("slot-no-wait", 177),
@@ -24,7 +24,7 @@ pub const KEPT: &[(&str, u64)] = &[
     ("slot-renewed", 43757),
     ("pieces-stay", 100015),
     ("held-for-ever", 100284),
-    ("debt-keeps-time", 100351),
+    ("debt-keeps-time", 103059),
     ("placed-by-receipt", 100780),
     ("old-readings", 100368),
 ];

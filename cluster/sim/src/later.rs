@@ -2,7 +2,7 @@
 //! below stay the worlds in which kept seeds found their faults.
 
 use crate::clock::{Time, MS, SECOND};
-use crate::plan::{Fault, Limit, Plan, Shape, What};
+use crate::plan::{grow, Fault, Limit, Plan, Shape, What};
 use crate::random::Random;
 
 /// The first of these seeds.
@@ -25,6 +25,7 @@ pub(crate) fn draw(plan: &mut Plan) {
         26..=33 => two_primaries(&mut random, plan),
         34..=41 => clocks_apart(&mut random, plan),
         42..=49 => other_version(&mut random, plan),
+        _ if random.chance(150) => grow(&mut random, plan),
         _ => {}
     }
 }
@@ -38,7 +39,9 @@ fn lighten(random: &mut Random, plan: &mut Plan) {
     }
     plan.lull = random.of(&[3, 4, 7]) * SECOND;
     plan.visit = random.of(&[3, 10]);
-    plan.delay = if random.chance(250) { 300 * MS } else { plan.delay.max(SECOND) };
+    // Each node reads the marks three times in it.
+    plan.delay =
+        random.of(&[300 * MS, SECOND, SECOND, 3 * SECOND, 3 * SECOND, 3 * SECOND, 3 * SECOND, 3 * SECOND]);
     let most = plan.limits.iter().map(|limit| limit.units).max().unwrap_or(1);
     let offered = most * random.of(&[2, 3]) / plan.hosts as u64;
     plan.gap = (SECOND * (plan.visit + 1) / 2 / offered.max(1)).clamp(5 * MS, SECOND);

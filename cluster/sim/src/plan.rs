@@ -300,13 +300,17 @@ fn more(plan: &mut Plan) {
     if random.chance(80) {
         return slot_returns(&mut random, plan);
     }
-    if plan.is_large() || !random.chance(400) {
-        return;
+    if !plan.is_large() && random.chance(400) {
+        grow(&mut random, plan);
     }
+}
+
+/// Makes a world large.
+pub(crate) fn grow(random: &mut Random, plan: &mut Plan) {
     plan.length = 20 * SECOND;
     plan.hosts = plan.hosts.max(3);
     if plan.limits.len() == 1 {
-        plan.limits.push(limit(&mut random));
+        plan.limits.push(limit(random));
         let (node, at) = (random.below(plan.hosts as u64) as usize, random.below(plan.length / 2));
         plan.faults.push(Fault { at, until: at + 1, what: What::Change { node, to: 1 } });
     }
