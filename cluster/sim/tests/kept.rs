@@ -1,10 +1,13 @@
 //! The seeds that once found a fault. The planted faults of `dev/planted` are found by this test.
 
-use tatcell_cluster_sim::clock::{Time, SECOND};
+use std::time::Duration;
+
+use tatcell_cluster_sim::clock::{Time, MS, SECOND};
 use tatcell_cluster_sim::kept::KEPT;
 use tatcell_cluster_sim::lua::Scripts;
 use tatcell_cluster_sim::plan::{Fault, Limit, Plan, Shape, What};
 use tatcell_cluster_sim::play::play;
+use tatcell_cluster_sim::table::Case;
 
 #[test]
 fn kept_seeds_stay_within_their_bounds() {
@@ -49,6 +52,34 @@ fn nodes_of_two_versions_are_never_open_at_one_time_and_the_second_is_refused_by
         assert_eq!(opened.count(), 0, "{:?}", outcome.found.open);
         assert!(!outcome.found.admitted.is_empty());
     }
+}
+
+/// The clause about reserves in the page's row of two primaries: without it, this world admits more than the row.
+#[test]
+fn two_primaries_give_the_slots_away_twice() {
+    let mut lua = Scripts::new().expect("Lua");
+    let limit = Limit { units: 100, burst: 100, reserve: (500, 500) };
+    let (at, until) = (6 * SECOND, 18 * SECOND);
+    let plan = Plan {
+        hosts: 4,
+        slots: 2,
+        shape: Shape::Sentinel,
+        limits: vec![limit],
+        ttl: SECOND,
+        lull: 0,
+        visit: 10,
+        gap: 20 * MS,
+        length: 20 * SECOND,
+        faults: vec![Fault { at, until, what: What::TwoPrimaries { left: 0b0011 } }],
+        ..Plan::of(100_001)
+    };
+    let outcome = play(&plan, &mut lua, false);
+    assert_eq!(outcome.wrong, Vec::<String>::new());
+    let split = limit.shared().split(plan.slots, Duration::from_millis(4)).expect("a split");
+    let case = Case::of(&limit.shared(), &split, plan.slots);
+    let without = case.ahead + case.store_rate * (until - at + plan.ttl) as f64 / 1e9;
+    let check = &outcome.checks[0];
+    assert!(check.worst.excess > without && check.worst.excess <= check.allowed, "{check:?} {without}");
 }
 
 #[test]
