@@ -64,10 +64,4 @@ pub use tls::Tls;
 pub use verdict::{ChangeError, Completion, Down, Verdict};
 
 #[cfg(all(test, not(tatcell_cluster_loom)))]
-mod model_tests;
-
-#[cfg(all(test, not(tatcell_cluster_loom)))]
-mod model_change_tests;
-
-#[cfg(all(test, not(tatcell_cluster_loom)))]
 mod capacity_tests;

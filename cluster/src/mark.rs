@@ -35,6 +35,9 @@ const EVERY_NODE: Duration = Duration::from_millis(10);
 /// How soon a mark is read again that could not be read; a call to a server that is away takes no time.
 const AGAIN: Duration = Duration::from_millis(100);
 
+/// The shortest wait for the moment of a change.
+const SHORTEST_NS: u64 = 100_000;
+
 /// Returns how often each node reads the marks: at least three times while a change is on its way.
 fn every(nodes: u32, delay: Duration) -> Duration {
     EVERY.max(EVERY_NODE.saturating_mul(nodes)).min(delay / 3)
@@ -65,8 +68,9 @@ impl Marks {
 
     /// Returns when the marks are read next, by the timer.
     pub(crate) fn next(&self, node: &Node, wire: &Wire) -> u64 {
-        // If the node's clock does not run as the timer does, it finds out when it reads them next.
-        let turn = turns(node).saturating_sub(wire.now()).max(1);
+        // If the node's clock does not run as the timer does, it finds out when it reads them next. If the clock stands
+        // still shortly before a change, the thread must not spin until it goes on.
+        let turn = turns(node).saturating_sub(wire.now()).max(SHORTEST_NS);
         self.next.min(wire.timer().saturating_add(turn))
     }
 

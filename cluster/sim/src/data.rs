@@ -106,11 +106,12 @@ impl Data {
         }
     }
 
-    /// Moves the keys for which `moves` is true to another server.
-    pub fn hand_over(&mut self, to: &mut Data, moves: impl Fn(&[u8]) -> bool) {
+    /// Moves the keys for which `moves` is true to another server, whose clock is ahead by so many milliseconds.
+    pub fn hand_over(&mut self, to: &mut Data, ahead_ms: i64, moves: impl Fn(&[u8]) -> bool) {
         let keys: Vec<Vec<u8>> = self.entries.keys().filter(|key| moves(key)).cloned().collect();
         for key in keys {
-            if let Some(entry) = self.entries.remove(&key) {
+            if let Some(mut entry) = self.entries.remove(&key) {
+                entry.until_ms = entry.until_ms.map(|until| until.saturating_add_signed(ahead_ms));
                 to.entries.insert(key, entry);
             }
         }

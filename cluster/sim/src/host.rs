@@ -26,6 +26,9 @@ struct Node {
     changes: Vec<Receiver<Result<Duration, ChangeError>>>,
 }
 
+/// What a node says that is not opened because nodes of another version use the store.
+const OTHER_VERSION: &str = "is not a mark of this version";
+
 /// A request that waits for its answer.
 struct Waits {
     key: u32,
@@ -51,6 +54,8 @@ pub(crate) struct Host {
     token: u64,
     /// The limit of its configuration, as a place in the plan.
     configured: usize,
+    /// Whether its node is one whose marks and keys have another form.
+    pub foreign: bool,
     opening: Option<Time>,
     open_since: Option<Time>,
     random: Random,
@@ -79,6 +84,7 @@ impl Host {
             waits: HashMap::new(),
             token: 0,
             configured: 0,
+            foreign: false,
             opening: None,
             open_since: None,
             random,
@@ -181,6 +187,7 @@ impl World<'_> {
         let reading = at.clock.read(now);
         node.reading.store(reading, Ordering::Relaxed);
         let before = measured(measure, node.cluster.as_ref());
+        self.found.steps += 1;
         let actions = node.machine.step(Now { reading, timer: at.timer.read(now) }, event);
         let after = measured(measure, node.cluster.as_ref());
         let generation = at.generation;
@@ -239,6 +246,7 @@ impl World<'_> {
             Some(Ok(())) => self.opened(host),
             Some(Err(error)) => {
                 self.say(|| format!("host {host}: not opened: {error}"));
+                self.found.refused += u64::from(error.to_string().contains(OTHER_VERSION));
                 self.opening_ended(host);
                 self.hosts[host].node = None;
                 let (wait, generation) = (self.random.within(200 * MS, SECOND), self.hosts[host].generation);
@@ -264,6 +272,10 @@ impl World<'_> {
         self.say(|| format!("host {host}: open"));
         self.opening_ended(host);
         self.hosts[host].open_since = Some(self.now);
+        let foreign = self.hosts[host].foreign;
+        if self.hosts.iter().any(|other| other.is_open() && other.foreign != foreign) {
+            self.found.mixed.get_or_insert(self.now);
+        }
         if let Some(node) = &mut self.hosts[host].node {
             node.limit = node.cluster.as_ref().and_then(|cluster| cluster.limit("x"));
             if let (Some(cluster), Some(limit)) = (&node.cluster, node.limit) {
@@ -363,6 +375,24 @@ impl World<'_> {
         at.inbox.extend(calls);
     }
 
+    /// So many workers of a host have just read its clock, and go on much later.
+    pub(crate) fn stop_workers(&mut self, host: usize, count: u64, until: Time) {
+        let (now, generation) = (self.now, self.hosts[host].generation);
+        let reading = self.hosts[host].clock.read(now);
+        for _ in 0..count {
+            let at = until + self.hosts[host].random.below(100 * MS);
+            self.at(at, Ev::Call(host, generation, reading, now, 0, 1));
+        }
+    }
+
+    /// A node is replaced by one of another version, or that one by a node of this one.
+    pub(crate) fn upgrade(&mut self, host: usize, foreign: bool) {
+        self.kill(host, false);
+        self.hosts[host].foreign = foreign;
+        let (at, generation) = (self.now + self.random.below(100 * MS), self.hosts[host].generation);
+        self.at(at, Ev::Reopen(host, generation));
+    }
+
     fn was_open(&mut self, host: usize) {
         if let Some(from) = self.hosts[host].open_since.take() {
             self.found.open.push((host, from, self.now));
@@ -426,7 +456,7 @@ impl World<'_> {
     pub(crate) fn visit(&mut self, host: usize) {
         let (plan, now, pressing) = (self.plan, self.now, self.pressing);
         let random = &mut self.hosts[host].random;
-        let gap = if pressing { 2 * MS } else { random.below(plan.gap * 2) + 1 };
+        let gap = if pressing { plan.press } else { random.below(plan.gap * 2) + 1 };
         let count = if pressing { 2 } else { random.within(1, plan.visit) };
         let key = match () {
             () if pressing => 0,
@@ -448,8 +478,9 @@ impl World<'_> {
             _ => None,
         });
         let into = if plan.lull > 0 && !pressing { now % plan.lull } else { plan.lull };
-        if into < plan.lull / 2 {
-            return self.at(now - into + plan.lull / 2, Ev::Visit(host));
+        let quiet = plan.lull / 2 + if host > 0 { plan.apart } else { 0 };
+        if into < quiet {
+            return self.at(now - into + quiet, Ev::Visit(host));
         }
         self.at(now + gap, Ev::Visit(host));
         // Only the last of what came while a host was stopped: that worker had read its clock.

@@ -92,11 +92,21 @@ fn adds(plan: &Plan, fault: &Fault, case: &Case) -> f64 {
     let by = |by: i64| by.unsigned_abs() as f64 / 1e9;
     let part = |ppm: u64| (ppm as f64 / EVEN as f64 - 1.0).abs();
     let with = |name: &str, case: Case| (row(name).units)(&case);
+    // A server takes over whose clock is ahead of that of the one before.
+    let ahead = || with("server's clock set forward", Case { by: seconds(plan.apart_by()), ..*case });
     match fault.what {
         What::DataLost | What::CopyRestored { .. } => with("data lost", Case { away: window, ..*case }),
-        What::Promoted { .. } => with("replica promoted", *case),
-        What::ServerSet { by: x } if x > 0 => with("server's clock set forward", Case { by: by(x), ..*case }),
-        What::ServerRuns { ppm } if ppm > EVEN => {
+        What::Promoted { .. } => with("replica promoted", *case) + ahead(),
+        What::SlotsMove { .. } => ahead(),
+        What::TwoPrimaries { .. } => {
+            // The one that goes on knows of a slot until it ends.
+            let window = window + seconds(plan.ttl);
+            with("two primaries", Case { window, ..*case }) + ahead()
+        }
+        What::ServerSet { by: x } | What::OneServerSet { by: x, .. } if x > 0 => {
+            with("server's clock set forward", Case { by: by(x), ..*case })
+        }
+        What::ServerRuns { ppm } | What::OneServerRuns { ppm, .. } if ppm > EVEN => {
             with("server's clock fast", Case { part: part(ppm), window, ..*case })
         }
         What::NodeSet { by: x, .. } if x < 0 => {
@@ -112,7 +122,7 @@ fn adds(plan: &Plan, fault: &Fault, case: &Case) -> f64 {
         What::NodeRuns { ppm, .. } => {
             // Beside a server that is fast, both parts count.
             let fast = plan.faults.iter().filter_map(|other| match other.what {
-                What::ServerRuns { ppm }
+                What::ServerRuns { ppm } | What::OneServerRuns { ppm, .. }
                     if ppm > EVEN && other.at < fault.until && other.until > fault.at =>
                 {
                     Some(part(ppm))
@@ -127,11 +137,18 @@ fn adds(plan: &Plan, fault: &Fault, case: &Case) -> f64 {
 }
 
 /// Whether a fault while a change is on its way may leave both limits in use for a while.
-fn unsettles(what: &What) -> bool {
+fn unsettles(plan: &Plan, what: &What) -> bool {
+    // The mark may go to a server with another clock.
+    if matches!(what, What::SlotsMove { .. }) {
+        return plan.apart_by() > 0;
+    }
     matches!(
         what,
         What::ServerSet { .. }
             | What::ServerRuns { .. }
+            | What::OneServerSet { .. }
+            | What::OneServerRuns { .. }
+            | What::TwoPrimaries { .. }
             | What::NodeSet { .. }
             | What::NodeRuns { .. }
             | What::NodeStops { suspended: true, .. }
@@ -144,8 +161,10 @@ fn unsettles(what: &What) -> bool {
 /// Whether a fault takes the marks from the store.
 fn loses_marks(what: &What) -> bool {
     match *what {
-        What::DataLost | What::CopyRestored { .. } | What::Promoted { .. } => true,
-        What::ServerSet { by } => by > 50 * SECOND as i64,
+        What::DataLost | What::CopyRestored { .. } | What::Promoted { .. } | What::TwoPrimaries { .. } => {
+            true
+        }
+        What::ServerSet { by } | What::OneServerSet { by, .. } => by > 50 * SECOND as i64,
         _ => false,
     }
 }
@@ -189,7 +208,7 @@ fn parts(plan: &Plan, found: &Found) -> Vec<Part> {
     for change in changes {
         let Some(limit) = change.limit else { continue };
         let around = |fault: &Fault| {
-            unsettles(&fault.what)
+            unsettles(plan, &fault.what)
                 && fault.at <= change.in_force.saturating_add(2 * SECOND)
                 && fault.until + 2 * SECOND >= change.begun
         };
@@ -265,6 +284,13 @@ pub fn wrong_openers(plan: &Plan, found: &Found) -> Vec<String> {
     wrong.collect()
 }
 
+/// Finds nodes of two versions that were open at one time, although the store kept its marks.
+pub fn mixed(plan: &Plan, found: &Found) -> Option<String> {
+    let at = found.mixed?;
+    let lost = plan.faults.iter().any(|fault| fault.at <= at && loses_marks(&fault.what));
+    (!lost).then(|| format!("nodes of two versions are open at {:.3} s", seconds(at)))
+}
+
 /// Each node's shares by themselves: R_s / N, and a part of the burst.
 fn shares(plan: &Plan, found: &Found, limits: &[usize]) -> Vec<Check> {
     if plan.down != Down::Share {
@@ -280,6 +306,7 @@ fn shares(plan: &Plan, found: &Found, limits: &[usize]) -> Vec<Check> {
                 Some(seconds(fault.until - fault.at))
             }
             What::WorkersLate { node, most } if node == host => Some(seconds(most)),
+            What::WorkersStop { node, .. } if node == host => Some(seconds(fault.until - fault.at) + 0.1),
             What::NodeStops { node, .. } if node == host => Some(seconds(fault.until - fault.at)),
             _ => None,
         });

@@ -11,6 +11,7 @@ pub mod data;
 mod host;
 pub mod judge;
 pub mod kept;
+mod later;
 pub mod lua;
 mod net;
 pub mod plan;

@@ -22,10 +22,32 @@ pub struct Scripts {
     frame: Rc<RefCell<Frame>>,
     /// Each text that was ever seen: its number, digest and function.
     known: HashMap<Vec<u8>, usize>,
-    texts: Vec<(Vec<u8>, String, Function)>,
+    texts: Vec<Text>,
     keys: List,
     argv: List,
     calls: u64,
+}
+
+/// A script.
+struct Text {
+    digest: String,
+    is_grant: bool,
+    function: Function,
+    /// The same with marks and keys of another form.
+    foreign: Function,
+}
+
+/// What the marks and keys of nodes of another version begin with.
+pub const OTHER_FORM: &str = "other;";
+
+/// Returns a script as nodes of another version might have it: what it writes, and what it takes for its own, begins
+/// with another word. Other scripts stay as they are.
+fn foreign(text: &str) -> String {
+    let form = ["'^(%d+)", "string.format('"];
+    form.iter().fold(text.to_owned(), |text, of| {
+        let (word, rest) = of.split_at(of.rfind(['^', '\'']).map_or(0, |at| at + 1));
+        text.replace(of, &format!("{word}{OTHER_FORM}{rest}"))
+    })
 }
 
 /// The bytes of an argument of `redis.call`.
@@ -154,20 +176,23 @@ impl Scripts {
             return Ok(*number);
         }
         let function = self.lua.load(text).into_function().map_err(|error| error.to_string())?;
-        let digest = redis::Script::new(&String::from_utf8_lossy(text)).get_hash().to_owned();
-        self.texts.push((text.to_vec(), digest, function));
+        let words = String::from_utf8_lossy(text);
+        let digest = redis::Script::new(&words).get_hash().to_owned();
+        let is_grant = words == tatcell_cluster::script::GRANT;
+        let foreign = self.lua.load(foreign(&words)).into_function().map_err(|error| error.to_string())?;
+        self.texts.push(Text { digest, is_grant, function, foreign });
         self.known.insert(text.to_vec(), self.texts.len() - 1);
         Ok(self.texts.len() - 1)
     }
 
     /// Returns the digest by which calls name a script.
     pub fn digest(&self, number: usize) -> &str {
-        &self.texts[number].1
+        &self.texts[number].digest
     }
 
-    /// Returns the text of a script.
-    pub fn text(&self, number: usize) -> &[u8] {
-        &self.texts[number].0
+    /// Returns whether a script is the one that grants units.
+    pub fn is_grant(&self, number: usize) -> bool {
+        self.texts[number].is_grant
     }
 
     /// Returns how many calls ran.
@@ -175,11 +200,18 @@ impl Scripts {
         self.calls
     }
 
-    /// Runs a script on the data of a server.
-    pub fn run(&mut self, number: usize, key: &[u8], argv: &[&[u8]], data: &mut Data, now_us: u64) -> Reply {
+    /// Runs a script on the data of a server: its number, and whether it is that of another version.
+    pub fn run(
+        &mut self,
+        (number, foreign): (usize, bool),
+        key: &[u8],
+        argv: &[&[u8]],
+        data: &mut Data,
+        now_us: u64,
+    ) -> Reply {
         self.calls += 1;
         *self.frame.borrow_mut() = Frame { data: std::mem::take(data), now_us };
-        let reply = self.eval(number, key, argv);
+        let reply = self.eval((number, foreign), key, argv);
         *data = std::mem::take(&mut self.frame.borrow_mut().data);
         reply.unwrap_or_else(|error| {
             let line = error.to_string();
@@ -187,10 +219,11 @@ impl Scripts {
         })
     }
 
-    fn eval(&mut self, number: usize, key: &[u8], argv: &[&[u8]]) -> mlua::Result<Reply> {
+    fn eval(&mut self, (number, foreign): (usize, bool), key: &[u8], argv: &[&[u8]]) -> mlua::Result<Reply> {
         self.keys.fill(&self.lua, &[key])?;
         self.argv.fill(&self.lua, argv)?;
-        reply(&self.texts[number].2.call(())?)
+        let text = &self.texts[number];
+        reply(&if foreign { &text.foreign } else { &text.function }.call(())?)
     }
 }
 

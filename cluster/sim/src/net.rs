@@ -22,6 +22,8 @@ pub(crate) struct Conn {
     /// Whether the server, and the node, has its end open.
     pub served: bool,
     pub used: bool,
+    /// Whether the node writes marks and keys in another form.
+    foreign: bool,
     input: Vec<u8>,
     asking: bool,
 }
@@ -50,12 +52,15 @@ impl World<'_> {
             silent: false,
             served: false,
             used: true,
+            foreign: self.hosts[host].foreign,
             input: Vec::new(),
             asking: false,
         });
         self.links.insert((host, generation, link), conn);
         let at = self.now + self.latency(host, true);
-        self.at(at, Ev::Connect(conn));
+        if !self.is_apart(host, server) {
+            self.at(at, Ev::Connect(conn));
+        }
     }
 
     pub(crate) fn connect_arrives(&mut self, conn: usize) {
@@ -93,7 +98,10 @@ impl World<'_> {
 
     /// Draws whether the connection falls silent.
     fn loses(&mut self, conn: usize) -> bool {
-        let host = self.conns[conn].host;
+        let (host, server) = (self.conns[conn].host, self.conns[conn].server);
+        if self.is_apart(host, server) {
+            self.conns[conn].silent = true;
+        }
         for (fault, active) in self.plan.faults.iter().zip(&self.active) {
             if let (What::Lose { node, per_mille }, true) = (fault.what, *active) {
                 if node.is_none_or(|node| node == host) && self.random.chance(per_mille) {
@@ -208,8 +216,12 @@ impl World<'_> {
             me: server,
             names: &self.names,
             slots: self.slots.as_ref(),
-            primary: (server >= self.holders).then_some(self.primary),
+            primary: (server >= self.holders).then_some(match self.older {
+                Some((old, _)) if server == self.holders => old,
+                _ => self.primary,
+            }),
             asking: self.conns[conn].asking,
+            foreign: self.conns[conn].foreign,
         };
         let at = &mut self.servers[server];
         let reply = at.answer(self.lua, self.now, words, &around);

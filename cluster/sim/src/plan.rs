@@ -6,6 +6,7 @@ use std::time::Duration;
 use tatcell_cluster::{Down, SharedLimit};
 
 use crate::clock::{Time, EVEN, MS, SECOND};
+use crate::later;
 use crate::random::Random;
 
 /// A limit of a plan: units a second, burst, and the per mille of both that are reserved.
@@ -73,14 +74,25 @@ pub enum What {
     ServerSet { by: i64 },
     /// They run at another speed, or stand still.
     ServerRuns { ppm: u64 },
+    /// The clock of one server is set, so that the servers' clocks differ.
+    OneServerSet { server: usize, by: i64 },
+    /// It runs at another speed than those of the other servers.
+    OneServerRuns { server: usize, ppm: u64 },
+    /// The replica takes over, and the old primary goes on: it answers the hosts of this mask, with one of the
+    /// sentinels, and the new one answers the others, with the other sentinels.
+    TwoPrimaries { left: u32 },
     /// A host stops and goes on, with its clocks or without.
     NodeStops { node: usize, suspended: bool },
     /// Workers of a host are stopped between their clock and their call, for up to this long.
     WorkersLate { node: usize, most: Time },
+    /// So many workers of a host read their clock, and call when the fault ends.
+    WorkersStop { node: usize, count: u64 },
     /// A node is killed; it is opened again when the fault ends, with the first limit or with the newest.
     NodeKilled { node: usize, old: bool },
     /// A node is shut down, and opened again.
     NodeCloses { node: usize, old: bool },
+    /// A node is replaced by one whose marks and keys have another form, until the fault ends.
+    NodeUpgraded { node: usize },
     /// A host's clock of decisions is set.
     NodeSet { node: usize, by: i64 },
     /// All its clocks run at another speed.
@@ -111,9 +123,14 @@ impl What {
             What::ServerSet { .. } => "server's clock set",
             What::ServerRuns { ppm: 0 } => "server's clock stands",
             What::ServerRuns { .. } => "server's clock slewed",
+            What::OneServerSet { .. } => "one server's clock set",
+            What::OneServerRuns { .. } => "one server's clock slewed",
+            What::TwoPrimaries { .. } => "two primaries",
             What::NodeStops { suspended: false, .. } => "node stopped",
             What::NodeStops { .. } => "node suspended",
             What::WorkersLate { .. } => "workers late",
+            What::WorkersStop { .. } => "workers stop",
+            What::NodeUpgraded { .. } => "node of another version",
             What::NodeKilled { .. } => "node killed",
             What::NodeCloses { .. } => "node shut down",
             What::NodeSet { .. } => "node's clock set",
@@ -132,12 +149,15 @@ impl What {
             | What::Double { node, .. }
             | What::Reset { node, .. } => node.is_none_or(|node| node == host),
             What::ClaimLost { node }
+            | What::NodeUpgraded { node }
             | What::NodeStops { node, .. }
             | What::NodeKilled { node, .. }
             | What::NodeCloses { node, .. }
             | What::NodeSet { node, .. }
             | What::NodeRuns { node, .. } => node == host,
-            What::Change { .. } | What::WorkersLate { .. } | What::ScriptsLost => false,
+            What::Change { .. } | What::WorkersLate { .. } | What::WorkersStop { .. } | What::ScriptsLost => {
+                false
+            }
             _ => true,
         }
     }
@@ -183,6 +203,10 @@ pub struct Plan {
     pub visit: u64,
     /// If above 0: nobody asks for anything in the first part of each such time, so that bursts come back.
     pub lull: Time,
+    /// How much longer that part is for all hosts but the first one.
+    pub apart: Time,
+    /// The time between two visits of the load that looks at liveness.
+    pub press: Time,
     /// Per mille of the requests that are for cold keys.
     pub cold: u64,
     /// Whether costs above 1 are drawn.
@@ -276,13 +300,17 @@ fn more(plan: &mut Plan) {
     if random.chance(80) {
         return slot_returns(&mut random, plan);
     }
-    if plan.is_large() || !random.chance(400) {
-        return;
+    if !plan.is_large() && random.chance(400) {
+        grow(&mut random, plan);
     }
+}
+
+/// Makes a world large.
+pub(crate) fn grow(random: &mut Random, plan: &mut Plan) {
     plan.length = 20 * SECOND;
     plan.hosts = plan.hosts.max(3);
     if plan.limits.len() == 1 {
-        plan.limits.push(limit(&mut random));
+        plan.limits.push(limit(random));
         let (node, at) = (random.below(plan.hosts as u64) as usize, random.below(plan.length / 2));
         plan.faults.push(Fault { at, until: at + 1, what: What::Change { node, to: 1 } });
     }
@@ -349,6 +377,8 @@ impl Plan {
             keys: random.of(&[16, 64, 256]),
             gap: 0,
             lull: if seed.is_multiple_of(3) { [4, 7][(seed / 3 % 2) as usize] * SECOND } else { 0 },
+            apart: 0,
+            press: 2 * MS,
             visit: random.of(&[3, 10, 30]),
             cold: random.of(&[0, 20, 200]),
             costs: random.chance(300),
@@ -377,8 +407,23 @@ impl Plan {
         if seed >= MORE_FROM {
             more(&mut plan);
         }
+        if seed >= later::FROM {
+            later::draw(&mut plan);
+            let most = plan.limits.iter().map(|limit| limit.units).max().unwrap_or(1);
+            plan.press = SECOND / (5 * most.max(1));
+        }
         plan.faults.sort_by_key(|fault| fault.at);
         plan
+    }
+
+    /// By how much the clocks of two servers may differ at most.
+    pub fn apart_by(&self) -> Time {
+        let of = |fault: &Fault| match fault.what {
+            What::OneServerSet { by, .. } => by.unsigned_abs(),
+            What::OneServerRuns { ppm, .. } => (fault.until - fault.at) / EVEN * ppm.abs_diff(EVEN),
+            _ => 0,
+        };
+        self.faults.iter().map(of).sum()
     }
 
     /// Whether it has a fault of each of these kinds.

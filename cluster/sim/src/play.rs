@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use crate::audit::{Way, HAIR};
 use crate::clock::{Time, EVEN, MS, SECOND};
-use crate::judge::{judge, wrong_openers, Check};
+use crate::judge::{judge, mixed, wrong_openers, Check};
+use crate::later;
 use crate::lua::Scripts;
 use crate::plan::{Plan, What};
 use crate::world::{Found, World};
@@ -46,9 +47,14 @@ pub fn settles(plan: &Plan) -> Option<Time> {
         What::NodeStops { suspended, .. } => suspended,
         What::ServerSet { by } => by < 0,
         What::ServerRuns { ppm } => ppm < EVEN,
+        What::OneServerSet { .. } | What::OneServerRuns { .. } => true,
+        // The marks of another version stay for a minute.
+        What::NodeUpgraded { .. } => true,
         _ => false,
     };
-    (plan.seed.is_multiple_of(4)
+    // It takes as long as the rest of a world.
+    let one_of = if plan.seed < later::FROM { 4 } else { 16 };
+    (plan.seed.is_multiple_of(one_of)
         && settles <= 30 * SECOND
         && !plan.faults.iter().any(|fault| set(&fault.what)))
     .then_some(settles)
@@ -81,6 +87,7 @@ pub fn play(plan: &Plan, lua: &mut Scripts, tell: bool) -> Outcome {
         })
         .collect();
     wrong.extend(wrong_openers(plan, &found));
+    wrong.extend(mixed(plan, &found));
     wrong.append(&mut found.lazy);
     Outcome { found, checks, wrong }
 }
@@ -170,8 +177,10 @@ fn of_host(what: &What, host: usize) -> bool {
         | What::Double { node, .. }
         | What::Reset { node, .. } => node == Some(host),
         What::ClaimLost { node }
+        | What::NodeUpgraded { node }
         | What::NodeStops { node, .. }
         | What::WorkersLate { node, .. }
+        | What::WorkersStop { node, .. }
         | What::NodeKilled { node, .. }
         | What::NodeCloses { node, .. }
         | What::NodeSet { node, .. }
@@ -198,6 +207,10 @@ pub struct Tally {
     pub calls: u64,
     /// Virtual seconds.
     pub seconds: u64,
+    /// Steps of machines.
+    pub steps: u64,
+    /// How often nodes of another version were refused.
+    pub refused: u64,
     /// Faults, by kind.
     pub faults: BTreeMap<&'static str, u64>,
     /// The worst excess without an allowance, and the one that is nearest to its allowance.
@@ -214,6 +227,8 @@ impl Tally {
         self.lively += u64::from(outcome.found.lively);
         self.decisions += outcome.found.decisions;
         self.calls += outcome.found.calls;
+        self.refused += outcome.found.refused;
+        self.steps += outcome.found.steps;
         self.units += outcome.found.admitted.iter().map(|a| a.units).sum::<u64>();
         self.seconds += outcome.found.lasted / SECOND;
         plan.faults.iter().for_each(|fault| *self.faults.entry(fault.what.kind()).or_default() += 1);
@@ -222,7 +237,7 @@ impl Tally {
             if allowed == 0.0 && self.strictly.is_none_or(|(most, _)| excess > most) {
                 self.strictly = Some((excess, plan.seed));
             }
-            if allowed > 0.0 && self.nearest.is_none_or(|(most, of, _)| excess - allowed > most - of) {
+            if allowed >= 1.0 && self.nearest.is_none_or(|(most, of, _)| excess * of > most * allowed) {
                 self.nearest = Some((excess, allowed, plan.seed));
             }
         }
@@ -238,25 +253,30 @@ impl Tally {
         self.decisions += other.decisions;
         self.units += other.units;
         self.calls += other.calls;
+        self.refused += other.refused;
+        self.steps += other.steps;
         self.seconds += other.seconds;
         other.faults.iter().for_each(|(kind, count)| *self.faults.entry(kind).or_default() += count);
         let strictly = self.strictly.into_iter().chain(other.strictly);
         self.strictly = strictly.max_by(|a, b| a.0.total_cmp(&b.0));
         let nearest = self.nearest.into_iter().chain(other.nearest);
-        self.nearest = nearest.max_by(|a, b| (a.0 - a.1).total_cmp(&(b.0 - b.1)));
+        self.nearest = nearest.max_by(|a, b| (a.0 / a.1).total_cmp(&(b.0 / b.1)));
         self
     }
 }
 
 impl std::fmt::Display for Tally {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Tally { worlds, large, lively, decisions, calls, units, seconds, .. } = self;
+        let Tally { worlds, large, lively, decisions, calls, units, seconds, refused, steps, .. } = self;
         writeln!(
             f,
             "{worlds} worlds, {large} of 20 s with 3 nodes and a change, {lively} looked at for liveness"
         )?;
         writeln!(f, "{seconds} virtual seconds, {decisions} decisions, {units} units admitted")?;
-        writeln!(f, "{calls} calls of scripts")?;
+        writeln!(
+            f,
+            "{steps} steps, {calls} calls of scripts, {refused} nodes of another version refused by name"
+        )?;
         let faults: Vec<String> = self.faults.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
         writeln!(f, "faults: {}", faults.join(", "))?;
         if let Some((excess, seed)) = self.strictly {

@@ -54,6 +54,8 @@ pub struct Around<'a> {
     pub primary: Option<usize>,
     /// Whether the last command of this connection was ASKING.
     pub asking: bool,
+    /// Whether the node's marks and keys have another form.
+    pub foreign: bool,
 }
 
 /// CRC16 (XMODEM) of a key, or of the part of it that is in braces.
@@ -202,18 +204,17 @@ impl Server {
                 if self.replica {
                     return error("READONLY You can't write against a read only replica.");
                 }
-                self.notice(lua.text(number), key, argv);
-                lua.run(number, key, argv, &mut self.data, now_us)
+                if lua.is_grant(number) {
+                    self.notice(key, argv);
+                }
+                lua.run((number, around.foreign), key, argv, &mut self.data, now_us)
             }
             _ => error("ERR unknown command"),
         }
     }
 
     /// Notices an ask for units of an older version of its limit than one that came before.
-    fn notice(&mut self, text: &[u8], key: &[u8], argv: &[&[u8]]) {
-        if text != tatcell_cluster::script::GRANT.as_bytes() {
-            return;
-        }
+    fn notice(&mut self, key: &[u8], argv: &[&[u8]]) {
         let version = argv.get(9).and_then(|version| std::str::from_utf8(version).ok()?.parse::<u64>().ok());
         let (version, latest) = (version.unwrap_or(0), self.latest.entry(key.to_vec()).or_insert(0));
         self.late_asks += u64::from(version > 0 && version < *latest);
@@ -252,7 +253,7 @@ mod tests {
     }
 
     fn alone<'a>() -> Around<'a> {
-        Around { me: 0, names: &[], slots: None, primary: None, asking: false }
+        Around { me: 0, names: &[], slots: None, primary: None, asking: false, foreign: false }
     }
 
     #[test]
@@ -303,7 +304,8 @@ mod tests {
         let key = "123456789"; // in the second half of the hash slots
         let get = words(&["GET", key]);
         let mut say = |me, slots: &Slots, asking| {
-            let around = Around { me, names: &names, slots: Some(slots), primary: None, asking };
+            let around =
+                Around { me, names: &names, slots: Some(slots), primary: None, asking, foreign: false };
             server.answer(&mut lua, 0, &get, &around)
         };
         assert_eq!(say(0, &slots, false), error("MOVED 12739 b:2"));

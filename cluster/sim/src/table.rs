@@ -86,8 +86,11 @@ pub const ROWS: &[Row] = &[
     Row {
         name: "two primaries",
         event: "two servers are primaries at the same time for d, and some nodes ask one and some the other",
-        most: "M/T + R_s d",
-        units: |case| case.ahead + case.store_rate * case.window,
+        most: "M/T + R_s d; and, because both give the slots away, the reserves and their part of R d",
+        units: |case| {
+            let reserves = case.nodes * (case.reserve + case.reserve_rate * case.window);
+            case.ahead + case.store_rate * case.window + reserves
+        },
     },
     Row {
         name: "server's clock set forward",

@@ -17,7 +17,7 @@ use tatcell_cluster::sim::LinkId;
 use crate::audit::{Admitted, Way};
 use crate::clock::{Time, MS};
 use crate::host::Host;
-use crate::lua::Scripts;
+use crate::lua::{Scripts, OTHER_FORM};
 use crate::net::Conn;
 use crate::plan::{Plan, Shape, What};
 use crate::random::Random;
@@ -95,6 +95,8 @@ pub struct Found {
     pub decisions: u64,
     /// Calls of scripts.
     pub calls: u64,
+    /// Steps of machines.
+    pub steps: u64,
     /// The longest time from question to answer among admissions that the store decided.
     pub longest: Time,
     /// The changes, by the marks.
@@ -103,6 +105,10 @@ pub struct Found {
     pub disagree: bool,
     /// Asks with an old limit that came late.
     pub late_asks: u64,
+    /// How often a node was not opened because one of another version runs, and whether two of them were open.
+    pub refused: u64,
+    /// When nodes of two versions were open at one time, the first time.
+    pub mixed: Option<Time>,
     /// When a node began to open with an old limit, and when that ended: host, from, to.
     pub opened_old: Vec<(usize, Time, Time)>,
     /// The limit by which a node goes as it has just been opened, as a place in the plan: host, moment, limit.
@@ -132,6 +138,8 @@ pub(crate) struct World<'a> {
     pub slots: Option<Slots>,
     /// The server that sentinels name.
     pub primary: usize,
+    /// While there are two primaries: the older one, and the mask of the hosts that it answers.
+    pub older: Option<(usize, u32)>,
     /// How many servers hold keys; the others are sentinels.
     pub holders: usize,
     /// How many faults stop the servers, or keep them down.
@@ -175,6 +183,7 @@ impl<'a> World<'a> {
             names,
             slots: matches!(plan.shape, Shape::Cluster(_)).then(|| Slots::even(holders)),
             primary: 0,
+            older: None,
             holders,
             stopped: 0,
             down: 0,
@@ -268,6 +277,13 @@ impl<'a> World<'a> {
             What::ServerRuns { ppm } => {
                 self.servers[..holders].iter_mut().for_each(|s| s.clock.run(now, ppm))
             }
+            What::OneServerSet { server, by } => self.servers[server % holders].clock.set(now, by),
+            What::OneServerRuns { server, ppm } => self.servers[server % holders].clock.run(now, ppm),
+            What::TwoPrimaries { left } => self.divide(left),
+            What::WorkersStop { node, count } => {
+                self.stop_workers(node, count, self.plan.faults[fault].until)
+            }
+            What::NodeUpgraded { node } => self.upgrade(node, true),
             What::NodeStops { node, suspended } => {
                 self.stop(node);
                 if suspended {
@@ -327,6 +343,11 @@ impl<'a> World<'a> {
             What::ServerRuns { .. } => {
                 self.servers.iter_mut().for_each(|s| s.clock.run(now, crate::clock::EVEN));
             }
+            What::OneServerRuns { server, .. } => {
+                self.servers[server % self.holders].clock.run(now, crate::clock::EVEN);
+            }
+            What::TwoPrimaries { .. } => self.unite(),
+            What::NodeUpgraded { node } => self.upgrade(node, false),
             What::NodeStops { node, suspended } => {
                 self.hosts[node].stopped -= 1;
                 if suspended {
@@ -354,8 +375,11 @@ impl<'a> World<'a> {
     fn move_keys(&mut self, of: impl Fn(usize) -> bool) {
         let Some((from, to, there)) = self.slots.as_ref().and_then(|slots| slots.moving) else { return };
         for server in (0..self.holders).filter(|server| *server != there) {
+            // A key takes the rest of its life along, by whatever clock.
+            let reads = |server: usize| (self.servers[server].clock.read(self.now) / 1_000_000) as i64;
+            let ahead_ms = reads(there) - reads(server);
             let mut data = std::mem::take(&mut self.servers[server].data);
-            data.hand_over(&mut self.servers[there].data, |key| {
+            data.hand_over(&mut self.servers[there].data, ahead_ms, |key| {
                 let slot = hash_slot(key);
                 (from..to).contains(&slot) && of(slot)
             });
@@ -363,8 +387,42 @@ impl<'a> World<'a> {
         }
     }
 
+    /// The replica takes over, and the old primary goes on for these hosts.
+    fn divide(&mut self, left: u32) {
+        if self.plan.shape != Shape::Sentinel || self.older.is_some() {
+            return;
+        }
+        let old = self.take_over(0);
+        self.servers[old].replica = false;
+        self.older = Some((old, left));
+    }
+
+    /// The older of two primaries follows the newer one.
+    fn unite(&mut self) {
+        let Some((old, _)) = self.older.take() else { return };
+        self.servers[old].replica = true;
+        self.servers[old].data = self.servers[self.primary].data.clone();
+        self.close_all(|server| server == old);
+    }
+
+    /// Whether nothing passes between a host and a server, because they are on two sides.
+    pub(crate) fn is_apart(&self, host: usize, server: usize) -> bool {
+        self.older.is_some_and(|(old, left)| {
+            let at_old = server == old || server == self.holders;
+            at_old != (left >> host & 1 == 1)
+        })
+    }
+
     /// The replica takes over; the old primary follows it.
     fn promote(&mut self, lag: Time) {
+        if self.older.is_none() {
+            let old = self.take_over(lag);
+            self.close_all(|server| server == old);
+        }
+    }
+
+    /// Makes the replica the primary. Returns the old one.
+    fn take_over(&mut self, lag: Time) -> usize {
         let (old, new) = (self.primary, 1 - self.primary);
         let kept = self.now.saturating_sub(lag);
         for (written, changes) in std::mem::take(&mut self.servers[old].lag) {
@@ -377,12 +435,13 @@ impl<'a> World<'a> {
         self.servers[old].replica = true;
         self.servers[old].data = self.servers[new].data.clone();
         self.primary = new;
-        self.close_all(|server| server == old);
+        old
     }
 
     /// Reads what a mark says now.
     pub(crate) fn mark(&mut self, server: usize, value: &[u8]) {
         let text = String::from_utf8_lossy(value).into_owned();
+        let text = text.strip_prefix(OTHER_FORM).unwrap_or(&text);
         let mut fields = text.split(';');
         let (version, from) = (fields.next().unwrap_or_default(), fields.next().unwrap_or_default());
         let (Ok(version), Ok(from)) = (version.parse::<u64>(), from.parse::<u64>()) else { return };
