@@ -407,8 +407,8 @@ pub(in crate::capi) struct Report<'a, T> {
 }
 
 impl<'a, T: Grows> Report<'a, T> {
-    /// Returns the structure where it lies if the caller has the header of this release, as nearly all have. Fields that
-    /// are stored there need no copy, which would wait for the stores. Its size is the caller's.
+    /// Returns the structure where it lies if the caller has the header of this release, as nearly all have. Fields
+    /// that are stored there need no copy, which would wait for the stores. Its size is the caller's.
     #[inline(always)]
     pub(in crate::capi) fn whole(&self) -> Option<&'a mut T> {
         match self.bytes == size_of::<T>() {

@@ -101,8 +101,8 @@ impl<M: Access> Table<'_, M> {
         self.prefetch_as(hashes, false);
     }
 
-    /// Starts to load the home line of a hash alone, where memory is busy with the lines of many keys and few of them are
-    /// new.
+    /// Starts to load the home line of a hash alone, where memory is busy with the lines of many keys and few of them
+    /// are new.
     #[inline(always)]
     pub(crate) fn prefetch_home(&self, hash: u64) {
         prefetch_line::<false>(self.slots.as_ptr().wrapping_add(home_line(hash, self.geometry.lines)).cast());
