@@ -5,15 +5,24 @@
 //! - [`service`]: decides one request. [`server`]: settings, listening, reloading, stopping.
 
 pub mod api;
+#[cfg(feature = "server")]
 mod asked;
+#[cfg(feature = "server")]
 mod fields;
+#[cfg(feature = "server")]
 pub mod grpc;
+#[cfg(feature = "server")]
 mod incoming;
+#[cfg(feature = "server")]
 mod json;
+#[cfg(feature = "server")]
 mod past;
 mod pattern;
 pub mod read;
 pub mod rules;
+#[cfg(feature = "server")]
 pub mod server;
+#[cfg(feature = "server")]
 pub mod service;
+#[cfg(feature = "server")]
 pub mod watch;
