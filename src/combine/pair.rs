@@ -158,8 +158,8 @@ impl PairBurst<'_> {
 pub(super) fn fetch_both<M: Access>(table: &Table<'_, M>, hashes: &[u64]) {
     let mut seconds = [0; MAX_BURST];
     seconds.iter_mut().zip(hashes).for_each(|(second, hash)| *second = second_hash(*hash));
-    table.prefetch(hashes);
-    table.prefetch(seconds.get(..hashes.len()).unwrap_or_else(|| impossible!(&[])));
+    table.prefetch_both(hashes);
+    table.prefetch_both(seconds.get(..hashes.len()).unwrap_or_else(|| impossible!(&[])));
 }
 
 /// Decides everything but the common case, by a chain of both limits.

@@ -12,10 +12,7 @@ use crate::table::{Counters, Line};
 pub(crate) fn open(name: &CStr, threads: usize, mode: u32) -> Result<Memory, HostError> {
     let lines = lines_for_blocks(threads).ok_or(HostError::BadSize)?;
     let bytes = lines.checked_mul(size_of::<Line>()).ok_or(HostError::BadSize)?;
-    let memory = match Memory::create(name, bytes, mode) {
-        Err(HostError::Exists) => Memory::attach_or_finish(name, bytes)?,
-        made => made?,
-    };
+    let memory = Memory::open_or_create(name, bytes, mode)?;
     if is_fresh(memory.lines()) {
         publish(memory.lines());
     }

@@ -196,14 +196,15 @@ impl Memory {
         Memory::of(&file, found)
     }
 
-    /// Attaches, and gives the memory its size if its creator has not. Only for contents that all that open the name
-    /// agree on: the creator may still be at work.
-    pub(crate) fn attach_or_finish(name: &CStr, bytes: usize) -> Result<Memory, HostError> {
-        let file = names::open(name)?;
-        if file.size()? == 0 {
-            // On Linux this never makes a file smaller, so a creator that wants more keeps all of its memory.
-            file.reserve(whole(bytes, size_of::<Line>())?)?;
-        }
+    /// Opens the name, or creates it: for contents that all who open it make alike, so that none waits for another, and
+    /// each finishes what one left that died. On error the name stays, because others may use it already.
+    pub(crate) fn open_or_create(name: &CStr, bytes: usize, mode: u32) -> Result<Memory, HostError> {
+        let bytes = whole(bytes, size_of::<Line>())?;
+        let file = match names::create(name, mode) {
+            Err(HostError::Exists) => names::open(name)?,
+            made => made?,
+        };
+        file.reserve_if_empty(bytes)?;
         let found = expected_size(&file, bytes)?;
         Memory::of(&file, found)
     }

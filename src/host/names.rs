@@ -65,12 +65,33 @@ impl File {
 
     /// Gives the file its size, and allocates its pages if the file system can.
     pub fn reserve(&self, bytes: usize) -> Result<(), HostError> {
-        let size = libc::off_t::try_from(bytes).map_err(|_| HostError::BadSize)?;
+        match self.allocate(bytes)? {
+            true => Ok(()),
+            false => self.truncate(bytes),
+        }
+    }
+
+    /// The same for a file that others may give its size at this moment, perhaps another one: it never becomes smaller
+    /// where the file system allocates. Elsewhere the size is read just before it is set.
+    pub fn reserve_if_empty(&self, bytes: usize) -> Result<(), HostError> {
+        if self.size()? != 0 || self.allocate(bytes)? || self.size()? != 0 {
+            return Ok(());
+        }
+        match self.truncate(bytes) {
+            // Some systems set the size of shared memory once, and another opener was first.
+            Err(e) if self.size()? == 0 => Err(e),
+            _ => Ok(()),
+        }
+    }
+
+    /// Allocates the pages of a file, which grows if it is smaller. Returns false if the file system cannot.
+    fn allocate(&self, bytes: usize) -> Result<bool, HostError> {
+        let size = off_t(bytes)?;
         #[cfg(tatcell_linux)]
         for _ in 0..100 {
             // SAFETY: an open descriptor.
             if unsafe { libc::fallocate(self.0, 0, 0, size) } == 0 {
-                return Ok(());
+                return Ok(true);
             }
             match last_error() {
                 HostError::System(libc::EINTR) => {} // a signal; again
@@ -78,13 +99,21 @@ impl File {
                 e => return Err(e),
             }
         }
+        let _ = size;
+        Ok(false)
+    }
+
+    fn truncate(&self, bytes: usize) -> Result<(), HostError> {
         // SAFETY: an open descriptor.
-        if unsafe { libc::ftruncate(self.0, size) } == 0 {
-            Ok(())
-        } else {
-            Err(last_error())
+        match unsafe { libc::ftruncate(self.0, off_t(bytes)?) } {
+            0 => Ok(()),
+            _ => Err(last_error()),
         }
     }
+}
+
+fn off_t(bytes: usize) -> Result<libc::off_t, HostError> {
+    libc::off_t::try_from(bytes).map_err(|_| HostError::BadSize)
 }
 
 /// The meaning of a name.

@@ -154,9 +154,9 @@ impl<'a> Work<'a> {
         };
         Ok(either!(table.table(), t => {
             if !fetched {
-                t.prefetch(hashes);
+                t.prefetch_both(hashes);
             }
-            t.prefetch(ahead);
+            t.prefetch_both(ahead);
             t.decide_elastic((now, hashes), request, rooms, counters, each)
         }))
     }

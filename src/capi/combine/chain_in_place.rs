@@ -185,7 +185,7 @@ impl<'a, const OVERRIDES: bool> Links<'a> for InPlace<'a, OVERRIDES> {
         self.links.len()
     }
 
-    /// Checks it again: only requests that are undone ask.
+    /// Checks it again: only requests that lost a swap or are undone ask.
     #[inline(never)]
     fn at(&self, i: usize) -> Option<(Target<'a>, u64)> {
         let link = self.links.get(i)?;

@@ -39,7 +39,7 @@ struct Inside {
 }
 
 /// "tatcell", kind of object, version of `Inside`: raised whenever it, `PreparedChain` or `Link` change.
-const READY: u64 = 0x7461_7463_656c_7001;
+const READY: u64 = 0x7461_7463_656c_7002;
 
 const _: () = assert!(size_of::<tatcell_prepared_chain_t>() == TATCELL_PREPARED_CHAIN_SIZE);
 const _: () = assert!(align_of::<tatcell_prepared_chain_t>() == TATCELL_PREPARED_CHAIN_ALIGN);
@@ -189,7 +189,7 @@ pub unsafe extern "C" fn tatcell_prepared_chain_init(
 /// @retval TATCELL_ERR_SIZE out->size is not set.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_KEY_LENGTH bad argument. Nothing is changed on error.
 /// Thread: any number, unless a table is exclusive. Cost: a hash and a scan for each key and a compare-and-swap for
-/// each link, only loads if a link refuses, and 0.5 KiB of stack, if every link is plain (see tatcell_chain_check).
+/// each link, only loads if a link refuses, and 0.6 KiB of stack, if every link is plain (see tatcell_chain_check).
 /// Since 0.4.
 #[no_mangle]
 #[must_use]

@@ -359,7 +359,7 @@ impl<'a> Work<'a> {
             (limits, decisions) => {
                 match &self.next {
                     Source::Keys(keys) => table.prepare_keys(ahead, keys).map_err(table_code)?,
-                    Source::Hashes(next) => table.prefetch(next),
+                    Source::Hashes(next) => table.prefetch_both(next),
                     _ => {}
                 }
                 let request = |i: usize| {

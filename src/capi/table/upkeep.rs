@@ -112,7 +112,7 @@ pub extern "C" fn tatcell_table_full_ppb(load_ppm: u64) -> u64 {
 /// @retval TATCELL_ERR_COUNT more than 64 hashes.
 /// @retval TATCELL_ERR_HANDLE table is not initialised.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
-/// Thread: any number. Cost: one prefetch for each line; changes nothing. Since 0.2.
+/// Thread: any number. Cost: one or two prefetches or loads for each hash; changes nothing. Since 0.2.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_table_prefetch(
     table: *const tatcell_table_t,

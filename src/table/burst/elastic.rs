@@ -79,8 +79,8 @@ impl Burst<'_> {
     ) -> Result<(), TableError> {
         self.verify(table, &next)?;
         match next.0 {
-            Next::Nothing => table.prefetch_as(self.hashes, self.writes()),
-            Next::Hashes(hashes) => table.prefetch(hashes),
+            Next::Nothing => table.prefetch_both(self.hashes),
+            Next::Hashes(hashes) => table.prefetch_both(hashes),
             Next::Keys(hashes, key) => table.prepare(hashes, key)?,
         }
         Ok(())

@@ -31,7 +31,7 @@ impl<M: Access> Table<'_, M> {
         }
     }
 
-    /// Hashes the keys and prefetches the lines of each one as soon as it is hashed.
+    /// Hashes the keys and prefetches their lines.
     pub(crate) fn prepare_keys(&self, hashes: &mut [u64], keys: &impl Keys) -> Result<(), TableError> {
         if let Some(key) = keys.reader::<16>() {
             self.prepare(hashes, key)

@@ -8,6 +8,7 @@
 //!  NextBurst::hashes   prefetch next 0, decide 0, prefetch next 1, decide 1 ..           waits for none
 //!  NextBurst::keys     hash next 0 1 2 .. | prefetch next 0, decide 0, prefetch next 1 ..
 //!    of an empty burst  hash next 0, prefetch next 0, hash next 1, prefetch next 1 ..
+//!                       (many keys, if the processor drops prefetches: hash all of them first)
 //! ```
 //!
 //! [`call`] has the public call, [`elastic`] the bursts with room and those charged after the fact, and [`forwards`]
@@ -99,6 +100,14 @@ impl<M: Access> Table<'_, M> {
     #[inline]
     pub fn prefetch(&self, hashes: &[u64]) {
         self.prefetch_as(hashes, false);
+    }
+
+    /// Prefetches both lines of each hash, for decisions one by one: nothing else would ask for the second line of a new
+    /// key before it is needed.
+    pub(crate) fn prefetch_both(&self, hashes: &[u64]) {
+        for &hash in hashes {
+            prefetch_set(self.slots.as_ptr(), self.geometry.lines, hash, false);
+        }
     }
 
     /// Starts to load the home line of a hash alone, where memory is busy with the lines of many keys and few of them

@@ -45,8 +45,9 @@ pub(crate) fn is_fresh(lines: &[Line]) -> bool {
 /// Publishes fresh memory, which is all zero. Several openers may do so.
 pub(crate) fn publish(lines: &[Line]) {
     if let Some(word) = lines.first().and_then(|line| line.words.first()) {
+        // Who made something else of the memory meanwhile keeps it.
         // ORDERING: Release; pairs with the fence in `blocks`. There is nothing before it but zeros.
-        word.store(MAGIC, Ordering::Release);
+        let _ = word.compare_exchange(0, MAGIC, Ordering::Release, Ordering::Relaxed);
     }
 }
 

@@ -245,7 +245,7 @@ impl<M: Access> Table<'_, M> {
         }
     }
 
-    /// Decides the requests from number `from` on. Calls `ahead(self, range)` before the swaps of each range.
+    /// Decides the requests from number `from` on. Calls `ahead(self, range, which)` before the swaps of each range.
     #[inline(never)]
     pub(in crate::table) fn decide_groups<S: Step<L>, const L: usize>(
         &self,
