@@ -260,7 +260,11 @@ impl Driver {
         }
         match making.waiting.pop_front() {
             Some(id) => self.link(id, made),
-            None => making.spare = made.ok().map(|stream| (stream, self.time)),
+            None => {
+                if let Ok(stream) = made {
+                    making.spare = Some((stream, self.time));
+                }
+            }
         }
     }
 

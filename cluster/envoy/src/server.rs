@@ -193,6 +193,8 @@ async fn serve(settings: ServerSettings, mut signals: Signals) -> Result<(), Str
             // One after the other; the stop does not wait for them.
             () = signals.hang_ups.next(), if reloads.is_empty() => {
                 let (service, paths) = (service.clone(), settings.rules.clone());
+                // What a look that began before this one has read is older than what the reload reads.
+                looks = JoinSet::new();
                 reloads.spawn_blocking(move || (true, reload(&service, read::sources(&paths, &mut note))));
             }
             Some(how) = reloads.join_next() => {
@@ -212,7 +214,7 @@ async fn serve(settings: ServerSettings, mut signals: Signals) -> Result<(), Str
                 // A network's file system may keep a look waiting.
                 looks.spawn_blocking(move || look(&paths));
             }
-            Some(look) = looks.join_next() => {
+            Some(look) = looks.join_next(), if reloads.is_empty() => {
                 if let Some(look) = look.ok().and_then(|look| watch.is_due(look)) {
                     let service = service.clone();
                     reloads.spawn_blocking(move || (false, reload(&service, look)));
