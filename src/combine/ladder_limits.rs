@@ -166,8 +166,8 @@ impl LadderLimits {
         Ok(Target::Key(table, Some(first), 0).is_plain(cost))
     }
 
-    /// Hashes the prefixes of an address, prefetches their lines, and runs `then` with them: moving a hash that was just
-    /// stored is slow. Returns `None` if the short way does not know the limits or the cost.
+    /// Hashes the prefixes of an address, prefetches their lines, and runs `then` with them: moving a hash that was
+    /// just stored is slow. Returns `None` if the short way does not know the limits or the cost.
     #[inline(always)]
     fn with_rungs<'a, T>(
         &'a self,
