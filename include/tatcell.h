@@ -2071,7 +2071,7 @@ int32_t tatcell_table_charge_burst(const tatcell_table_t *table,
  * @retval TATCELL_ERR_COUNT more than 64 hashes.
  * @retval TATCELL_ERR_HANDLE table is not initialised.
  * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
- * Thread: any number. Cost: one prefetch for each line; changes nothing. Since 0.2.
+ * Thread: any number. Cost: one or two prefetches or loads for each hash; changes nothing. Since 0.2.
  */
 TATCELL_API
 int32_t tatcell_table_prefetch(const tatcell_table_t *table,
@@ -2464,7 +2464,7 @@ int32_t tatcell_prepared_chain_init(tatcell_prepared_chain_t *prepared,
  * @retval TATCELL_ERR_SIZE out->size is not set.
  * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_KEY_LENGTH bad argument. Nothing is changed on error.
  * Thread: any number, unless a table is exclusive. Cost: a hash and a scan for each key and a compare-and-swap for
- * each link, only loads if a link refuses, and 0.5 KiB of stack, if every link is plain (see tatcell_chain_check).
+ * each link, only loads if a link refuses, and 0.6 KiB of stack, if every link is plain (see tatcell_chain_check).
  * Since 0.4.
  */
 TATCELL_NODISCARD TATCELL_API
