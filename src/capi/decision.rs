@@ -141,8 +141,8 @@ impl tatcell_decision_t {
 #[inline(never)]
 pub(super) fn fill(made: &Decision, out: Report<'_, tatcell_decision_t>) -> i32 {
     match out.whole() {
-        Some(to) => to.set(made),
-        None => out.put(&tatcell_decision_t::of(made)),
+        Ok(to) => to.set(made),
+        Err(out) => out.put(&tatcell_decision_t::of(made)),
     }
     verdict_code(made.verdict)
 }

@@ -408,12 +408,13 @@ pub(in crate::capi) struct Report<'a, T> {
 
 impl<'a, T: Grows> Report<'a, T> {
     /// Returns the structure where it lies if the caller has the header of this release, as nearly all have. Fields
-    /// that are stored there need no copy, which would wait for the stores. Its size is the caller's.
+    /// that are stored there need no copy, which would wait for the stores. Its size is the caller's. Otherwise returns
+    /// this place.
     #[inline(always)]
-    pub(in crate::capi) fn whole(&self) -> Option<&'a mut T> {
+    pub(in crate::capi) fn whole(self) -> Result<&'a mut T, Self> {
         match self.bytes == size_of::<T>() {
-            true => self.c.owned(self.to).ok(),
-            false => None,
+            true => self.c.owned(self.to).map_err(|_| self),
+            false => Err(self),
         }
     }
 

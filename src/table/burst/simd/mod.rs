@@ -68,9 +68,9 @@
 //! locked swaps cost the same there however they are spread. So on a Zen 5 a shared table uses groups only after
 //! [`DENIED`] requests of this burst or of the last one were denied. Elsewhere it uses them at once.
 //!
-//! Zen 3 (AMD EPYC of family 25, model 1, with AVX2 but not AVX-512; 2026-11-27, busy machine): it has room for 24
+//! Zen 3 (AMD EPYC of family 25, model 1, with AVX2 but not AVX-512; 2026-11-27): it has room for 24
 //! misses, and drops a prefetch that finds none. With home lines alone, and second lines behind B, bursts of 64 went
-//! from 26.1 to 16.8 ns a decision at 1e7 keys; in cache they stayed at 6.9. B before C gained 0.1 in cache, and lost 2
+//! from 24.5 to 15.6 ns a decision at 1e7 keys; in cache from 7.0 to 7.3. B before C gained 0.1 in cache, and lost 2
 //! at 1e6 keys. docs/PERFORMANCE.md has the other rows.
 //!
 //! A NEON vector has two words, and its step saves no instruction: 96.3 a conforming decision instead of 94.8 without
