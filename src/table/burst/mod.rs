@@ -102,8 +102,8 @@ impl<M: Access> Table<'_, M> {
         self.prefetch_as(hashes, false);
     }
 
-    /// Prefetches both lines of each hash, for decisions one by one: nothing else would ask for the second line of a new
-    /// key before it is needed.
+    /// Prefetches both lines of each hash, for decisions one by one: nothing else would ask for the second line of a
+    /// new key before it is needed.
     pub(crate) fn prefetch_both(&self, hashes: &[u64]) {
         for &hash in hashes {
             prefetch_set(self.slots.as_ptr(), self.geometry.lines, hash, false);
