@@ -9,7 +9,7 @@
 /* The most that a plain chain takes, a prepared one, and a ladder; any of them if it asks overrides; a chain that
    inserts keys, and a ladder; one that gives back what it charged; a ladder with its decision; a chain with its
    decision, or whose links are not plain. */
-enum { MOST_CHAIN = 512, MOST_PREPARED = 576, MOST_LADDER = 768, MOST_ASKED = 1280 };
+enum { MOST_CHAIN = 512, MOST_PREPARED = 576, MOST_LADDER = 800, MOST_ASKED = 1280 };
 enum { MOST_INSERT = 1280, MOST_INSERTS = 1472, MOST_UNDO = 1920, MOST_TOLD = 1792, MOST_LONG = 4096 };
 enum { DEEPEST = 1 << 16, PAINT = 0xa5 };
 static unsigned char stack[DEEPEST] __attribute__((aligned(64)));

@@ -65,7 +65,7 @@ impl File {
 
     /// Gives the file its size, and allocates its pages if the file system can.
     pub fn reserve(&self, bytes: usize) -> Result<(), HostError> {
-        match self.allocate(bytes)? {
+        match self.grow(bytes)? {
             true => Ok(()),
             false => self.truncate(bytes),
         }
@@ -74,7 +74,7 @@ impl File {
     /// The same for a file that others may give its size at this moment, perhaps another one: it never becomes smaller
     /// where the file system allocates. Elsewhere the size is read just before it is set.
     pub fn reserve_if_empty(&self, bytes: usize) -> Result<(), HostError> {
-        if self.size()? != 0 || self.allocate(bytes)? || self.size()? != 0 {
+        if self.size()? != 0 || self.grow(bytes)? || self.size()? != 0 {
             return Ok(());
         }
         match self.truncate(bytes) {
@@ -85,7 +85,7 @@ impl File {
     }
 
     /// Allocates the pages of a file, which grows if it is smaller. Returns false if the file system cannot.
-    fn allocate(&self, bytes: usize) -> Result<bool, HostError> {
+    fn grow(&self, bytes: usize) -> Result<bool, HostError> {
         let size = off_t(bytes)?;
         #[cfg(tatcell_linux)]
         for _ in 0..100 {
