@@ -366,9 +366,13 @@ fn rules_of_envoy_are_read_by_the_server_s_reader() {
     assert!(user["place"].as_str().is_some_and(|place| place.contains("rules.yaml:10:")), "{user}");
     assert_eq!(limits.len(), 5);
     // A dot in a value does not make a rule one below another.
-    let dots = "domain: edge\ndescriptors:\n  - {key: host, value: a, rate_limit: {unit: second, requests_per_unit: 5}}\n  \
-                - {key: host, value: a.b, rate_limit: {unit: second, requests_per_unit: 50}}\n";
-    let (code, json, _) = check("dots.yaml", dots);
+    let limit = |units: u32| format!("rate_limit: {{unit: second, requests_per_unit: {units}}}");
+    let dots = format!(
+        "domain: edge\ndescriptors:\n  - {{key: host, value: a, {}}}\n  - {{key: host, value: a.b, {}}}\n",
+        limit(5),
+        limit(50)
+    );
+    let (code, json, _) = check("dots.yaml", &dots);
     assert_eq!((code, findings(&json, "note").len()), (Some(0), 0), "{json}");
 }
 
