@@ -18,6 +18,7 @@ use crate::record::Wants;
 use crate::show_args::ShowArguments;
 use crate::size::SizeArguments;
 use crate::units::duration;
+use crate::words::plural;
 
 /// Rate limits for operators: which limit a log would have needed, and whom a limit would have refused.
 #[derive(Parser, Debug)]
@@ -158,7 +159,7 @@ pub struct PlanArguments {
     pub emit: Option<Form>,
 
     /// End with 1 if a limit refuses a larger share of the records than this
-    #[arg(long, value_name = "PERCENT")]
+    #[arg(long, value_name = "PERCENT", value_parser = most)]
     pub max_refused: Option<f64>,
 
     /// End with 1 if a limit refuses more keys than this
@@ -172,6 +173,12 @@ fn seed(text: &str) -> Result<[u8; 16], String> {
         return Err(fail());
     }
     u128::from_str_radix(text, 16).map(u128::to_be_bytes).map_err(|_| fail())
+}
+
+/// Reads percents that are a bound.
+fn most(text: &str) -> Result<f64, String> {
+    let percents = text.parse().ok().filter(|percents| (0.0..=100.0).contains(percents));
+    percents.ok_or_else(|| format!("{text:?} is no share: use percents from 0 to 100"))
 }
 
 /// Reads percents as millionths, without rounding.
@@ -238,11 +245,31 @@ impl PlanArguments {
         let ([limit], [policy]) = (&plan.limits[..], &plan.policies[..]) else {
             return Err(Failure::Usage(EMIT.into()));
         };
-        let [Rung { asked, lengths: None }] = &limit.rungs[..] else {
-            return Err(Failure::Usage(EMIT.into()));
+        let fail = |what: String| Failure::Usage(format!("--emit {}: {:?} {what}", form.name(), limit.text));
+        let asked = match &limit.rungs[..] {
+            [Rung { asked, lengths: None }] => asked,
+            [Rung { lengths: Some((v4, v6)), .. }] => {
+                return Err(fail(format!(
+                    "counts by prefixes of its own: use --key address/{v4},{v6} instead"
+                )))
+            }
+            several => {
+                return Err(fail(format!(
+                    "is a chain of {} limits: write one for each of them",
+                    several.len()
+                )))
+            }
         };
-        let bytes =
-            report.and_then(|report| report.limits.first()).map_or(0, |limit| limit.table.recommended_bytes);
+        let table = report.and_then(|report| report.limits.first()).map(|limit| &limit.table);
+        // A key that met a full set is not among those in debt, so nobody knows how many there were.
+        if let Some(table) = table.filter(|table| table.met_full_set > 0) {
+            let met = plural(table.met_full_set, "record");
+            return Err(fail(format!(
+                "needs a larger table: {met} met a full set of the {} slots; replay it with more --slots",
+                table.slots
+            )));
+        }
+        let bytes = table.map_or(0, |table| table.recommended_bytes);
         // As many as are enough, and no table of a few slots.
         let slots = (bytes / 8).saturating_sub(16).max(1024).next_power_of_two();
         let wanted =

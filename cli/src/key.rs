@@ -125,6 +125,21 @@ impl KeySpec {
         }
     }
 
+    /// Returns its parts as [`parse`](Self::parse) reads them.
+    pub fn words(&self) -> Vec<String> {
+        let word = |(field, part): (&String, &Part)| match part {
+            Part::Address { v4: 32, v6: 128 } if field == "address" || field == "destination" => {
+                field.clone()
+            }
+            Part::Address { v4, v6: 128 } => format!("{field}/{v4}"),
+            Part::Address { v4, v6 } => format!("{field}/{v4},{v6}"),
+            Part::Text | Part::Path { segments: usize::MAX } => field.clone(),
+            Part::Path { segments } => format!("{field}:{segments}"),
+            Part::Pattern(pattern) => format!("{field}=/{}", pattern.join("/")),
+        };
+        self.fields.iter().zip(&self.parts).map(word).collect()
+    }
+
     /// Returns the fields that it needs of each record.
     pub fn fields(&self) -> &[String] {
         &self.fields
@@ -311,6 +326,7 @@ mod tests {
         let values: Vec<_> = values.iter().map(|value| value.as_bytes().to_vec()).collect();
         let mut key = Vec::new();
         spec.write(&values, false, &mut key)?;
+        assert_eq!(KeySpec::parse(&spec.words().join("+")).as_ref(), Ok(&spec));
         let shown = spec.show(&key);
         assert_eq!(spec.read(&shown).as_deref(), Ok(&key[..]), "{shown} is read back");
         Ok(shown)

@@ -58,12 +58,13 @@ impl Meaning {
     /// and what of that passes without a delay.
     pub fn new(name: &str, place: &str, key: &str, rate: (u64, u64), bursts: (u64, u64)) -> Meaning {
         let ((units, period), (burst, at_once)) = (rate, bursts);
-        // In a window w at most R * w + B pass. The two shortest in which the rate gives a unit say most.
+        // In a window w at most R * w pass, and what passes at once: whoever waits comes at the rate. The two shortest
+        // windows in which the rate gives a unit say most.
         let in_window = |seconds: u64| times(units, seconds * HZ, period);
         let worst = WINDOWS.iter().filter(|(seconds, _)| in_window(*seconds) > 0).take(2);
         let worst = worst.map(|(seconds, _)| Worst {
             seconds: *seconds,
-            units: in_window(*seconds).saturating_add(burst),
+            units: in_window(*seconds).saturating_add(at_once),
         });
         let interval = period as f64 / units.max(1) as f64 / HZ as f64;
         Meaning {

@@ -55,16 +55,29 @@ struct Level {
     dry: [bool; 2],
 }
 
+/// A zone that a block puts to use.
+struct Seen {
+    /// The module and the name.
+    zone: (usize, String),
+    cost: String,
+    meaning: Meaning,
+    /// Whether it refuses or delays anything by the rate of its zone.
+    decides: bool,
+}
+
 struct Check<'c> {
     zones: HashMap<(usize, String), Zone>,
+    /// The zones of each block that has uses of its own. A block without any has those of a block above it.
+    places: Vec<Vec<Seen>>,
     out: &'c mut Checked,
 }
 
 /// Checks a configuration.
 pub fn check(config: &str, directives: &[Directive], out: &mut Checked) -> Result<(), Failure> {
-    let mut check = Check { zones: HashMap::new(), out };
+    let mut check = Check { zones: HashMap::new(), places: Vec::new(), out };
     check.collect(directives)?;
     check.level(directives, &Level::default())?;
+    check.shadows();
     let mut zones: Vec<_> = check.zones.into_values().collect();
     zones.sort_by(|a, b| (&a.word.file, a.word.line).cmp(&(&b.word.file, b.word.line)));
     zones.iter().for_each(|zone| zone.judge(out));
@@ -146,7 +159,7 @@ impl Check<'_> {
     }
 
     fn uses(&mut self, uses: &[Use<'_>], level: &Level) -> Result<(), Failure> {
-        let mut here: Vec<(&Use<'_>, Meaning, bool)> = Vec::new();
+        let mut here = Vec::new();
         for found in uses {
             let module = found.module;
             let Some(zone) = self.zones.get_mut(&(module as usize, found.zone.clone())) else {
@@ -185,30 +198,48 @@ impl Check<'_> {
                 meaning.more.push(format!("a request costs {cost} units"));
             }
             let decides = !level.dry[module as usize] && !zone.by;
-            here.push((found, meaning.clone(), decides));
+            let (zone, cost) = ((module as usize, zone.name.clone()), cost.to_owned());
+            here.push(Seen { zone, cost, meaning: meaning.clone(), decides });
             self.out.limits.push(meaning);
         }
-        for (at, (found, meaning, decides)) in here.iter().enumerate() {
-            let strict = here.iter().enumerate().find(|(other, (by, strict, counts))| {
-                let same = by.cost == found.cost && strict.key == meaning.key;
+        self.places.push(here);
+        Ok(())
+    }
+
+    /// Says which zones never decide where they are put to use.
+    fn shadows(&mut self) {
+        for here in &self.places {
+            for (at, one) in here.iter().enumerate() {
                 // Of two equal ones the second never decides.
-                let first = !meaning.is_at_least_as_strict_as(strict) || *other < at;
-                *other != at
-                    && *decides
-                    && *counts
-                    && same
-                    && first
-                    && strict.is_at_least_as_strict_as(meaning)
-            });
-            if let Some((_, (_, by, _))) = strict {
-                let what = format!(
-                    "{} on the same key ({}) has no higher rate and no larger burst: remove this one, \
-                    or give it a smaller burst",
-                    by.name, by.place
-                );
-                self.out.say(Kind::Shadowed, found.word.place(), format!("{}: {what}", meaning.name));
+                let strict = here.iter().enumerate().find(|(other, by)| {
+                    self.is_shadowed(one, by) && (*other < at || !self.is_shadowed(by, one))
+                });
+                if let Some((_, by)) = strict {
+                    let what = format!(
+                        "{}: {} on the same key ({}) has no higher rate and no larger burst: remove this one, or give \
+                         it a smaller burst",
+                        one.meaning.name, by.meaning.name, by.meaning.place
+                    );
+                    self.out.say(Kind::Shadowed, &*one.meaning.place, what);
+                }
             }
         }
-        Ok(())
+    }
+
+    /// Whether `by`, at the same place, refuses or delays whatever `one` would. Its zone must also count all that the
+    /// other zone counts, at other places too: otherwise the other zone may hold debts that it does not know. The two
+    /// modules charge on their own, so each counts what the other one refuses.
+    fn is_shadowed(&self, one: &Seen, by: &Seen) -> bool {
+        let is_next_to = |here: &Vec<Seen>| {
+            let mut uses = here.iter().filter(|found| found.zone == one.zone);
+            uses.all(|found| here.iter().any(|other| other.zone == by.zone && other.cost == found.cost))
+        };
+        one.zone != by.zone
+            && one.zone.0 == by.zone.0
+            && one.decides
+            && by.decides
+            && by.meaning.key == one.meaning.key
+            && by.meaning.is_at_least_as_strict_as(&one.meaning)
+            && self.places.iter().all(is_next_to)
     }
 }

@@ -2,8 +2,10 @@
 //! both.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tatcell::FullPolicy;
+use tatcell_cluster::SharedLimit;
 use tatcell_door::{Keeper, Rate, Settings, Tables};
 use tatcell_ratelimit::api::Unit;
 use tatcell_ratelimit::read::{self, Make};
@@ -66,6 +68,13 @@ fn of_rule(domain: &str, path: &str, rule: &Rule) -> Option<Meaning> {
     Some(meaning)
 }
 
+/// Whether a rule stands below another one. Their paths do not say it: a value may have a dot.
+fn is_above(above: &Rule, rule: &Rule) -> bool {
+    let mut below = Vec::new();
+    above.below.list("", &mut below);
+    below.iter().any(|(_, found)| std::ptr::eq(*found, rule))
+}
+
 /// Checks Envoy's rules: a file, or a folder of them.
 pub fn envoy(config: &str, out: &mut Checked) -> Result<(), Failure> {
     let mut notes = Vec::new();
@@ -98,9 +107,8 @@ pub fn envoy(config: &str, out: &mut Checked) -> Result<(), Failure> {
             .collect();
         for (path, rule, meaning) in &meanings {
             let decides = |rule: &Rule| !rule.shadow && !rule.quota;
-            let above = meanings.iter().find(|(above, by, strict)| {
-                let is_above = path.strip_prefix(&***above).is_some_and(|rest| rest.starts_with('.'));
-                is_above && decides(by) && decides(rule) && strict.is_at_least_as_strict_as(meaning)
+            let above = meanings.iter().find(|(_, by, strict)| {
+                is_above(by, rule) && decides(by) && decides(rule) && strict.is_at_least_as_strict_as(meaning)
             });
             if let Some((above, _, strict)) = above {
                 let what = format!(
@@ -120,7 +128,13 @@ pub fn envoy(config: &str, out: &mut Checked) -> Result<(), Failure> {
 pub fn throttled(config: &str, out: &mut Checked) -> Result<(), Failure> {
     let text =
         std::fs::read_to_string(config).map_err(|error| Failure::Input(format!("{config}: {error}")))?;
-    let settings = Settings::file(config, &text).and_then(ServerSettings::take).map_err(Failure::Input)?;
+    let read = || Settings::file(config, &text);
+    let settings = read().and_then(ServerSettings::take).map_err(Failure::Input)?;
+    // What the server's own settings keep to themselves.
+    let shared = |mut settings: Settings| -> Result<(u32, bool), String> {
+        Ok((settings.or("nodes", 1)?, settings.or("reserve", true)?))
+    };
+    let (nodes, reserve) = read().and_then(shared).map_err(Failure::Input)?;
     let limits = settings.limits();
     if limits.is_empty() {
         let what =
@@ -128,12 +142,14 @@ pub fn throttled(config: &str, out: &mut Checked) -> Result<(), Failure> {
             4294967296, of which no unit takes less than 0.125 ns, and which drains within 36 years";
         out.say(Kind::Note, config, what);
     }
-    let keeper = Keeper::Local(Tables::new(1, FullPolicy::Admit).map_err(Failure::Input)?);
     for rate in limits {
         let Rate { units, period, burst } = *rate;
         let call = format!("CL.THROTTLE key {} {units} {period}", burst - 1);
         let meaning = Meaning::new(&call, config, "key", (units, period.saturating_mul(HZ)), (burst, burst));
-        if let Err(why) = keeper.limit(rate) {
+        // Limits of settings are those of a store, so the cluster divides them among its nodes.
+        let limit = SharedLimit::new("limit", units, Duration::from_secs(period), burst);
+        let limit = if reserve { limit } else { limit.reserve(0, 0) };
+        if let Err(why) = limit.split(nodes, Duration::ZERO) {
             out.say(Kind::NotKept, config, format!("{call}: {why}"));
         }
         let same = limits.iter().filter(|other| *other == rate).count();

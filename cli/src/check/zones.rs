@@ -132,6 +132,27 @@ fn of_module(word: &Word, text: &str) -> Result<(LimitSpec, bool, bool), Failure
     Ok((spec, text.contains("burst"), counts_bytes))
 }
 
+/// Reads a time as nginx does, in nanoseconds: numbers with units, the largest first, as in `1h30m`. A number without a
+/// unit is seconds, and ends the time. nginx also has years, months and weeks, which are above any time that we read.
+fn time(text: &str) -> Option<u64> {
+    const UNITS: [(&str, u64); 5] =
+        [("d", 86_400 * HZ), ("h", 3_600 * HZ), ("m", 60 * HZ), ("s", HZ), ("ms", HZ / 1000)];
+    let (mut rest, mut all, mut units) = (text, 0u64, &UNITS[..]);
+    loop {
+        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+        let (number, after) = rest.split_at(digits);
+        let letters = after.bytes().take_while(u8::is_ascii_alphabetic).count();
+        let (unit, after) = after.split_at(letters);
+        let unit = if unit.is_empty() && after.is_empty() { "s" } else { unit };
+        let at = units.iter().position(|(name, _)| *name == unit)?;
+        all = number.parse::<u64>().ok()?.checked_mul(units[at].1)?.checked_add(all)?;
+        (rest, units) = (after, &units[at + 1..]);
+        if rest.is_empty() {
+            return Some(all);
+        }
+    }
+}
+
 /// Reads a directive that makes a zone.
 pub fn zone(directive: &Directive, module: Module) -> Result<Zone, Failure> {
     let fail = |what: &str| directive.name.wrong(format!("{} {what}", directive.name.text));
@@ -175,10 +196,10 @@ pub fn zone(directive: &Directive, module: Module) -> Result<Zone, Failure> {
                 }
             }
             ("skew", Module::Tatcell) => {
-                let time =
-                    crate::units::duration(value).or_else(|_| crate::units::duration(&format!("{value}s")));
-                let time = time.map_err(|what| word.wrong(what))?;
-                zone.skew = Some(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+                let time = time(value).filter(|time| (1..=86_400 * HZ).contains(time));
+                let fail =
+                    || word.wrong_at(5, format!("{value:?}: write a time up to a day, as in skew=60s"));
+                zone.skew = Some(time.ok_or_else(fail)?);
             }
             ("rate_by", Module::Tatcell) => zone.by = true,
             ("policy", Module::Tatcell) if ["admit", "inherit", "deny", "sampled"].contains(&value) => {}

@@ -11,6 +11,7 @@ impl Wanted<'_> {
 
     pub(super) fn c(&self) -> String {
         let (units, period, burst) = self.limit.spec.numbers();
+        let (parameter, cost) = if self.cost.is_some() { (", uint64_t cost", "cost") } else { ("", "1") };
         format!(
             "/*{} */\n\
              #include <stdint.h>\n\
@@ -19,7 +20,7 @@ impl Wanted<'_> {
              static tatcell_table_t table;\n\
              static tatcell_limit_t limit;\n\n\
              int32_t limit_start(const uint8_t seed[16]);\n\
-             int32_t limit_check(uint64_t now_ns, const void *key, size_t length);\n\n\
+             int32_t limit_check(uint64_t now_ns, const void *key, size_t length{parameter});\n\n\
              /* The seed is secret: tatcell_host_random makes one. */\n\
              int32_t limit_start(const uint8_t seed[16]) {{\n    \
                  tatcell_limit_spec_t spec = TATCELL_LIMIT_SPEC_INIT;\n    \
@@ -32,8 +33,8 @@ impl Wanted<'_> {
                  return rc < 0 ? rc : tatcell_limit_init_table(&limit, &table, &spec);\n\
              }}\n\n\
              /* 0: the request passes; above 0: it does not; below 0: the caller is wrong. Any number of threads. */\n\
-             int32_t limit_check(uint64_t now_ns, const void *key, size_t length) {{\n    \
-                 return tatcell_table_check(&table, &limit, now_ns, key, length, 1, NULL);\n\
+             int32_t limit_check(uint64_t now_ns, const void *key, size_t length{parameter}) {{\n    \
+                 return tatcell_table_check(&table, &limit, now_ns, key, length, {cost}, NULL);\n\
              }}\n",
             self.head("").trim_end(),
             self.slots,
@@ -43,6 +44,7 @@ impl Wanted<'_> {
 
     pub(super) fn rust(&self) -> String {
         let (units, period, burst) = self.limit.spec.numbers();
+        let (parameter, cost) = if self.cost.is_some() { (", cost: u64", "cost") } else { ("", "1") };
         let lines = tatcell::lines_for(usize::try_from(self.slots).unwrap_or(usize::MAX));
         format!(
             "{}\
@@ -59,8 +61,8 @@ impl Wanted<'_> {
                      Ok(Limited {{ limit: table.limit(&spec)?, table }})\n    \
                  }}\n\n    \
                  /// Decides one request of a key. Any number of threads may ask.\n    \
-                 pub fn check(&self, now_ns: u64, key: &[u8]) -> Result<Outcome, TableError> {{\n        \
-                     self.table.check(&self.limit, now_ns, key, 1)\n    \
+                 pub fn check(&self, now_ns: u64, key: &[u8]{parameter}) -> Result<Outcome, TableError> {{\n        \
+                     self.table.check(&self.limit, now_ns, key, {cost})\n    \
                  }}\n\
              }}\n",
             self.head("//"),

@@ -132,7 +132,7 @@ impl Wanted<'_> {
         format!(
             "{comment} {} by {}{cost}: from tatcell plan.\n",
             self.limit.text,
-            self.key.fields().join(" and ")
+            self.key.words().join(" and ")
         )
     }
 

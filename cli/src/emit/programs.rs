@@ -3,6 +3,14 @@
 use super::{Numbers, Wanted};
 use crate::key::Part;
 
+/// Why a program takes no address from a field. The plan counts by the last address of a list, which the nearest proxy
+/// wrote. A program that takes the first address, or the whole list, lets a client choose its key.
+fn no_address(program: &str, field: &str) -> String {
+    format!(
+        "{program} takes no address from {field}: use --key address, and let {program} find the client behind a proxy"
+    )
+}
+
 /// What nginx calls a part of a key; and the map that makes it, if it needs one.
 fn of_nginx(field: &str, part: &Part) -> Result<(String, String), String> {
     let plain = |name: &str| Ok((format!("${name}"), String::new()));
@@ -14,6 +22,7 @@ fn of_nginx(field: &str, part: &Part) -> Result<(String, String), String> {
         name => return Err(format!("nginx has no variable {name:?}")),
     };
     match part {
+        Part::Address { .. } if field != "address" => Err(no_address("nginx", field)),
         Part::Address { v4: 32, v6: 128 } | Part::Text => plain(name),
         Part::Path { segments: usize::MAX } => plain(name),
         Part::Path { segments } => {
@@ -27,9 +36,8 @@ fn of_nginx(field: &str, part: &Part) -> Result<(String, String), String> {
         }
         Part::Address { v4, v6: 128 } if [8, 16, 24].contains(v4) => {
             let more = r"\.\d+".repeat(usize::from(v4 / 8 - 1));
-            let from = if field == "address" { "remote_addr" } else { name };
-            let map = format!("map ${from} $tatcell_network {{\n    ~^(?<tatcell_begin>\\d+{more})\\. \
-                $tatcell_begin;\n    default ${from};\n}}\n");
+            let map = format!("map $remote_addr $tatcell_network {{\n    ~^(?<tatcell_begin>\\d+{more})\\. \
+                $tatcell_begin;\n    default $remote_addr;\n}}\n");
             Ok(("$tatcell_network".into(), map))
         }
         Part::Address { v4, v6 } => Err(format!(
@@ -44,6 +52,9 @@ impl Wanted<'_> {
         let (mut keys, mut maps) = (Vec::new(), String::new());
         for (field, part) in self.key.fields().iter().zip(self.key.parts()) {
             let (key, map) = of_nginx(field, part)?;
+            if !map.is_empty() && keys.contains(&key) {
+                return Err(format!("two parts of the key would both be {key}: use one of them"));
+            }
             keys.push(key);
             maps += &map;
         }
@@ -68,42 +79,55 @@ impl Wanted<'_> {
         self.costs_one()?;
         let Numbers { units, seconds, burst } = *numbers;
         // A rule passes as many at once as in its unit of time.
-        let of = |unit: u64| u128::from(units) * u128::from(unit) / u128::from(seconds);
+        let of = |unit: u64| {
+            let all = u128::from(units) * u128::from(unit);
+            let requests = all.is_multiple_of(seconds.into()).then(|| all / u128::from(seconds))?;
+            u32::try_from(requests).ok().map(u64::from)
+        };
         let units_of_time =
             [("second", 1), ("minute", 60), ("hour", 3_600), ("day", 86_400), ("week", 604_800)];
-        let exact = |unit: u64| {
-            of(unit) == u128::from(burst) && u128::from(units) * u128::from(unit) % u128::from(seconds) == 0
-        };
-        let Some((unit, _)) = units_of_time.iter().find(|(_, unit)| exact(*unit)) else {
-            let near: Vec<_> = units_of_time.iter().filter(|(_, unit)| of(*unit) > 0).take(3).collect();
-            let near: Vec<_> = near
-                .iter()
-                .map(|(name, unit)| format!("\"{}/{name}\" (burst {})", of(*unit), of(*unit)))
-                .collect();
+        let exact: Vec<_> =
+            units_of_time.into_iter().filter_map(|(name, unit)| Some((name, of(unit)?))).collect();
+        let Some((unit, _)) = exact.iter().find(|(_, requests)| *requests == burst) else {
+            let near = exact.iter().take(3).map(|(name, n)| format!("\"{n}/{name}\" (burst {n})"));
+            let near = near.collect::<Vec<_>>().join(", ");
+            let help = match &*near {
+                "" => "no unit of time has a whole number of requests: plan with another rate".into(),
+                near => format!("it can have {near}: plan with one of these"),
+            };
             return Err(format!(
                 "a rule passes as many at once as in its unit of time, so it cannot have {} and a burst of {burst}; \
-                 at this rate it can have {}: plan with one of these",
-                numbers.rate(""),
-                near.join(", ")
+                 at this rate {help}",
+                numbers.rate("")
             ));
         };
-        let mut text = self.head("#");
-        text += "# Envoy's own configuration sends descriptors of these keys; for an address: remote_address: {}.\n";
-        text += "domain: edge\n";
-        let mut indent = String::new();
+        let (mut actions, mut rules, mut indent) =
+            (String::new(), String::from("domain: edge\n"), String::new());
         for (field, part) in self.key.fields().iter().zip(self.key.parts()) {
             let name = match part {
-                Part::Address { v4: 32, v6: 128 } if field == "address" => "remote_address",
-                Part::Address { .. } if field == "address" => "masked_remote_address",
-                Part::Path { segments: usize::MAX } | Part::Address { v4: 32, v6: 128 } | Part::Text => field,
+                Part::Address { .. } if field != "address" => return Err(no_address("Envoy", field)),
+                Part::Address { v4: 32, v6: 128 } => {
+                    actions += "# remote_address: {}\n";
+                    "remote_address"
+                }
+                Part::Address { v4, v6 } => {
+                    // Without lengths Envoy sends whole addresses.
+                    actions += &format!(
+                        "# masked_remote_address: {{v4_prefix_mask_len: {v4}, v6_prefix_mask_len: {v6}}}\n"
+                    );
+                    "masked_remote_address"
+                }
+                Part::Path { segments: usize::MAX } | Part::Text => field,
                 _ => return Err("Envoy sends whole paths: use --key path".into()),
             };
-            text += &format!("{indent}descriptors:\n{indent}  - key: {name:?}\n");
+            rules += &format!("{indent}descriptors:\n{indent}  - key: {name:?}\n");
             indent += "    ";
         }
-        text +=
+        rules +=
             &format!("{indent}rate_limit:\n{indent}  unit: {unit}\n{indent}  requests_per_unit: {burst}\n");
-        Ok(text)
+        let mut text = self.head("#") + "# Envoy's own configuration sends descriptors of these keys";
+        text += if actions.is_empty() { ".\n" } else { "; for an address:\n" };
+        Ok(text + &actions + &rules)
     }
 
     pub(super) fn haproxy(&self, numbers: &Numbers) -> Result<String, String> {
@@ -114,11 +138,13 @@ impl Wanted<'_> {
         };
         let key = match part {
             Part::Address { v4, v6 } if field == "address" => format!("src,ipmask({v4},{v6})"),
+            Part::Address { .. } => return Err(no_address("HAProxy", field)),
             Part::Path { segments: usize::MAX } => "path".into(),
             Part::Text if field == "method" || field == "path" => field.clone(),
             Part::Text if field == "host" => "req.hdr(host)".into(),
             Part::Text => match field.strip_prefix("http_") {
-                Some(header) => format!("req.hdr({})", header.replace('_', "-")),
+                // The whole header, as the plan counts it; `req.hdr` is what follows its last comma.
+                Some(header) => format!("req.fhdr({})", header.replace('_', "-")),
                 None => {
                     return Err(format!(
                         "HAProxy has no {field}: use address, host, path, method or http_NAME"
@@ -212,7 +238,7 @@ impl Wanted<'_> {
              # To share it with other servers:\n# store = \"redis://127.0.0.1:6379/\"\n# nodes = 4\n\
              # limit = [\"{call}\"]\n",
             self.head("#"),
-            self.key.fields().join("+"),
+            self.key.words().join("+"),
             self.slots.div_ceil(2),
             self.policy()
         ))

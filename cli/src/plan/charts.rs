@@ -246,11 +246,8 @@ pub fn curves(report: &Report, id: &str) -> String {
     let mut out = svg(id, HEIGHT, "The burst that keys need, by rate", &about);
     let x = |rate: f64| left + 10.0 + (right - left - 20.0) * (rate / low).ln() / (high / low).ln().max(1e-9);
     let y = |burst: u64| bottom - (bottom - top) * (burst.max(1) as f64).ln() / (most as f64).ln();
-    let mut power = 1;
-    while power <= most {
-        level(&mut out, y(power), &short(power));
-        power = power.saturating_mul(10);
-    }
+    let powers = std::iter::successors(Some(1u64), |power| power.checked_mul(10));
+    powers.take_while(|power| *power <= most).for_each(|power| level(&mut out, y(power), &short(power)));
     for rate in &report.rates {
         label(&mut out, x(rate.per_second), bottom + 18.0, "middle", &rate.rate);
     }

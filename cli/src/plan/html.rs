@@ -134,6 +134,20 @@ impl Report {
     fn section(&self, at: usize, limit: &LimitReport) -> String {
         let name = format!("{} (full sets: {})", limit.limit, limit.policy);
         let mut out = format!("<h2>With {}</h2>\n", escape(&name));
+        if !limit.links.is_empty() {
+            let rows = limit.links.iter().map(|link| {
+                let table = &link.table;
+                let enough = match table.met_full_set {
+                    0 => table.recommended_bytes.to_string(),
+                    _ => "replay it with more --slots".into(),
+                };
+                let numbers = [link.refused, table.peak_live, table.met_full_set].map(|n| n.to_string());
+                std::iter::once(link.limit.clone()).chain(numbers).chain([enough]).collect()
+            });
+            let caption = "What each limit refuses as the first, and its table";
+            let heads = ["limit", "refused", "most keys in debt", "met a full set", "bytes that are enough"];
+            out += &table(&format!("links-{at}"), caption, &heads, rows);
+        }
         let line = &limit.timeline;
         let part = length(line.part_seconds);
         let rows = line.came.iter().zip(&line.refused).enumerate();
@@ -268,16 +282,23 @@ impl LimitReport {
         if !self.good_hit.is_empty() {
             let _ = write!(out, " It refuses good keys: {}.", escape(&self.good_hit.join(", ")));
         }
-        let table = &self.table;
-        if table.met_full_set == 0 {
-            let _ = write!(
-                out,
-                " At most {} are in debt at a time; a table of {} is enough for a chance of a full set \
-                of {}.",
-                plural(table.peak_live, "key"),
-                bytes(table.recommended_bytes),
-                chance(table.target_chance)
-            );
+        // The section of a chain has a table of its limits.
+        if self.links.is_empty() {
+            let table = &self.table;
+            let _ = match table.met_full_set {
+                0 => write!(
+                    out,
+                    " At most {} are in debt at a time; a table of {} is enough for a chance of a full set of {}.",
+                    plural(table.peak_live, "key"),
+                    bytes(table.recommended_bytes),
+                    chance(table.target_chance)
+                ),
+                met => write!(
+                    out,
+                    " {} met a full set: for a size, replay it with more --slots.",
+                    plural(met, "record")
+                ),
+            };
         }
         out + "</p>\n"
     }

@@ -179,10 +179,8 @@ impl LimitReport {
         let (refused, asked) = replay.totals();
         let hit = (0..found.keys.len()).filter(|key| replay.refused(*key) > 0);
         let keys_hit: u64 = hit.map(|key| found.keys.weight(key)).sum();
-        let counters = &replay.counters;
-        let met = counters.untracked + counters.inherited + counters.forgiven;
         let loads: Vec<_> = replay.loads().collect();
-        let table = |load: &Load| TableReport::new(load, plan.target_ppb, met);
+        let table = |load: &Load| TableReport::new(load, plan.target_ppb);
         let top = largest(plan.top, found.keys.len(), |key| replay.refused(key));
         let link = |(load, rung): (&Load, &Rung)| LinkReport {
             limit: match rung.lengths {
@@ -238,14 +236,14 @@ impl LimitReport {
 }
 
 impl TableReport {
-    fn new(load: &Load, target_ppb: u64, met_full_set: u64) -> TableReport {
+    fn new(load: &Load, target_ppb: u64) -> TableReport {
         TableReport {
             slots: load.slots as u64,
             bytes: load.bytes as u64,
             peak_live: load.peak_live,
             peak_load: load.ppm as f64 / 1e6,
             full_set_chance: load.full_ppb as f64 / 1e9,
-            met_full_set,
+            met_full_set: load.met_full_set,
             target_chance: target_ppb as f64 / 1e9,
             recommended_bytes: bytes_for(load.peak_live, target_ppb) as u64,
         }

@@ -111,6 +111,7 @@ struct Asking {
     numbers: Option<Keys>,
     live: Live,
     refused: u64,
+    met_full_set: u64,
     swept: u64,
     sweep_from: usize,
     sweep_interval: u64,
@@ -173,6 +174,7 @@ impl Asking {
             numbers: (place > 0).then(|| Keys::new(common.max_keys, Vec::new())),
             live: Live::new(info.horizon),
             refused: 0,
+            met_full_set: 0,
             swept: 0,
             sweep_from: 0,
             sweep_interval: info.sweep_interval.max(2048),
@@ -211,8 +213,9 @@ impl Asking {
         }
     }
 
-    /// Takes note of a key's debt.
-    fn note(&mut self, held: &Held, reset_after: u64, tracked: bool, one_in: u64) {
+    /// Takes note of a key's debt, and of a full set.
+    fn note(&mut self, held: &Held, reset_after: u64, tracking: Tracking, one_in: u64) {
+        self.met_full_set += u64::from(tracking != Tracking::Tracked);
         let hash = self.hash(held);
         let (key, one_in) = match &mut self.numbers {
             None => (held.key, one_in),
@@ -230,7 +233,7 @@ impl Asking {
                 (key, numbers.one_in())
             }
         };
-        if key != NO_KEY && tracked {
+        if key != NO_KEY && tracking != Tracking::Untracked {
             self.live.until(key as usize, held.time, reset_after, one_in);
         }
     }
@@ -278,24 +281,24 @@ impl Replay {
                 let answer = one.table.check_ex(&request, one.hash(held), Some(&mut self.counters));
                 let answer = answer.map_err(|error| error.to_string())?;
                 one.refused += u64::from(!answer.passes());
-                one.note(held, answer.reset_after, answer.tracking != Tracking::Untracked, one_in);
+                one.note(held, answer.reset_after, answer.tracking, one_in);
                 answer.passes()
             }
             several => {
-                let mut answers = [(0, false); MAX_LINKS];
+                let mut answers = [(0, Tracking::Tracked); MAX_LINKS];
                 let decision = {
                     let mut links = [several[0].link(held); MAX_LINKS];
                     several.iter().zip(&mut links).for_each(|(asking, to)| *to = asking.link(held));
                     let chain = Chain::new(&links[..several.len()]).map_err(|error| error.to_string())?;
                     chain.check_ex(held.time, Some(&mut self.counters), |at, answer| {
-                        answers[at] = (answer.reset_after, answer.tracking != Tracking::Untracked);
+                        answers[at] = (answer.reset_after, answer.tracking);
                     })
                 };
                 if !decision.passes() {
                     several[decision.policy as usize].refused += 1;
                 }
-                for (asking, (reset_after, tracked)) in several.iter_mut().zip(answers) {
-                    asking.note(held, reset_after, tracked, one_in);
+                for (asking, (reset_after, tracking)) in several.iter_mut().zip(answers) {
+                    asking.note(held, reset_after, tracking, one_in);
                 }
                 decision.passes()
             }
@@ -349,6 +352,7 @@ impl Replay {
                 ppm,
                 full_ppb: full_set_ppb(ppm),
                 refused: asking.refused,
+                met_full_set: asking.met_full_set,
                 rate_error_ppb: asking.limit.info().rate_error_ppb,
             }
         })
@@ -379,6 +383,8 @@ pub struct Load {
     pub full_ppb: u64,
     /// Requests that this limit was the first to refuse.
     pub refused: u64,
+    /// Requests that met a full set of it.
+    pub met_full_set: u64,
     /// By how much the rate is slower than asked for, in billionths: a table's word rounds it.
     pub rate_error_ppb: u64,
 }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::fs;
 
 use crate::accuracy::plan;
-use crate::logs::incident;
+use crate::logs::{incident, Log};
 use crate::{folder, Random};
 
 /// A limit whose interval is whole nanoseconds: units a second, burst, and by how many bits of the address it counts.
@@ -96,5 +96,25 @@ fn a_limit_of_the_network_stops_what_one_of_addresses_does_not() {
     assert!(
         text.contains("refused by this limit first") && text.contains("table of /24,56 20/s burst 100"),
         "{text}"
+    );
+}
+
+#[test]
+fn each_limit_of_a_chain_says_which_of_its_own_sets_were_full() {
+    let mut log = Log::default();
+    for network in 0..8 {
+        log.attack(&format!("10.0.{network}."), 250, 1_000, 0, 10_000);
+    }
+    let file = folder("chain-full").join("access.log");
+    fs::write(&file, log.combined()).expect("a file");
+    let limit = "1/min burst 20 and /24,56 5000/s burst 50000";
+    let report = plan(&[file.to_str().expect("a name"), "--slots", "512", "-l", limit]);
+    let met: Vec<_> = report.limits[0].links.iter().map(|link| link.table.met_full_set).collect();
+    // 2000 addresses have 512 slots; the 8 networks have room.
+    assert!(met[0] > 1_000 && met[1] == 0, "{met:?}");
+    let text = report.to_string();
+    assert_eq!(
+        (text.matches("met a full set").count(), text.matches("are enough for a chance").count()),
+        (1, 1)
     );
 }

@@ -48,9 +48,9 @@ fn limit_req_has_the_numbers_that_nginx_keeps() {
     let want = [(21.0, 1.0), (21.0, 21.0), (21.0, 5.0), (1.0, 1.0)];
     for (limit, (burst, at_once)) in json["limits"].as_array().expect("limits").iter().zip(want) {
         assert_eq!(numbers(limit), [burst, at_once, 0.1, burst / 10.0, 1000.0], "{limit}");
-        // R * w + B.
-        assert_eq!(limit["worst"][0]["units"].as_f64(), Some(10.0 + burst));
-        assert_eq!(limit["worst"][1]["units"].as_f64(), Some(600.0 + burst));
+        // R * w and what passes at once: whoever waits comes at the rate.
+        assert_eq!(limit["worst"][0]["units"].as_f64(), Some(10.0 + at_once));
+        assert_eq!(limit["worst"][1]["units"].as_f64(), Some(600.0 + at_once));
         assert_eq!(limit["key"], "$remote_addr");
     }
     assert_eq!(json["limits"].as_array().map(Vec::len), Some(4));
@@ -97,6 +97,87 @@ fn a_limit_that_another_one_shadows_never_decides() {
     assert_eq!(shadowed(apart), 0, "another place");
     let dry = "limit_req_dry_run on; limit_req zone=a burst=10 nodelay; limit_req zone=b burst=20 nodelay;";
     assert_eq!(shadowed(dry), 0, "a dry run decides nothing");
+    // The debt of b has the requests of other places too, which a does not count.
+    let elsewhere = "limit_req zone=b burst=20 nodelay; location /login { limit_req zone=a burst=5 nodelay; \
+                     limit_req zone=b burst=20 nodelay; }";
+    assert_eq!(shadowed(elsewhere), 0, "b is inherited by other places");
+    let beside = format!(
+        "location /a {{ {both} }} location /b {{ {both} }}",
+        both = "limit_req zone=a burst=5 \
+                          nodelay; limit_req zone=b burst=20 nodelay;"
+    );
+    assert_eq!(shadowed(&beside), 2, "a is next to b everywhere");
+    let smaller = "location /a { limit_req zone=a burst=5 nodelay; limit_req zone=b burst=20 nodelay; } \
+                   location /b { limit_req zone=a burst=5 nodelay; limit_req zone=b burst=2 nodelay; }";
+    assert_eq!(shadowed(smaller), 1, "a counts all that b counts, but b has the smaller burst in /b");
+    let apart = "location /a { limit_req zone=a burst=5 nodelay; limit_req zone=b burst=20 nodelay; } \
+                 location /b { limit_req zone=b burst=20 nodelay; }";
+    assert_eq!(shadowed(apart), 0, "b is alone in /b");
+    // Of two equal limits the second is named; but a is alone in /b, so only b never decides.
+    let equal =
+        "limit_req_zone $remote_addr zone=d:1m rate=5r/s; server { location /a { limit_req zone=d burst=5; \
+                 limit_req zone=a burst=5; } location /b { limit_req zone=a burst=5; } }";
+    let (_, json, _) = check("equal.conf", &format!("{zones}{equal}"));
+    assert!(findings(&json, "shadowed")[0].contains("limit_req zone=d in server, location /a"), "{json}");
+}
+
+/// The two modules charge on their own: one may count a request that the other has refused.
+#[test]
+fn limits_of_two_modules_are_not_compared() {
+    let (code, json, _) = check(
+        "modules.conf",
+        "limit_req_zone $binary_remote_addr zone=a:10m rate=5r/s; tatcell_zone $binary_remote_addr zone=a:10m \
+         rate=5r/s burst=5; server { limit_req zone=a burst=20 nodelay; tatcell zone=a nodelay; }",
+    );
+    assert_eq!((code, findings(&json, "shadowed").len()), (Some(0), 0), "{json}");
+}
+
+/// A client that sends all the time, under a limit that delays: in no window do more pass than the check says, and in
+/// one as many do.
+#[test]
+fn no_window_passes_more_than_the_worst() {
+    // Requests a second, and burst and delay without the first request, as nginx has them.
+    for (rate, burst, delay) in [(1u64, 4u64, 0u64), (7, 20, 4), (100, 20, 0), (50, 9, 9), (30, 5, 1)] {
+        // In thousandths of a request.
+        let (mut excess, mut last, mut released) = (0u64, 0, Vec::new());
+        for now in (0..130_000u64).step_by(5).flat_map(|now| [now; 25]) {
+            let first = u64::from(released.is_empty());
+            let more = (excess + 1000 * (1 - first)).saturating_sub(rate * (now - last));
+            if more <= burst * 1000 {
+                (excess, last) = (more, now);
+                released.push(now as f64 + more.saturating_sub(delay * 1000) as f64 / rate as f64);
+            }
+        }
+        let delay = if delay == 0 { String::new() } else { format!(" delay={delay}") };
+        let zone = format!("limit_req_zone $uri zone=a:1m rate={rate}r/s;");
+        let (_, json, _) = check("worst.conf", &format!("{zone} limit_req zone=a burst={burst}{delay};"));
+        for worst in json["limits"][0]["worst"].as_array().expect("windows") {
+            let length = worst["seconds"].as_f64().expect("a number") * 1e3 + 1e-6;
+            let window = |from: usize| {
+                released[from..].iter().take_while(|at| **at <= released[from] + length).count()
+            };
+            let found = (0..released.len()).map(window).max().expect("requests");
+            assert_eq!(worst["units"].as_u64(), Some(found as u64), "{rate}/s burst {burst}{delay}: {worst}");
+        }
+    }
+}
+
+#[test]
+fn times_of_the_module_are_read_as_nginx_reads_them() {
+    let zone = |skew: &str| {
+        check("skew.conf", &format!("tatcell_zone $uri zone=a:1m rate=1r/s skew={skew}; tatcell zone=a;"))
+    };
+    for skew in ["60", "60s", "1h30m", "1500ms", "1m30", "1d"] {
+        let (code, _, message) = zone(skew);
+        assert_eq!(code, Some(0), "{skew}: {message}");
+    }
+    for skew in ["0", "2d", "30m1h", "1h1h", "h", "", "1x", "99999999999999999999s"] {
+        let (code, _, message) = zone(skew);
+        assert!(
+            code == Some(3) && message.contains("write a time up to a day"),
+            "{skew}: {code:?} {message}"
+        );
+    }
 }
 
 /// What a shadowed limit is: no sequence of requests, asked in the library, is refused by it alone.
@@ -284,6 +365,15 @@ fn rules_of_envoy_are_read_by_the_server_s_reader() {
     assert_eq!(numbers(user), [60.0, 60.0, 1.0, 60.0, 60.0]);
     assert!(user["place"].as_str().is_some_and(|place| place.contains("rules.yaml:10:")), "{user}");
     assert_eq!(limits.len(), 5);
+    // A dot in a value does not make a rule one below another.
+    let limit = |units: u32| format!("rate_limit: {{unit: second, requests_per_unit: {units}}}");
+    let dots = format!(
+        "domain: edge\ndescriptors:\n  - {{key: host, value: a, {}}}\n  - {{key: host, value: a.b, {}}}\n",
+        limit(5),
+        limit(50)
+    );
+    let (code, json, _) = check("dots.yaml", &dots);
+    assert_eq!((code, findings(&json, "note").len()), (Some(0), 0), "{json}");
 }
 
 #[test]
@@ -310,6 +400,21 @@ fn settings_of_throttled_are_read_by_the_server_s_reader() {
     assert_eq!(numbers(&json["limits"][0]), [16.0, 16.0, 2.0, 32.0, 60.0]);
     assert_eq!(numbers(&json["limits"][1]), [1.0, 1.0, 2.0, 2.0, 2.0]);
     assert!(findings(&json, "shadowed")[0].contains("CL.THROTTLE key 15 30 60 is given 2 times"), "{json}");
+    // Behind a store the cluster keeps the limits, not the tables.
+    let shared = |nodes: u32, more: &str, limit: &str| {
+        let text = format!("store = \"redis://127.0.0.1/\"\nnodes = {nodes}\n{more}limit = [\"{limit}\"]\n");
+        let (code, json, _) = check("shared.toml", &text);
+        (code, findings(&json, "not_kept").join("; "))
+    };
+    let (code, why) = shared(2, "", "0 2000000000 1");
+    assert!(code == Some(1) && why.contains("above 1e9 units a second"), "{why}");
+    let (code, why) = shared(5_000, "", "15 30 60");
+    assert!(code == Some(1) && why.contains("the number of nodes must be 1 to 4096"), "{why}");
+    let (code, why) = shared(2, "", "99 1 31536000");
+    assert!(code == Some(1) && why.contains("the burst takes more than 71 years to drain"), "{why}");
+    for more in ["", "reserve = false\n"] {
+        assert_eq!(shared(2, more, "4999999999 1000000 1"), (Some(0), String::new()));
+    }
 }
 
 #[test]
@@ -325,7 +430,7 @@ fn text_says_what_a_limit_means() {
         "limit_req zone=a by $remote_addr",
         "10 a second: one unit in 100 ms",
         "5 at once after idle; 16 more wait for their turn, up to 1.6 s; whoever sends more is refused",
-        "at most 31 in any second, 621 in any minute",
+        "at most 15 in any second, 605 in any minute",
         "has room for about 81920 keys",
     ] {
         assert!(text.contains(want), "{want:?} in\n{text}");

@@ -123,6 +123,57 @@ fn envoy_s_rules_are_read_by_the_server_s_reader() {
     let message = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2));
     assert!(message.contains("it can have \"5/second\" (burst 5), \"300/minute\" (burst 300)"), "{message}");
+    // Only what the rate has exactly is offered.
+    for (limit, want) in [
+        ("100/m burst 20", "at this rate it can have \"100/minute\" (burst 100), \"6000/hour\" (burst 6000)"),
+        (
+            "1/1000000s burst 2",
+            "at this rate no unit of time has a whole number of requests: plan with another rate",
+        ),
+    ] {
+        let output = emit(&log, "envoy", &["-l", limit]);
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && message.contains(want), "{message}");
+    }
+    // Without lengths Envoy sends whole addresses.
+    let masked = text(&log, "envoy", &["-l", "5/s", "-k", "address/24,56"]);
+    assert!(
+        masked.contains("masked_remote_address: {v4_prefix_mask_len: 24, v6_prefix_mask_len: 56}"),
+        "{masked}"
+    );
+    assert!(text(&log, "envoy", &["-l", "5/s"]).contains("# remote_address: {}\n"));
+}
+
+#[test]
+fn a_comment_says_how_the_key_is_cut() {
+    let (_, log) = log("emit-heads");
+    for form in ["nginx", "haproxy", "c", "rust", "throttled"] {
+        let key = if form == "nginx" { "address/24" } else { "address/24,56" };
+        let text = text(&log, form, &["-k", key]);
+        assert!(text.contains(&format!("5/s burst 20 by {key}: from tatcell plan")), "{text}");
+    }
+    let call = text(&log, "throttled", &["-k", "address/24,56+path:2"]);
+    assert!(call.contains("CL.THROTTLE <address/24,56+path:2> 19 5 1\n"), "{call}");
+}
+
+#[test]
+fn a_table_that_was_too_small_gives_no_size() {
+    let file = folder("emit-full").join("access.log");
+    let lines =
+        (0..5_000).map(|host| LINE.replace("192.0.2.1", &format!("10.0.{}.{}", host / 250, host % 250)));
+    fs::write(&file, lines.collect::<String>()).expect("a file");
+    let name = file.to_str().expect("a name");
+    let output = emit(name, "c", &[]);
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert!(
+        message.contains("met a full set of the 1024 slots") && message.contains("more --slots"),
+        "{message}"
+    );
+    // With enough slots there is one.
+    let arguments = ["plan", name, "--slots", "65536", "--emit", "c", "-l", "5/s burst 20"];
+    let output = Command::new(PROGRAM).args(arguments).output().expect("the program runs");
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[test]
@@ -230,9 +281,20 @@ fn policers_have_the_limit() {
 fn c_is_compiled() {
     let (folder, log) = log("emit-c");
     let header = Path::new(env!("CARGO_MANIFEST_DIR")).join("../include");
-    for policy in ["admit", "inherit", "deny", "sampled"] {
-        let file = folder.join(format!("{policy}.c"));
-        fs::write(&file, text(&log, "c", &["-p", policy])).expect("a file");
+    let costly = text(&log, "c", &["-c", "bytes"]);
+    assert!(
+        costly.contains("size_t length, uint64_t cost)") && costly.contains("length, cost, NULL)"),
+        "{costly}"
+    );
+    for (name, more) in [
+        ("admit", &["-p", "admit"][..]),
+        ("inherit", &["-p", "inherit"]),
+        ("deny", &["-p", "deny"]),
+        ("sampled", &["-p", "sampled"]),
+        ("costly", &["-c", "bytes"]),
+    ] {
+        let file = folder.join(format!("{name}.c"));
+        fs::write(&file, text(&log, "c", more)).expect("a file");
         for standard in ["c99", "c17"] {
             runs(
                 Command::new("cc")
@@ -252,10 +314,14 @@ fn rust_is_compiled_and_decides() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let limited = text(&log, "rust", &["-p", "deny"]);
     fs::write(folder.join("limited.rs"), &limited).expect("a file");
+    fs::write(folder.join("costly.rs"), text(&log, "rust", &["-c", "bytes"])).expect("a file");
     fs::create_dir(folder.join("src")).expect("a folder");
     fs::write(
         folder.join("src/main.rs"),
-        "#![deny(warnings)]\n#[path = \"../limited.rs\"]\nmod limited;\nfn main() {\n    let limited = \
+        "#![deny(warnings)]\n#[path = \"../limited.rs\"]\nmod limited;\n#[path = \"../costly.rs\"]\nmod costly;\n\
+         fn main() {\n    let costly = costly::Limited::start([7; 16]).unwrap();\n    \
+         let spend = |cost| costly.check(1 << 50, b\"key\", cost).unwrap().passes();\n    \
+         assert!(spend(15) && !spend(6) && spend(5) && !spend(1));\n    let limited = \
          limited::Limited::start([7; 16]).unwrap();\n    let ask = |now| \
          limited.check(now, b\"key\").unwrap().passes();\n    \
          assert_eq!((0..30).filter(|_| ask(1 << 50)).count(), 20);\n    \
@@ -282,6 +348,13 @@ fn what_a_program_cannot_do_is_refused_with_the_change_that_helps() {
     for (form, more, want) in [
         ("nginx", &["-k", "address/20"][..], "nginx cuts no address to 20 and 128 bits"),
         ("nginx", &["-k", "path=/a"], "a pattern of paths is a location in nginx"),
+        // A client chooses what it writes in front of a list of addresses; the plan counts by the last one.
+        ("nginx", &["-k", "http_x_forwarded_for/24"], "nginx takes no address from http_x_forwarded_for"),
+        ("nginx", &["-k", "http_x_forwarded_for/32"], "nginx takes no address from http_x_forwarded_for"),
+        ("envoy", &["-l", "5/s", "-k", "http_x_forwarded_for/32"], "Envoy takes no address from http_x_"),
+        ("haproxy", &["-k", "http_x_forwarded_for/24"], "HAProxy takes no address from http_x_forwarded_for"),
+        ("nginx", &["-k", "address/24+address/16"], "two parts of the key would both be $tatcell_network"),
+        ("nginx", &["-k", "path:1+path:2"], "two parts of the key would both be $tatcell_path"),
         ("nginx", &["-c", "bytes"], "nginx decides before it knows bytes"),
         ("haproxy", &["-k", "address+path"], "use a key of one part"),
         ("xdp", &[], "use --key address/32,64"),
@@ -290,6 +363,16 @@ fn what_a_program_cannot_do_is_refused_with_the_change_that_helps() {
         ("dpdk", &["-k", "address/32,64", "-p", "deny"], "use --policy admit, not deny"),
         ("c", &["-l", "fixed 100/min"], "\"fixed 100/min\" is not a rate and a burst"),
         ("c", &["-l", "5/s burst 20", "-l", "2/s burst 9"], "--emit needs one --limit and one --policy"),
+        (
+            "c",
+            &["-l", "5/s burst 20 and 2/s burst 50"],
+            "\"5/s burst 20 and 2/s burst 50\" is a chain of 2 limits",
+        ),
+        (
+            "c",
+            &["-l", "/24,56 5/s burst 20"],
+            "\"/24,56 5/s burst 20\" counts by prefixes of its own: use --key address/24,56",
+        ),
     ] {
         let output = emit(&log, form, more);
         let message = String::from_utf8_lossy(&output.stderr);

@@ -101,6 +101,8 @@ fn bad_arguments_end_with_2_and_a_message_that_helps() {
         (&["plan", name, "--good", "nobody"], "key \"nobody\" is none of this plan"),
         (&["plan", name, "--slots", "0"], "--slots 0: use 1 to 1073741824 slots"),
         (&["plan", name, "--window", "0"], "--window 0: use a time above 0"),
+        (&["plan", name, "--max-refused", "nan"], "\"nan\" is no share: use percents from 0 to 100"),
+        (&["plan", name, "--max-refused", "101"], "\"101\" is no share: use percents from 0 to 100"),
     ] {
         let (code, message) = fails(arguments);
         assert_eq!(code, Some(2), "{arguments:?}: {message}");

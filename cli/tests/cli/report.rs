@@ -116,6 +116,21 @@ fn the_page_has_the_numbers_of_the_json() {
             .sum();
         assert_eq!(Some(keys), json["input"]["keys"].as_u64());
         assert!(page.contains(limit["limit"].as_str().expect("a limit")));
+        // Of several limits each has a row, with the size of its own table.
+        let links = limit["links"].as_array().expect("links");
+        if !links.is_empty() {
+            for (row, link) in rows(&page, &format!("links-{at}")).iter().zip(links) {
+                let (table, name) = (&link["table"], link["limit"].as_str().expect("a limit"));
+                let want = [
+                    &link["refused"],
+                    &table["peak_live"],
+                    &table["met_full_set"],
+                    &table["recommended_bytes"],
+                ];
+                assert_eq!((&*row[0], &row[1..]), (name, &want.map(Value::to_string)[..]));
+            }
+            assert!(links.len() == 2 && rows(&page, &format!("links-{at}")).len() == 2);
+        }
     }
     for (row, rate) in rows(&page, "rates").iter().zip(json["rates"].as_array().expect("rates")) {
         let names = ["rate", "p50", "p90", "p99", "p999", "max", "uncertain", "smallest", "smallest_hits"];
@@ -208,6 +223,16 @@ fn names_from_the_input_are_only_text() {
     assert!(!page.contains("<script"));
     let key = json["limits"][0]["top_refused"][0]["key"].as_str().expect("a key");
     assert_eq!(rows(&page, "hours-0")[0][0], key);
+}
+
+#[test]
+fn the_largest_cost_has_a_page() {
+    let file = folder("report-cost").join("log.csv");
+    let line = format!("1700000000,ann,{}\n", u64::MAX);
+    fs::write(&file, format!("time,user,cost\n{line}{line}")).expect("a file");
+    let (page, json) = both(&file, &["-k", "user", "-c", "cost"]);
+    well_formed(&page);
+    assert_eq!(json["rates"][0]["max"], u64::MAX, "{json}");
 }
 
 #[test]
