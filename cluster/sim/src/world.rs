@@ -268,7 +268,8 @@ impl<'a> World<'a> {
             What::SlotsMove { from, count, to } => {
                 let slots = self.slots.as_mut().filter(|slots| slots.moving.is_none());
                 if let Some(slots) = slots {
-                    slots.moving = Some((from, from + count, to));
+                    // The world may have fewer servers than it had when the fault was drawn.
+                    slots.moving = Some((from, from + count, to % holders));
                     // Half of the keys have moved; the others follow when it ends.
                     self.move_keys(|slot| slot % 2 == 0);
                 }
@@ -331,12 +332,12 @@ impl<'a> World<'a> {
                 if self
                     .slots
                     .as_ref()
-                    .is_some_and(|slots| slots.moving == Some((from, from + count, to))) =>
+                    .is_some_and(|slots| slots.moving == Some((from, from + count, to % self.holders))) =>
             {
                 self.move_keys(|_| true);
                 if let Some(slots) = &mut self.slots {
                     let end = (from + count).min(slots.owners.len());
-                    slots.owners[from..end].fill(to);
+                    slots.owners[from..end].fill(to % self.holders);
                     slots.moving = None;
                 }
             }
