@@ -43,7 +43,7 @@ fn has(program: &str, how: &str) -> bool {
         .chain([PathBuf::from("/usr/sbin")])
         .any(|folder| folder.join(program).is_file());
     if !found {
-        println!("skipped: {program} is not on this machine ({how})");
+        println!("SKIP what_{program}_makes_of_it: {program} is not there: {how}");
     }
     found
 }
