@@ -85,6 +85,9 @@ def claims(claims, server):
         with server() as n:
             n.start(http=http + moved(http), server=f"location / {{ {use} }} location /page {{ {moved(use)} }}")
             got = side_by_side(n, ["/?k=x", "/page?k=x"], [0] * count)
+            late = max(a[1] for answers in got.values() for a in answers)
+            if late > 0.04:
+                raise Skip(f"requests left {late * 1000:.0f} ms late, where 50 decide: run it on a quieter machine")
             left = {p: sorted(a[2] for a in answers if a[0] == 200) for p, answers in got.items()}
             equal({p: len(times) for p, times in left.items()}, {"/?k=x": passes, "/page?k=x": passes}, "passed:")
             first, second = left.values()
