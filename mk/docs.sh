@@ -11,7 +11,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 CC=${CC:-cc} CXX=${CXX:-c++} CARGO=${CARGO:-cargo} MAKE=${MAKE:-make}
-lib=target/c/libtatcell.a out=target/docs n=0
+lib=target/c/libtatcell.a out=target/docs
 strict='-Wall -Wextra -Werror -pedantic -Iinclude'
 pages=$(ls README.md CONTRIBUTING.md CHANGELOG.md SECURITY.md 2> /dev/null
     find docs cli cluster dev firmware integrations packaging -name target -prune -o -name '*.md' -print 2> /dev/null |
@@ -21,13 +21,7 @@ unset MAKEFLAGS MFLAGS MAKELEVEL
 [ -f "$lib" ] || { echo 'Bail out! no target/c/libtatcell.a: run make lib first'; exit 1; }
 rm -rf "$out/blocks" && mkdir -p "$out/blocks" || exit 1
 
-# check NAME COMMAND...: one line of TAP; if the command fails, the end of its output.
-check() {
-    n=$((n + 1)) title=$1; shift
-    if "$@" > "$out/log" 2>&1; then echo "ok $n - $title"
-    else echo "not ok $n - $title"; tail -n 20 "$out/log" | sed 's/^/# /'; fi
-}
-skip() { n=$((n + 1)); echo "ok $n - $1 # SKIP $2"; }
+. mk/tap.sh
 
 # builds LANGUAGE FILE PROGRAM
 builds() {

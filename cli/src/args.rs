@@ -154,7 +154,7 @@ pub struct PlanArguments {
     #[arg(long, value_name = "FILE")]
     pub report: Option<String>,
 
-    /// Write the configuration that does what the one --limit says, instead of the answer; with --json beside it
+    /// Write the configuration that does what the one --limit says, instead of the answer; with --json next to it
     #[arg(long, value_enum, value_name = "FORM")]
     pub emit: Option<Form>,
 
@@ -239,7 +239,7 @@ impl PlanArguments {
         })
     }
 
-    /// Writes the configuration that `--emit` asks for, with a table for so many keys in debt.
+    /// Writes the configuration that `--emit` asks for, with a table for as many keys in debt.
     pub fn emitted(&self, plan: &Plan, report: Option<&Report>) -> Result<Option<Emitted>, Failure> {
         let Some(form) = self.emit else { return Ok(None) };
         let ([limit], [policy]) = (&plan.limits[..], &plan.policies[..]) else {

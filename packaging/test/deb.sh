@@ -3,16 +3,10 @@
 # lintian, installed into a clean root, used there, and removed. The root is a small system that mmdebstrap makes.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
-out=$PWD/target/deb-test packages=${1:-} root=$PWD/target/deb-test/root n=0
+out=$PWD/target/deb-test packages=${1:-} root=$PWD/target/deb-test/root
 rm -rf "$out" && mkdir -p "$out" || exit 1
 
-check() {
-    n=$((n + 1)) title=$1; shift
-    if "$@" > "$out/log" 2>&1; then echo "ok $n - $title"
-    else echo "not ok $n - $title"; tail -n 20 "$out/log" | sed 's/^/# /'; fi
-}
-skip() { n=$((n + 1)); echo "ok $n - $1 # SKIP $2"; }
-have() { command -v "$1" > /dev/null; }
+. mk/tap.sh
 end() { rm -rf "$root"; echo "1..$n"; exit; }
 
 have dh || { skip 'the packages are built' 'no debhelper: apt-get install debhelper dpkg-dev nginx-dev'; end; }

@@ -5,7 +5,7 @@
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 compiler=${CC:-cc} MAKE=${MAKE:-make}
-out=$PWD/target/release-test n=0
+out=$PWD/target/release-test
 # The compiler of this machine must not build for others.
 unset CC CXX LD AR OBJCOPY
 unset DESTDIR PREFIX LIBDIR INCLUDEDIR LD_LIBRARY_PATH PKG_CONFIG_PATH MAKEFLAGS MFLAGS MAKELEVEL
@@ -13,16 +13,8 @@ rm -rf "$out" && mkdir -p "$out" || exit 1
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 name=tatcell-$version
 
-# check NAME COMMAND...: one line of TAP; if the command fails, the end of its output.
-check() {
-    n=$((n + 1)) title=$1; shift
-    if "$@" > "$out/log" 2>&1; then echo "ok $n - $title"
-    else echo "not ok $n - $title"; tail -n 20 "$out/log" | sed 's/^/# /'; fi
-}
-skip() { n=$((n + 1)); echo "ok $n - $1 # SKIP $2"; }
-have() { command -v "$1" > /dev/null; }
+. mk/tap.sh
 run_make() { $MAKE --no-print-directory -s "$@"; }
-fails() { ! "$@"; }
 
 # The tarball is the tree of the last commit, whatever else the work tree has.
 dist() { packaging/release/dist.sh source crate && cp "target/dist/$name.tar.xz" "$out/$1.tar.xz"; }

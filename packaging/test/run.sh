@@ -4,7 +4,7 @@
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 CC=${CC:-cc} CXX=${CXX:-c++} CARGO=${CARGO:-cargo} MAKE=${MAKE:-make}
-root=$PWD out=$PWD/target/package n=0
+root=$PWD out=$PWD/target/package
 strict='-Wall -Wextra -Werror -pedantic'
 # Neither the caller's folders nor the job server of the make that runs this script.
 unset DESTDIR PREFIX LIBDIR INCLUDEDIR DOCDIR LD_LIBRARY_PATH PKG_CONFIG_PATH MAKEFLAGS MFLAGS MAKELEVEL
@@ -12,16 +12,8 @@ rm -rf "$out" && mkdir -p "$out" || exit 1
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 so=libtatcell.so.1
 
-# check NAME COMMAND...: one line of TAP; if the command fails, the end of its output.
-check() {
-    n=$((n + 1)) title=$1; shift
-    if "$@" > "$out/log" 2>&1; then echo "ok $n - $title"
-    else echo "not ok $n - $title"; tail -n 20 "$out/log" | sed 's/^/# /'; fi
-}
-skip() { n=$((n + 1)); echo "ok $n - $1 # SKIP $2"; }
-have() { command -v "$1" > /dev/null; }
+. mk/tap.sh
 run_make() { $MAKE --no-print-directory -s "$@"; }
-fails() { ! "$@"; }
 
 listed() {
     { for header in include/*.h include/*.hpp; do

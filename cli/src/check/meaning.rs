@@ -97,7 +97,7 @@ impl Meaning {
         u128::from(self.period) / u128::from(self.units.max(1))
     }
 
-    /// Returns the time of so many units in words.
+    /// Returns how long as many units take, in words.
     fn time_of(&self, units: u64) -> String {
         span(u128::from(times(units, self.period, self.units)))
     }
