@@ -378,6 +378,13 @@ fn what_a_full_set_refuses_is_undone() {
     assert_eq!(refused.tracking, Tracking::Untracked);
     assert_eq!((all.peek(&over_all, 0, 0).remaining, permits), (20, [Permit::NONE; 2]));
     assert_eq!((counters.non_conforming, counters.conforming, counters.inserted), (1, 0, 0));
+    // A window is no plain limit, so this chain goes the long way.
+    let (window, counted) = (Cell::new(), Limit::fixed_window(4, 100).unwrap());
+    let stranger = Link::hash(&table, &per_key, hash_of(0, 2, 77), 1);
+    let links = [Link::cell(&all, &over_all, 3), Link::cell(&window, &counted, 1), stranger];
+    assert!(!Chain::new(&links).unwrap().check(0).passes());
+    let left = |cell: &Cell, limit| cell.peek(limit, 0, 0).remaining;
+    assert_eq!((left(&all, &over_all), left(&window, &counted)), (20, 4));
     // A key that is there passes, and both are charged.
     let links = [Link::cell(&all, &over_all, 3), Link::hash(&table, &per_key, hash_of(0, 2, 5), 1)];
     assert!(Chain::new(&links).unwrap().check(1 << 15).passes());
