@@ -53,7 +53,7 @@ fn a_credit_takes_off_what_it_says_and_never_more_than_is_owed() {
             let after = table.credit(&limit, now, hash, units).unwrap();
             assert_eq!(
                 after.units,
-                lead.min(units * T) / T,
+                lead.min(units * T).div_ceil(T),
                 "call {call}: {units} units at a lead of {lead}"
             );
             assert_eq!(after.reset_after, next, "call {call}");

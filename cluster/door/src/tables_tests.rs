@@ -167,7 +167,7 @@ fn what_is_given_back_can_be_used_again_and_nothing_else() {
             let owed = oracle.tat.saturating_sub(oracle.at(now));
             let back = if gives { owed.min(oracle.unit * u128::from(units)) } else { 0 };
             let after = limit.credit(b"k", units, now).expect("one thread");
-            assert_eq!(u128::from(after.units), back / oracle.unit, "{policy:?}, call {call}");
+            assert_eq!(u128::from(after.units), back.div_ceil(oracle.unit), "{policy:?}, call {call}");
             oracle.tat -= back;
             // The trace of a credit may have given a unit back meanwhile.
             assert!(

@@ -1,6 +1,6 @@
 //! Giving units back without a permit.
 
-use crate::answer::{units_of, Decision};
+use crate::answer::Decision;
 use crate::limit::TableLimit;
 use crate::sync::access::Access;
 use crate::table::error::TableError;
@@ -18,8 +18,9 @@ impl<M: Access> Table<'_, M> {
     /// lifetime and 18 q-units if it did before, as after a [change](Table::change). That is less than a unit, and soon
     /// drained, so `units` counts it as given back, but `remaining` does not.
     ///
-    /// Returns the state of the key afterwards, and in `units` the whole units given back. If contended, nothing
-    /// changed: ask again.
+    /// Returns the state of the key afterwards, and in `units` the units given back. A part of a unit, if the key owed
+    /// no more, counts as a whole one: so R w + B and the sum of these is a bound. If contended, nothing changed: ask
+    /// again.
     ///
     /// ```
     /// use tatcell::{LimitSpec, Line, Table, TableOptions};
@@ -51,8 +52,10 @@ impl<M: Access> Table<'_, M> {
         if !limit.0.is_gcra() {
             return Err(TableError::BadAlgorithm);
         }
+        // Under a GCRA limit a unit takes at least one q-unit.
+        let unit = limit.0.t_q.max(1);
         Ok(match self.credit_q(limit, (now, hash), units) {
-            Some((back, _)) => self.peek(limit, now, hash, 0)?.refunded(now, units_of(&limit.0, 0, back)),
+            Some((back, _)) => self.peek(limit, now, hash, 0)?.refunded(now, back.div_ceil(unit)),
             None => Decision::contended(0, limit.burst()),
         })
     }
