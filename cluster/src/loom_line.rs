@@ -197,6 +197,74 @@ fn loom_generations_that_begin_anew_are_caught() {
     must_fail(|| take_beside_change(shipped_take, change_with_old_generations));
 }
 
+fn put_back(shared: &Shared, tag: u64) -> u64 {
+    shared.line.put_back(&shared.at, tag, When { reading: 0, hold: 0 }, (1, UNIT))
+}
+
+/// A worker takes and another one gives back, while the store's thread publishes a second piece.
+#[test]
+fn loom_no_more_is_taken_than_the_pieces_and_what_was_put_back() {
+    explore(|| {
+        let shared = Shared::with(FIRST);
+        assert!(shared.take(OLD).is_some());
+        let [worker, giver, store] = [shared.clone(), shared.clone(), shared];
+        let worker = thread::spawn(move || [worker.take(OLD), worker.take(OLD)]);
+        let giver = thread::spawn(move || put_back(&giver, OLD));
+        let mut units = FIRST.hi - FIRST.lo;
+        if store.line.own_for_store(&store.at, OLD) {
+            if store.line.publish(SECOND, 0, u64::MAX) {
+                units += SECOND.hi - SECOND.lo;
+            }
+            store.line.disown();
+        }
+        let (taken, back) = (worker.join().unwrap(), giver.join().unwrap());
+        let rest = (0..4).filter(|_| store.take(OLD).is_some()).count() as u64;
+        let taken = 1 + taken.iter().flatten().count() as u64 + rest;
+        assert!(taken <= units + back, "{taken} of {units} and {back}");
+    });
+}
+
+/// A worker of the old key gives back, while the line changes hands and the new key takes all of its piece.
+fn back_beside_change(back: fn(&Shared, u64) -> u64) {
+    let shared = Shared::with(Piece { lo: 100, hi: 102 });
+    assert!(shared.take(OLD).is_some());
+    let other = shared.clone();
+    let worker = thread::spawn(move || back(&other, OLD));
+    assert!(shared.line.change_hands(&shared.at, OLD, NEW), "nobody else owns the line");
+    assert!(shared.line.own_for_store(&shared.at, NEW));
+    assert!(shared.line.publish(Piece { lo: 100, hi: 102 }, 0, u64::MAX));
+    shared.line.disown();
+    let taken = (0..2).filter(|_| shared.take(NEW).is_some()).count();
+    worker.join().unwrap();
+    assert_eq!((taken, shared.take(NEW)), (2, None), "the new key has what the old one gave back");
+}
+
+#[test]
+fn loom_what_one_key_gives_back_is_never_another_one_s() {
+    explore(|| back_beside_change(put_back));
+}
+
+/// Checks the tag before it reads the word, and not again.
+fn put_back_without_second_look(shared: &Shared, tag: u64) -> u64 {
+    if shared.at.load(Ordering::Acquire) != tag {
+        return 0;
+    }
+    let line = &shared.line;
+    let old = line.word.load(Ordering::Acquire);
+    let word = Word::unpack(old);
+    let side = usize::from(word.generation & 1);
+    let bounds = (line.lo[side].load(Ordering::Acquire), line.hi[side].load(Ordering::Acquire));
+    match word.put_back(bounds, 1, UNIT) {
+        Some((next, units)) if line.swap(old, next) => units,
+        _ => 0,
+    }
+}
+
+#[test]
+fn loom_a_tag_that_is_not_looked_at_before_units_are_put_back_is_caught() {
+    must_fail(|| back_beside_change(put_back_without_second_look));
+}
+
 /// The store's thread settles an answer for the old key while a worker makes the line the new key's.
 fn settle_beside_change(own: fn(&Line, &AtomicU64, u64) -> bool) {
     let shared = Shared::with(FIRST);

@@ -532,11 +532,24 @@ impl World<'_> {
             }
         };
         let way = way(before, measured(measure, Some(cluster)));
+        // As much as the caller says, whatever it was given: the node gives back no more than it still holds.
+        let back = match self.plan.back {
+            0 => 0,
+            of if !self.pressing && this.random.chance(of) => {
+                cluster.give_back(*limit, &name, this.random.within(1, 2 * cost.max(4)))
+            }
+            _ => 0,
+        };
         if self.tell && verdict == Verdict::Pass && cost > 0 {
             self.say(|| format!("host {host} passes {cost} of key {key}: {way:?}"));
         }
         if verdict == Verdict::Pass && cost > 0 {
             self.admit(host, key, at, cost, way);
+        }
+        if back > 0 {
+            self.say(|| format!("host {host} gives {back} back to key {key}"));
+            self.found.back += back;
+            self.admit(host, key, now, back, Way::Back);
         }
         self.plan_wake(host);
     }

@@ -240,8 +240,10 @@ fn check(plan: &Plan, found: &Found, what: String, part: &Part, whole: bool) -> 
         let window = seconds(found.lasted);
         allowed += (row("change lost").units)(&Case { window, ..case });
     }
-    let within = |a: &&Admitted| a.way == Way::Held && (part.from..part.to).contains(&a.at);
-    let worst = worst(found.admitted.iter().filter(within), rate, burst)?;
+    let within =
+        |a: &&Admitted| matches!(a.way, Way::Held | Way::Back) && (part.from..part.to).contains(&a.at);
+    let within: Vec<Admitted> = found.admitted.iter().filter(within).copied().collect();
+    let worst = worst(&within, rate, burst, found.latest)?;
     Some(Check { what, worst, allowed })
 }
 
@@ -314,7 +316,8 @@ fn shares(plan: &Plan, found: &Found, limits: &[usize]) -> Vec<Check> {
     };
     let of = |host: usize| {
         let within = |a: &&Admitted| a.way == Way::Share && a.node == host as u32;
-        let worst = worst(found.admitted.iter().filter(within), case.store_rate / case.nodes, burst)?;
+        let within: Vec<Admitted> = found.admitted.iter().filter(within).copied().collect();
+        let worst = worst(&within, case.store_rate / case.nodes, burst, 0)?;
         Some(Check { what: format!("shares of host {host}"), worst, allowed: slack(host) })
     };
     (0..plan.hosts).filter_map(of).collect()

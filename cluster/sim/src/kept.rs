@@ -1,5 +1,5 @@
 //! Seeds that found a fault, and what it was: `late-cuts` in the code as it was (a second ask of before a change cut
-//! the debt of after it), `share-forgotten` (a line was given away before the node's share of its key had drained), and
+//! the debt of after it), `credit-floor` (parts of units were given back and not counted), `share-forgotten` (a line was given away before the node's share of its key had drained), and
 //! `share-twice` (a change that came into force while the store was away gave the share of that time again); the others
 //! planted by `dev/planted/sim-NAME.patch`. They are played again on the mended code.
 
@@ -9,6 +9,7 @@ pub const KEPT: &[(&str, u64)] = &[
     ("share-forgotten", 7933),
     ("share-twice", 40311),
     ("mark-undone", 6),
+    ("credit-floor", 200293),
     ("no-id", 97),
     ("half-unpaid", 2),
     ("give-back-used", 0),

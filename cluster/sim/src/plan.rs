@@ -211,6 +211,8 @@ pub struct Plan {
     pub cold: u64,
     /// Whether costs above 1 are drawn.
     pub costs: bool,
+    /// Per mille of the decisions after which units are given back.
+    pub back: u64,
     /// The end of the faults, and of the load that goes with them.
     pub length: Time,
     /// The faults, by their beginning.
@@ -293,6 +295,9 @@ fn what(random: &mut Random, plan: &Plan) -> What {
 
 /// Seeds from here on draw what `more` adds. Those below stay the worlds in which kept seeds found their faults.
 pub const MORE_FROM: u64 = 40_000;
+
+/// Of the seeds from here on, one in four gives units back.
+pub const BACK_FROM: u64 = 200_000;
 
 /// Draws from numbers of its own: makes a part of the worlds large, and lets slots go from host to host in others.
 fn more(plan: &mut Plan) {
@@ -382,6 +387,7 @@ impl Plan {
             visit: random.of(&[3, 10, 30]),
             cold: random.of(&[0, 20, 200]),
             costs: random.chance(300),
+            back: if seed >= BACK_FROM && seed % 4 == 1 { 50 } else { 0 },
             length: random.of(&[6 * SECOND, 12 * SECOND, 20 * SECOND, 20 * SECOND, 20 * SECOND]),
             faults: Vec::new(),
         };

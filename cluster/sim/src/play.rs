@@ -203,6 +203,8 @@ pub struct Tally {
     pub decisions: u64,
     /// See `decisions`.
     pub units: u64,
+    /// Units that were given back.
+    pub back: u64,
     /// Calls of scripts.
     pub calls: u64,
     /// Virtual seconds.
@@ -229,7 +231,9 @@ impl Tally {
         self.calls += outcome.found.calls;
         self.refused += outcome.found.refused;
         self.steps += outcome.found.steps;
-        self.units += outcome.found.admitted.iter().map(|a| a.units).sum::<u64>();
+        let admitted = outcome.found.admitted.iter().filter(|a| a.way != Way::Back);
+        self.units += admitted.map(|a| a.units).sum::<u64>();
+        self.back += outcome.found.back;
         self.seconds += outcome.found.lasted / SECOND;
         plan.faults.iter().for_each(|fault| *self.faults.entry(fault.what.kind()).or_default() += 1);
         for check in &outcome.checks {
@@ -252,6 +256,7 @@ impl Tally {
         self.lively += other.lively;
         self.decisions += other.decisions;
         self.units += other.units;
+        self.back += other.back;
         self.calls += other.calls;
         self.refused += other.refused;
         self.steps += other.steps;
@@ -267,12 +272,16 @@ impl Tally {
 
 impl std::fmt::Display for Tally {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Tally { worlds, large, lively, decisions, calls, units, seconds, refused, steps, .. } = self;
+        let Tally { worlds, large, lively, decisions, calls, units, back, seconds, refused, steps, .. } =
+            self;
         writeln!(
             f,
             "{worlds} worlds, {large} of 20 s with 3 nodes and a change, {lively} looked at for liveness"
         )?;
-        writeln!(f, "{seconds} virtual seconds, {decisions} decisions, {units} units admitted")?;
+        writeln!(
+            f,
+            "{seconds} virtual seconds, {decisions} decisions, {units} units admitted, {back} given back"
+        )?;
         writeln!(
             f,
             "{steps} steps, {calls} calls of scripts, {refused} nodes of another version refused by name"

@@ -99,6 +99,10 @@ pub struct Found {
     pub steps: u64,
     /// The longest time from question to answer among admissions that the store decided.
     pub longest: Time,
+    /// The longest time from the reading of a clock to the admission by it.
+    pub latest: Time,
+    /// Units that callers gave back.
+    pub back: u64,
     /// The changes, by the marks.
     pub seen: Vec<Seen>,
     /// Whether two marks of one version differ.
@@ -473,6 +477,7 @@ impl<'a> World<'a> {
     }
 
     pub(crate) fn admit(&mut self, host: usize, key: u32, at: Time, units: u64, way: Way) {
+        self.found.latest = self.found.latest.max(self.now.saturating_sub(at));
         self.found.admitted.push(Admitted { key, at, units, node: host as u32, way });
     }
 
