@@ -58,7 +58,7 @@ avx2_alone() {
 if [ $# -gt 0 ]; then
     for triple in "$@"; do tests "$triple" 'all()'; done
 elif [ -n "$TATCELL_QUICK" ]; then
-    tests $s390x 'kind(lib) or test(/word|image|sav|restor|migrat|address|prefix|hash|key/)'
+    tests $s390x 'kind(lib) or (test(/word|image|sav|restor|migrat|address|prefix|hash|key/) and not binary(race))'
     tests $aarch64 'kind(lib) and test(/^table::.*(search|group|simd)/)'
     claim "tests_compile_for_$powerpc" ./cargo $powerpc check --quiet --locked --tests --manifest-path ../Cargo.toml \
         --features "$(features $powerpc)"
