@@ -21,6 +21,8 @@ cd ../..
 cp LICENSE-MIT LICENSE-APACHE "$out/tree"
 tar -xzf "$out/crate/package/tatcell-$version.crate" -C "$out/tree/vendor"
 mv "$out/tree/vendor/tatcell-$version" "$out/tree/vendor/crate"
+# It belongs to no workspace of a folder around it.
+echo '[workspace]' >> "$out/tree/vendor/crate/Cargo.toml"
 cp target/c/libtatcell.a "$out/tree/vendor/$platform"
 "$python" -m build --no-isolation --outdir "$out/dist" "$out/tree" > "$out/build.log" 2>&1 ||
     { tail -n 30 "$out/build.log" >&2; exit 1; }

@@ -7,6 +7,7 @@ Where the library comes from, the first that is there:
 3. vendor/crate, the sources of the library, on other platforms than that of the archive. That needs cargo.
 4. The checkout around this folder. That needs cargo, binutils and make.
 """
+
 import os
 import pathlib
 import re
@@ -34,8 +35,20 @@ def library() -> tuple[pathlib.Path, pathlib.Path]:
         archive = VENDOR / str(sysconfig.get_config_var("MULTIARCH")) / "libtatcell.a"
         if not archive.is_file():
             target = HERE / "build" / "crate"
-            command = ["cargo", "rustc", "--release", "--lib", "--features", "capi,host", "--crate-type", "staticlib",
-                       "--manifest-path", str(VENDOR / "crate" / "Cargo.toml"), "--target-dir", str(target)]
+            command = [
+                "cargo",
+                "rustc",
+                "--release",
+                "--lib",
+                "--features",
+                "capi,host",
+                "--crate-type",
+                "staticlib",
+                "--manifest-path",
+                str(VENDOR / "crate" / "Cargo.toml"),
+                "--target-dir",
+                str(target),
+            ]
             run(command, "this source distribution has no archive for your platform, so it needs Rust")
             archive = target / "release" / "libtatcell.a"
         return archive, VENDOR / "crate" / "include"
@@ -62,13 +75,21 @@ def extension() -> Extension:
     archive, include = library()
     hide = ["-Wl,--exclude-libs,ALL", "-Wl,--gc-sections", "-s"] if sys.platform == "linux" else []
     return Extension(
-        "tatcell._core", sorted(str(path.relative_to(HERE)) for path in (HERE / "ext").glob("*.c")),
-        include_dirs=[str(include)], extra_objects=[str(archive)], depends=["ext/binding.h", str(archive)],
-        extra_compile_args=["-std=c11", "-O2", "-fvisibility=hidden", "-Wall", "-Wextra"], extra_link_args=hide,
-        py_limited_api=True)
+        "tatcell._core",
+        sorted(str(path.relative_to(HERE)) for path in (HERE / "ext").glob("*.c")),
+        include_dirs=[str(include)],
+        extra_objects=[str(archive)],
+        depends=["ext/binding.h", str(archive)],
+        extra_compile_args=["-std=c11", "-O2", "-fvisibility=hidden", "-Wall", "-Wextra"],
+        extra_link_args=hide,
+        py_limited_api=True,
+    )
 
 
 # What reads metadata alone needs no library.
 building = not {"egg_info", "dist_info", "sdist"} & set(sys.argv)
-setup(version=version(), ext_modules=[extension()] if building else [],
-      options={"bdist_wheel": {"py_limited_api": "cp311"}})
+setup(
+    version=version(),
+    ext_modules=[extension()] if building else [],
+    options={"bdist_wheel": {"py_limited_api": "cp311"}},
+)

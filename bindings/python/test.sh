@@ -1,5 +1,5 @@
 #!/bin/sh
-# Tests the wheel: bindings/python/test.sh VENV [types]
+# Tests the wheel: bindings/python/test.sh VENV [lint]
 # It prints lines PASS, FAIL and SKIP. Without Python 3.11 or packages from PyPI it skips, and says how to get them.
 set -u
 cd "$(dirname "$0")" || exit 1
@@ -20,8 +20,10 @@ if ! make -s "$venv/ready" > "$out/log" 2>&1; then
     echo "SKIP python: $(tail -n 1 "$out/log") (needs Python 3.11 with venv: apt-get install python3-venv; and PyPI)"
     exit 0
 fi
+said format "$venv/bin/ruff" format --no-cache --check . ../../packaging/test/readme.py
+said ruff "$venv/bin/ruff" check --no-cache . ../../packaging/test/readme.py
 said types_of_the_package "$venv/bin/mypy" --strict src/tatcell
-[ "${2:-}" != types ] || exit 0
+[ "${2:-}" != lint ] || exit 0
 said wheel ./build.sh "$venv/bin/python" || exit 1
 said install "$venv/bin/pip" install --quiet --force-reinstall --no-deps "$out"/dist/*.whl || exit 1
 # The tests, as a user's program, against the types that the wheel installs.

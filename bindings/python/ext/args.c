@@ -50,8 +50,9 @@ static bool number_key(PyObject *object, struct key *key) {
     if (PyErr_Occurred()) {
         if (!PyErr_ExceptionMatches(PyExc_OverflowError)) return false;
         PyErr_Clear();
-        PyErr_SetString(PyExc_ValueError, "an int key has at most 64 bits (-2**63 to 2**64 - 1): "
-                                          "pass its bytes, key.to_bytes(...)");
+        PyErr_SetString(PyExc_ValueError,
+            "an int key has at most 64 bits (-2**63 to 2**64 - 1): "
+            "pass its bytes, key.to_bytes(...)");
         return false;
     }
     key->bytes = &key->own, key->length = sizeof key->own.number;
@@ -99,8 +100,10 @@ bool to_key(PyObject *any, PyObject *object, struct key *key) {
         Py_XDECREF(module), Py_XDECREF(v4), Py_XDECREF(v6);
         if (!addresses) return false;
         /* The import may have run another thread that was here, too. */
-        if (state->addresses) Py_DECREF(addresses);
-        else state->addresses = addresses;
+        if (state->addresses)
+            Py_DECREF(addresses);
+        else
+            state->addresses = addresses;
     }
     int is = PyObject_IsInstance(object, state->addresses);
     if (is > 0) return address_key(object, key);
@@ -114,8 +117,8 @@ static bool one_option(const char *name, PyObject *value, struct call *call, boo
     return to_u64(value, "now", UINT64_MAX, &call->now);
 }
 
-bool to_call(PyObject *const *args, Py_ssize_t used, Py_ssize_t count, Py_ssize_t most, PyObject *keywords,
-    struct call *call) {
+bool to_call(
+    PyObject *const *args, Py_ssize_t used, Py_ssize_t count, Py_ssize_t most, PyObject *keywords, struct call *call) {
     bool timed = false;
     call->cost = 1;
     if (count > used + most) {
@@ -161,8 +164,7 @@ bool to_choice(const char *text, const char *const *choices, const char *what, u
 
 const char *to_spec(PyObject *limit, const char *algorithm, tatcell_limit_spec_t *spec) {
     /* In the order of the constants TATCELL_ALGORITHM_. */
-    static const char *const algorithms[] = {
-        "gcra", "fixed-window", "sliding-counter", "quota-linear", "decay", NULL};
+    static const char *const algorithms[] = {"gcra", "fixed-window", "sliding-counter", "quota-linear", "decay", NULL};
     tatcell_limit_spec_t fresh = TATCELL_LIMIT_SPEC_INIT;
     size_t position = 0;
     Py_ssize_t length;
@@ -171,9 +173,10 @@ const char *to_spec(PyObject *limit, const char *algorithm, tatcell_limit_spec_t
     if (!text || !to_choice(algorithm, algorithms, "algorithm", &spec->algorithm)) return NULL;
     int32_t rc = tatcell_limit_spec_parse(spec, text, (size_t)length, TICKS_PER_SECOND, &position);
     if (rc == TATCELL_ERR_SYNTAX || rc == TATCELL_ERR_TOO_LARGE) {
-        PyErr_Format(PyExc_ValueError, "limit '%s': %s, at character %zu: write an amount, a slash and a time, such as "
-                                       "'10/s burst 20' or '100/15min'", text,
-            rc == TATCELL_ERR_SYNTAX ? "it cannot be read" : "a number needs more than 64 bits", position + 1);
+        PyErr_Format(PyExc_ValueError,
+            "limit '%s': %s, at character %zu: write an amount, a slash and a time, such as "
+            "'10/s burst 20' or '100/15min'",
+            text, rc == TATCELL_ERR_SYNTAX ? "it cannot be read" : "a number needs more than 64 bits", position + 1);
         return NULL;
     }
     return rc == 0 ? text : fail(rc, 0, text);

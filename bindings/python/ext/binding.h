@@ -52,9 +52,10 @@ typedef struct {
     tatcell_limit_spec_t spec;
     tatcell_host_memory_t memory; /* empty once closed */
     uint64_t keys;
-    PyObject *name;   /* of the shared memory; NULL without one */
-    Py_ssize_t users; /* calls that run without the interpreter's lock or call back into Python */
-    bool closing;     /* the last user unmaps the memory */
+    uint64_t swept, sweep_at, sweep_every; /* the next slot to sweep, when, and the ticks from one sweep to the next */
+    PyObject *name;                        /* of the shared memory; NULL without one */
+    Py_ssize_t users;                      /* calls that run without the interpreter's lock or call back into Python */
+    bool closing;                          /* the last user unmaps the memory */
 } Limiter;
 
 typedef struct {
@@ -70,8 +71,8 @@ void *fail(int32_t code, int32_t system_error, const char *what);
 bool to_u64(PyObject *number, const char *what, uint64_t most, uint64_t *out);
 bool to_key(PyObject *any, PyObject *object, struct key *key);
 /* The positional arguments after `used` keys, of which `most` are allowed, then the keywords cost and now. */
-bool to_call(PyObject *const *args, Py_ssize_t used, Py_ssize_t count, Py_ssize_t most, PyObject *keywords,
-    struct call *call);
+bool to_call(
+    PyObject *const *args, Py_ssize_t used, Py_ssize_t count, Py_ssize_t most, PyObject *keywords, struct call *call);
 bool to_choice(const char *text, const char *const *choices, const char *what, uint32_t *out);
 /* Reads a limit such as "10/s burst 20", and the name of an algorithm. Returns the text of the limit, or NULL. */
 const char *to_spec(PyObject *limit, const char *algorithm, tatcell_limit_spec_t *spec);
@@ -86,13 +87,14 @@ extern PyType_Spec decision_spec;
 extern PyType_Spec limiter_spec, cell_spec, chain_spec;
 extern const char hit_many_doc[];
 bool usable(const Limiter *self);
+/* The same before a decision at `now`: words would wrap after hours, so every now and then it sweeps some slots. */
+bool ready(Limiter *self, uint64_t now);
 void leave(Limiter *self);
 PyObject *limiter_hit_many(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords);
 bool open_private(Limiter *self, tatcell_table_options_t *options, bool shared);
 bool open_named(Limiter *self, tatcell_table_options_t *options);
 
 /* Methods of the fast calling convention. */
-#define FAST(name, function, doc) \
-    {name, (PyCFunction)(void (*)(void))(function), METH_FASTCALL | METH_KEYWORDS, doc}
+#define FAST(name, function, doc) {name, (PyCFunction)(void (*)(void))(function), METH_FASTCALL | METH_KEYWORDS, doc}
 
 #endif

@@ -30,24 +30,27 @@ static PyObject *cell_hit(PyObject *object, PyObject *const *args, Py_ssize_t co
 }
 
 /* answered SELF ... PEEK: the full answer, charged or not. */
-static bool answered(PyObject *object, PyObject *const *args, Py_ssize_t count, PyObject *keywords, bool peek,
-    struct answer *answer) {
+static bool answered(
+    PyObject *object, PyObject *const *args, Py_ssize_t count, PyObject *keywords, bool peek, struct answer *answer) {
     Cell *self = (Cell *)object;
     struct call call;
     tatcell_decision_t fresh = TATCELL_DECISION_INIT;
     answer->limit = self->limit, answer->decision = fresh;
     if (!to_call(args, 0, count, 1, keywords, &call)) return false;
-    int32_t rc = peek ? tatcell_cell_peek(&self->cell, &self->limit, call.now, call.cost, &answer->decision)
-                      : tatcell_cell_check_ex(&self->cell, &self->limit, call.now, call.cost, 0, &answer->decision, NULL);
+    int32_t rc = peek
+        ? tatcell_cell_peek(&self->cell, &self->limit, call.now, call.cost, &answer->decision)
+        : tatcell_cell_check_ex(&self->cell, &self->limit, call.now, call.cost, 0, &answer->decision, NULL);
     return rc >= 0 || fail(rc, 0, "tatcell");
 }
 static PyObject *cell_check(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords) {
     struct answer answer;
-    return answered(self, args, count, keywords, false, &answer) ? new_decision(self, &answer.decision, &answer, 1) : NULL;
+    return answered(self, args, count, keywords, false, &answer) ? new_decision(self, &answer.decision, &answer, 1)
+                                                                 : NULL;
 }
 static PyObject *cell_peek(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords) {
     struct answer answer;
-    return answered(self, args, count, keywords, true, &answer) ? new_decision(self, &answer.decision, &answer, 1) : NULL;
+    return answered(self, args, count, keywords, true, &answer) ? new_decision(self, &answer.decision, &answer, 1)
+                                                                : NULL;
 }
 static PyObject *cell_test(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords) {
     struct answer answer;
@@ -79,7 +82,8 @@ static PyMethodDef cell_methods[] = {
     FAST("peek", cell_peek, "peek($self, cost=1, /, *, now=None)\n--\n\nLike test(), with the full answer."),
     {"reset", cell_reset, METH_NOARGS, "reset($self, /)\n--\n\nMake the full burst available at once."},
     {NULL, NULL, 0, NULL}};
-static PyGetSetDef cell_getset[] = {{"limit", cell_limit, NULL, "The limit, as text.", NULL}, {NULL, NULL, NULL, NULL, NULL}};
+static PyGetSetDef cell_getset[] = {
+    {"limit", cell_limit, NULL, "The limit, as text.", NULL}, {NULL, NULL, NULL, NULL, NULL}};
 static PyType_Slot cell_slots[] = {{Py_tp_new, cell_new}, {Py_tp_dealloc, cell_dealloc}, {Py_tp_repr, cell_repr},
     {Py_tp_methods, cell_methods}, {Py_tp_getset, cell_getset},
     {Py_tp_doc, "Cell(limit, *, algorithm='gcra')\n--\n\nOne limit for one thing, in 8 bytes of state."}, {0, NULL}};

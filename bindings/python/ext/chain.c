@@ -75,8 +75,8 @@ static void chain_dealloc(PyObject *object) {
 }
 
 /* Reads one key for each table. Reading may run code of Python, which may close a limiter. */
-static bool request(Chain *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords, struct key *keys,
-    struct call *call) {
+static bool request(
+    Chain *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords, struct key *keys, struct call *call) {
     if (count != (Py_ssize_t)self->keys) {
         PyErr_Format(PyExc_TypeError, "%zd keys for %u limiters: pass one key for each Limiter, none for a Cell", count,
             self->keys);
@@ -86,7 +86,7 @@ static bool request(Chain *self, PyObject *const *args, Py_ssize_t count, PyObje
         if (members_of(self)[i].keyed && !to_key((PyObject *)self, args[taken++], &keys[i])) return false;
     if (!to_call(args, count, count, 0, keywords, call)) return false;
     for (uint32_t i = 0; i < self->count; i++)
-        if (members_of(self)[i].keyed && !usable((Limiter *)members_of(self)[i].object)) return false;
+        if (members_of(self)[i].keyed && !ready((Limiter *)members_of(self)[i].object, call->now)) return false;
     return true;
 }
 
@@ -106,8 +106,8 @@ static PyObject *chain_hit(PyObject *object, PyObject *const *args, Py_ssize_t c
 
 typedef int32_t decide(const tatcell_chain_t *chain, uint64_t now, tatcell_decision_t *out);
 
-static PyObject *answered(PyObject *object, PyObject *const *args, Py_ssize_t count, PyObject *keywords, decide *function,
-    bool full) {
+static PyObject *answered(
+    PyObject *object, PyObject *const *args, Py_ssize_t count, PyObject *keywords, decide *function, bool full) {
     Chain *self = (Chain *)object;
     struct key keys[TATCELL_CHAIN_MAX];
     struct call call;
@@ -143,15 +143,18 @@ static PyObject *chain_repr(PyObject *self) {
 }
 
 static PyMethodDef chain_methods[] = {
-    FAST("hit", chain_hit, "hit($self, /, *keys, cost=1, now=None)\n--\n\n"
+    FAST("hit", chain_hit,
+        "hit($self, /, *keys, cost=1, now=None)\n--\n\n"
         "Charge all limits if the request conforms to all, else none. Pass one key for each Limiter, in order."),
-    FAST("test", chain_test, "test($self, /, *keys, cost=1, now=None)\n--\n\nWhether hit() would pass. Charges nothing."),
+    FAST("test", chain_test,
+        "test($self, /, *keys, cost=1, now=None)\n--\n\nWhether hit() would pass. Charges nothing."),
     FAST("check", chain_check, "check($self, /, *keys, cost=1, now=None)\n--\n\nLike hit(), with the full answer."),
     FAST("peek", chain_peek, "peek($self, /, *keys, cost=1, now=None)\n--\n\nLike test(), with the full answer."),
     {NULL, NULL, 0, NULL}};
 static PyType_Slot chain_slots[] = {{Py_tp_new, chain_new}, {Py_tp_dealloc, chain_dealloc}, {Py_tp_repr, chain_repr},
     {Py_tp_methods, chain_methods},
-    {Py_tp_doc, "Chain(*limits)\n--\n\nUp to 8 limits that a request must meet together. Put the one that refuses most first."},
+    {Py_tp_doc,
+        "Chain(*limits)\n--\n\nUp to 8 limits that a request must meet together. Put the one that refuses most first."},
     {0, NULL}};
-PyType_Spec chain_spec = {"tatcell.Chain", sizeof(Chain), sizeof(struct member),
-    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE, chain_slots};
+PyType_Spec chain_spec = {
+    "tatcell.Chain", sizeof(Chain), sizeof(struct member), Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE, chain_slots};

@@ -11,7 +11,8 @@ typedef struct {
 
 static struct answer *answers_of(Decision *self) { return (struct answer *)(self + 1); }
 
-PyObject *new_decision(PyObject *any, const tatcell_decision_t *decision, const struct answer *answers, uint32_t count) {
+PyObject *new_decision(
+    PyObject *any, const tatcell_decision_t *decision, const struct answer *answers, uint32_t count) {
     struct state *state = PyType_GetModuleState(Py_TYPE(any));
     Decision *self = state ? (Decision *)PyType_GenericAlloc(state->decision, count) : NULL;
     if (!self) return NULL;
@@ -59,13 +60,15 @@ static PyObject *get_seconds(PyObject *self, void *offset) {
 #define FIELD(name) (void *)offsetof(tatcell_decision_t, name)
 static PyGetSetDef decision_getset[] = {
     {"passes", get_passes, NULL, "Whether the request passes; bool(decision) is the same.", NULL},
-    {"verdict", get_verdict, NULL, "'pass', 'refused' (for now), 'never' (the cost exceeds the burst) or 'contended' "
-        "(other threads won every attempt: nothing was charged, ask again).", NULL},
+    {"verdict", get_verdict, NULL,
+        "'pass', 'refused' (for now), 'never' (the cost exceeds the burst) or 'contended' "
+        "(other threads won every attempt: nothing was charged, ask again).",
+        NULL},
     {"cost", get_units, NULL, "Units that the request asked for.", FIELD(cost)},
     {"burst", get_units, NULL, "The most units that pass at one instant after a pause.", FIELD(burst)},
     {"remaining", get_units, NULL, "Units that would pass right after this decision, rounded down.", FIELD(remaining)},
-    {"retry_after", get_seconds, NULL, "Seconds until the same cost would pass: 0.0 if it passes, inf if it never does.",
-        FIELD(retry_after)},
+    {"retry_after", get_seconds, NULL,
+        "Seconds until the same cost would pass: 0.0 if it passes, inf if it never does.", FIELD(retry_after)},
     {"reset_after", get_seconds, NULL, "Seconds until the whole burst is available again.", FIELD(reset_after)},
     {"tracked", get_tracked, NULL, "False if the table had no slot for the key, so that `full` decided.", NULL},
     {"link", get_link, NULL, "Of a chain: the index of the limit that refused, or that has least left.", NULL},
@@ -81,8 +84,8 @@ static PyObject *decision_repr(PyObject *self) {
     return result;
 }
 
-static bool append_field(PyObject *list, const tatcell_http_policy_t *policies, uint32_t count, uint32_t which,
-    const char *name) {
+static bool append_field(
+    PyObject *list, const tatcell_http_policy_t *policies, uint32_t count, uint32_t which, const char *name) {
     char small[512], *text = small;
     int32_t length = tatcell_http_value(policies, count, TICKS_PER_SECOND, which, small, sizeof small);
     if (length >= (int32_t)sizeof small) {
@@ -91,8 +94,10 @@ static bool append_field(PyObject *list, const tatcell_http_policy_t *policies, 
         length = tatcell_http_value(policies, count, TICKS_PER_SECOND, which, text, (size_t)length + 1);
     }
     PyObject *pair = NULL;
-    if (length > 0) pair = Py_BuildValue("(ss#)", name, text, (Py_ssize_t)length);
-    else if (length < 0) fail(length, 0, "header fields");
+    if (length > 0)
+        pair = Py_BuildValue("(ss#)", name, text, (Py_ssize_t)length);
+    else if (length < 0)
+        fail(length, 0, "header fields");
     bool done = length == 0 || (pair && PyList_Append(list, pair) == 0);
     Py_XDECREF(pair);
     if (text != small) PyMem_Free(text);
@@ -112,8 +117,8 @@ static PyObject *decision_headers(PyObject *object, PyObject *names, PyObject *k
     } fields[] = {{TATCELL_HTTP_RATELIMIT_POLICY, "RateLimit-Policy"}, {TATCELL_HTTP_RATELIMIT, "RateLimit"},
         {TATCELL_HTTP_RETRY_AFTER, "Retry-After"}, {TATCELL_HTTP_X_LIMIT, "X-RateLimit-Limit"},
         {TATCELL_HTTP_X_REMAINING, "X-RateLimit-Remaining"}, {TATCELL_HTTP_X_RESET, "X-RateLimit-Reset"}};
-    static const char *const numbered[] = {"limit-1", "limit-2", "limit-3", "limit-4", "limit-5", "limit-6", "limit-7",
-        "limit-8"};
+    static const char *const numbered[] = {
+        "limit-1", "limit-2", "limit-3", "limit-4", "limit-5", "limit-6", "limit-7", "limit-8"};
     static char *kwlist[] = {"legacy", NULL};
     Decision *self = (Decision *)object;
     Py_ssize_t given = PyTuple_Size(names);
@@ -123,7 +128,8 @@ static PyObject *decision_headers(PyObject *object, PyObject *names, PyObject *k
     Py_XDECREF(none);
     if (!parsed) return NULL;
     if (given && given != (Py_ssize_t)self->count)
-        return PyErr_Format(PyExc_ValueError, "%zd names for %u limits: pass one for each, or none", given, self->count);
+        return PyErr_Format(
+            PyExc_ValueError, "%zd names for %u limits: pass one for each, or none", given, self->count);
     tatcell_http_policy_t fresh = TATCELL_HTTP_POLICY_INIT, policies[TATCELL_CHAIN_MAX];
     for (uint32_t i = 0; i < self->count; i++) {
         struct answer *answer = &answers_of(self)[i];

@@ -6,6 +6,8 @@
  * user. Other processes may use the same memory at any time: that is what the library is made for. */
 #include "binding.h"
 
+static bool plan_sweeps(Limiter *self);
+
 static PyObject *limiter_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
     static char *kwlist[] = {"limit", "keys", "name", "shared", "algorithm", "full", NULL};
     /* In the order of the constants TATCELL_FULL_. */
@@ -13,13 +15,14 @@ static PyObject *limiter_new(PyTypeObject *type, PyObject *args, PyObject *keywo
     const char *text, *algorithm = "gcra", *full = NULL;
     PyObject *limit, *keys = NULL, *name = NULL;
     int shared = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "U|$OOpss:Limiter", kwlist, &limit, &keys, &name, &shared, &algorithm,
-            &full))
+    if (!PyArg_ParseTupleAndKeywords(
+            args, keywords, "U|$OOpss:Limiter", kwlist, &limit, &keys, &name, &shared, &algorithm, &full))
         return NULL;
     if (name == Py_None) name = NULL;
     if (name && !PyUnicode_Check(name)) return wrong_type("name is str, such as '/api'", name);
     if (name && shared)
-        return PyErr_Format(PyExc_ValueError, "name and shared exclude each other: memory with a name is shared already");
+        return PyErr_Format(
+            PyExc_ValueError, "name and shared exclude each other: memory with a name is shared already");
     Limiter *self = (Limiter *)PyType_GenericAlloc(type, 0);
     if (!self) return NULL;
     tatcell_host_memory_t none = TATCELL_HOST_MEMORY_INIT;
@@ -38,8 +41,8 @@ static PyObject *limiter_new(PyTypeObject *type, PyObject *args, PyObject *keywo
     if (name) Py_INCREF(name), self->name = name;
     if (!(name ? open_named(self, &options) : open_private(self, &options, shared))) goto failed;
     int32_t rc = tatcell_limit_init_table(&self->limit, &self->table, &self->spec);
-    if (rc == 0) return (PyObject *)self;
-    fail(rc, 0, text);
+    if (rc == 0 && plan_sweeps(self)) return (PyObject *)self;
+    if (rc < 0) fail(rc, 0, text);
 failed:
     Py_DECREF(self);
     return NULL;
@@ -69,11 +72,32 @@ bool usable(const Limiter *self) {
     return false;
 }
 
+/* Slots of one sweep, some microseconds. All slots are swept four times in the interval of the table. */
+#define SWEEP 4096
+
+static bool plan_sweeps(Limiter *self) {
+    tatcell_table_info_t info = TATCELL_TABLE_INFO_INIT;
+    int32_t rc = tatcell_table_info(&self->table, &info);
+    if (rc < 0) return fail(rc, 0, "tatcell"), false;
+    self->sweep_every = info.sweep_interval / (4 * (info.slots / SWEEP + 1));
+    return true;
+}
+
+bool ready(Limiter *self, uint64_t now) {
+    if (!usable(self)) return false;
+    /* Also if the clock is another one, far behind. */
+    if (now < self->sweep_at && self->sweep_at - now <= self->sweep_every) return true;
+    self->sweep_at = now + self->sweep_every;
+    int32_t rc = tatcell_table_sweep(&self->table, now, self->swept, SWEEP, &self->swept);
+    return rc == 0 || fail(rc, 0, "tatcell");
+}
+
 /* Reads a key and what follows it. Reading may run code of Python, which may close the limiter. */
-static bool request(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords, struct key *key,
-    struct call *call) {
+static bool request(
+    PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords, struct key *key, struct call *call) {
     if (count < 1) return PyErr_SetString(PyExc_TypeError, "the key is missing"), false;
-    return to_key(self, args[0], key) && to_call(args, 1, count, 1, keywords, call) && usable((Limiter *)self);
+    return to_key(self, args[0], key) && to_call(args, 1, count, 1, keywords, call) &&
+        ready((Limiter *)self, call->now);
 }
 
 static PyObject *limiter_hit(PyObject *object, PyObject *const *args, Py_ssize_t count, PyObject *keywords) {
@@ -84,27 +108,29 @@ static PyObject *limiter_hit(PyObject *object, PyObject *const *args, Py_ssize_t
     return verdict(tatcell_table_check(&self->table, &self->limit, call.now, key.bytes, key.length, call.cost, NULL));
 }
 
-static bool answered(PyObject *object, PyObject *const *args, Py_ssize_t count, PyObject *keywords, bool peek,
-    struct answer *answer) {
+static bool answered(
+    PyObject *object, PyObject *const *args, Py_ssize_t count, PyObject *keywords, bool peek, struct answer *answer) {
     Limiter *self = (Limiter *)object;
     struct key key;
     struct call call;
     tatcell_decision_t fresh = TATCELL_DECISION_INIT;
     answer->limit = self->limit, answer->decision = fresh;
     if (!request(object, args, count, keywords, &key, &call)) return false;
-    int32_t rc = peek ? tatcell_table_peek(&self->table, &self->limit, call.now, key.bytes, key.length, call.cost,
-                            &answer->decision)
-                      : tatcell_table_check_ex(&self->table, &self->limit, call.now, key.bytes, key.length, call.cost, 0,
-                            &answer->decision, NULL);
+    int32_t rc = peek
+        ? tatcell_table_peek(&self->table, &self->limit, call.now, key.bytes, key.length, call.cost, &answer->decision)
+        : tatcell_table_check_ex(
+              &self->table, &self->limit, call.now, key.bytes, key.length, call.cost, 0, &answer->decision, NULL);
     return rc >= 0 || fail(rc, 0, "tatcell");
 }
 static PyObject *limiter_check(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords) {
     struct answer answer;
-    return answered(self, args, count, keywords, false, &answer) ? new_decision(self, &answer.decision, &answer, 1) : NULL;
+    return answered(self, args, count, keywords, false, &answer) ? new_decision(self, &answer.decision, &answer, 1)
+                                                                 : NULL;
 }
 static PyObject *limiter_peek(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords) {
     struct answer answer;
-    return answered(self, args, count, keywords, true, &answer) ? new_decision(self, &answer.decision, &answer, 1) : NULL;
+    return answered(self, args, count, keywords, true, &answer) ? new_decision(self, &answer.decision, &answer, 1)
+                                                                : NULL;
 }
 static PyObject *limiter_test(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords) {
     struct answer answer;
@@ -166,7 +192,8 @@ static PyObject *limiter_name(PyObject *self, void *unused) {
 }
 static PyObject *limiter_repr(PyObject *object) {
     Limiter *self = (Limiter *)object;
-    PyObject *text = limiter_limit(object, NULL), *name = self->name ? PyObject_Repr(self->name) : PyUnicode_FromString("");
+    PyObject *text = limiter_limit(object, NULL),
+             *name = self->name ? PyObject_Repr(self->name) : PyUnicode_FromString("");
     PyObject *result = NULL;
     if (text && name)
         result = PyUnicode_FromFormat("<tatcell.Limiter '%U', keys=%llu%s%U%s>", text, (unsigned long long)self->keys,
@@ -187,31 +214,36 @@ static PyObject *limiter_unlink(PyObject *type, PyObject *name) {
 }
 
 static PyMethodDef limiter_methods[] = {
-    FAST("hit", limiter_hit, "hit($self, key, cost=1, /, *, now=None)\n--\n\n"
+    FAST("hit", limiter_hit,
+        "hit($self, key, cost=1, /, *, now=None)\n--\n\n"
         "Decide one request of a key and charge it if it passes. Returns whether it passes."),
-    FAST("test", limiter_test, "test($self, key, cost=1, /, *, now=None)\n--\n\n"
+    FAST("test", limiter_test,
+        "test($self, key, cost=1, /, *, now=None)\n--\n\n"
         "Whether hit() would pass. Charges nothing."),
-    FAST("check", limiter_check, "check($self, key, cost=1, /, *, now=None)\n--\n\n"
+    FAST("check", limiter_check,
+        "check($self, key, cost=1, /, *, now=None)\n--\n\n"
         "Like hit(), with the full answer."),
-    FAST("peek", limiter_peek, "peek($self, key, cost=1, /, *, now=None)\n--\n\n"
+    FAST("peek", limiter_peek,
+        "peek($self, key, cost=1, /, *, now=None)\n--\n\n"
         "Like test(), with the full answer."),
-    FAST("reset", limiter_reset, "reset($self, key, /, *, now=None)\n--\n\n"
+    FAST("reset", limiter_reset,
+        "reset($self, key, /, *, now=None)\n--\n\n"
         "Make the full burst of a key available at once. Returns False if other threads won every attempt."),
     FAST("hit_many", limiter_hit_many, hit_many_doc),
-    {"close", limiter_close, METH_NOARGS, "close($self, /)\n--\n\n"
+    {"close", limiter_close, METH_NOARGS,
+        "close($self, /)\n--\n\n"
         "Give the memory back. Calls that run meanwhile finish first; later ones raise ValueError."},
     {"__enter__", limiter_enter, METH_NOARGS, "Return the limiter, which is closed at the end of the block."},
     {"__exit__", limiter_exit, METH_VARARGS, "Close the limiter."},
-    {"unlink", limiter_unlink, METH_O | METH_STATIC, "unlink(name, /)\n--\n\n"
+    {"unlink", limiter_unlink, METH_O | METH_STATIC,
+        "unlink(name, /)\n--\n\n"
         "Remove the name of a shared table. Processes that have it open keep it."},
     {NULL, NULL, 0, NULL}};
-static PyGetSetDef limiter_getset[] = {
-    {"limit", limiter_limit, NULL, "The limit, as text.", NULL},
+static PyGetSetDef limiter_getset[] = {{"limit", limiter_limit, NULL, "The limit, as text.", NULL},
     {"keys", limiter_keys, NULL, "The number of keys that it was made for.", NULL},
     {"name", limiter_name, NULL, "The name of its shared memory, or None.", NULL},
     {"memory", limiter_memory, NULL, "Bytes of memory of its table; 0 once closed.", NULL},
-    {"closed", limiter_closed, NULL, "Whether close() was called.", NULL},
-    {NULL, NULL, NULL, NULL, NULL}};
+    {"closed", limiter_closed, NULL, "Whether close() was called.", NULL}, {NULL, NULL, NULL, NULL, NULL}};
 PyDoc_STRVAR(limiter_doc,
     "Limiter(limit, *, keys=100000, name=None, shared=False, algorithm='gcra', full='admit')\n--\n\n"
     "One limit for each of many keys, such as \"10/s burst 20\".\n\n"
@@ -222,5 +254,5 @@ PyDoc_STRVAR(limiter_doc,
 static PyType_Slot limiter_slots[] = {{Py_tp_new, limiter_new}, {Py_tp_dealloc, limiter_dealloc},
     {Py_tp_repr, limiter_repr}, {Py_tp_methods, limiter_methods}, {Py_tp_getset, limiter_getset},
     {Py_tp_doc, (void *)limiter_doc}, {0, NULL}};
-PyType_Spec limiter_spec = {"tatcell.Limiter", sizeof(Limiter), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
-    limiter_slots};
+PyType_Spec limiter_spec = {
+    "tatcell.Limiter", sizeof(Limiter), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE, limiter_slots};

@@ -4,6 +4,10 @@
 
 #include <arpa/inet.h>
 
+/* An archive as cargo builds it names the handler of panics that unwind. Nothing calls it: no function panics. */
+void rust_eh_personality(void);
+__attribute__((weak)) void rust_eh_personality(void) {}
+
 PyDoc_STRVAR(network_doc,
     "network($module, address, /, v4_bits=32, v6_bits=64)\n--\n\n"
     "The key of an address's network, as bytes: all addresses of it have one debt. An IPv4 address that is written as\n"
@@ -40,7 +44,7 @@ static int module_exec(PyObject *module) {
         return -1;
     }
     bool done = add(module, &limiter_spec, &state->limiter) && add(module, &cell_spec, &state->cell) &&
-                add(module, &chain_spec, &state->chain) && add(module, &decision_spec, &state->decision);
+        add(module, &chain_spec, &state->chain) && add(module, &decision_spec, &state->decision);
     return done ? 0 : -1;
 }
 
@@ -65,7 +69,8 @@ static int module_clear(PyObject *module) {
 static void module_free(void *module) { (void)module_clear(module); }
 
 static PyMethodDef functions[] = {
-    {"network", (PyCFunction)(void (*)(void))network, METH_VARARGS | METH_KEYWORDS, network_doc}, {NULL, NULL, 0, NULL}};
+    {"network", (PyCFunction)(void (*)(void))network, METH_VARARGS | METH_KEYWORDS, network_doc},
+    {NULL, NULL, 0, NULL}};
 
 /* The limited API of 3.11 does not name this slot, and 3.11 refuses it. */
 #define MULTIPLE_INTERPRETERS 3
@@ -73,8 +78,8 @@ static PyMethodDef functions[] = {
 static PyModuleDef_Slot slots_3_11[] = {{Py_mod_exec, module_exec}, {0, NULL}};
 static PyModuleDef_Slot slots_3_12[] = {
     {Py_mod_exec, module_exec}, {MULTIPLE_INTERPRETERS, WITH_A_LOCK_OF_THEIR_OWN}, {0, NULL}};
-#define DEFINITION(slots) \
-    {PyModuleDef_HEAD_INIT, "tatcell._core", "Rate limits per key, decided by libtatcell.", sizeof(struct state), \
+#define DEFINITION(slots)                                                                                              \
+    {PyModuleDef_HEAD_INIT, "tatcell._core", "Rate limits per key, decided by libtatcell.", sizeof(struct state),      \
         functions, slots, module_traverse, module_clear, module_free}
 static PyModuleDef definition_3_11 = DEFINITION(slots_3_11), definition_3_12 = DEFINITION(slots_3_12);
 

@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: MIT OR Apache-2.0
  *
  * Memory with a name holds the image of the table and then a trailer of one line. Table sizes are whole sets of two
- * lines, so programs that look at the image by its name ignore the trailer. The memory is for its user alone (0600), and
- * so is the seed in it.
+ * lines, so programs that look at the image by its name (`tatcell show`) ignore the trailer. The memory is for its user
+ * alone (0600), and so is the seed in it.
  *
  *     0              bytes          bytes + 64
  *     | image of the table | seed, limit |
@@ -38,13 +38,16 @@ static bool no_fit(int32_t code, const tatcell_table_options_t *options) {
     PyObject *text = spec_text(options->fastest);
     if (!text) return false;
     bool known = (code == TATCELL_ERR_SPAN || code == TATCELL_ERR_UNITS || code == TATCELL_ERR_HORIZON) &&
-                 tatcell_table_options_fit(options, &fit) == 0 && fit.culprit >= 1 && fit.culprit <= 8;
+        tatcell_table_options_fit(options, &fit) == 0 && fit.culprit >= 1 && fit.culprit <= 8;
     if (known)
-        PyErr_Format(PyExc_ValueError, "limit '%U': it needs %llu ms of horizon, and a table has %llu ms at this rate: "
-            "make its %s smaller, or the rate lower", text, (unsigned long long)fit.needed / 1000000,
-            (unsigned long long)fit.available / 1000000, parts[fit.culprit]);
+        PyErr_Format(PyExc_ValueError,
+            "limit '%U': it needs %llu ms of horizon, and a table has %llu ms at this rate: "
+            "make its %s smaller, or the rate lower",
+            text, (unsigned long long)fit.needed / 1000000, (unsigned long long)fit.available / 1000000,
+            parts[fit.culprit]);
     else
-        PyErr_Format(PyExc_ValueError, "limit '%U': %s (%s)", text, tatcell_strerror(code), tatcell_strerror_name(code));
+        PyErr_Format(
+            PyExc_ValueError, "limit '%U': %s (%s)", text, tatcell_strerror(code), tatcell_strerror_name(code));
     Py_DECREF(text);
     return false;
 }
@@ -67,7 +70,7 @@ bool open_private(Limiter *self, tatcell_table_options_t *options, bool shared) 
 
 static bool same_limit(const Trailer *trailer, const tatcell_limit_spec_t *spec) {
     return trailer->units == spec->units && trailer->period == spec->period && trailer->burst == spec->burst &&
-           trailer->algorithm == spec->algorithm;
+        trailer->algorithm == spec->algorithm;
 }
 
 /* Makes the table in fresh memory. If that fails, the name goes. */
@@ -80,7 +83,8 @@ static bool make(Limiter *self, tatcell_table_options_t *options, const char *na
     trailer->burst = spec->burst, trailer->algorithm = spec->algorithm;
     options->seed = trailer->seed;
     /* The header of the image is stored last: who finds it finds the trailer, too. */
-    if (rc == 0 && (rc = tatcell_table_init(&self->table, self->memory.memory, bytes, options)) < 0) no_fit(rc, options);
+    if (rc == 0 && (rc = tatcell_table_init(&self->table, self->memory.memory, bytes, options)) < 0)
+        no_fit(rc, options);
     if (rc < 0) (void)tatcell_host_memory_unlink(name, NULL);
     return rc == 0;
 }
@@ -90,8 +94,10 @@ static int32_t join(Limiter *self, const tatcell_table_options_t *options, const
     tatcell_attach_options_t attach = TATCELL_ATTACH_OPTIONS_INIT;
     const Trailer *trailer = (const Trailer *)((const char *)self->memory.memory + bytes);
     if (self->memory.bytes != bytes + sizeof *trailer) {
-        PyErr_Format(PyExc_ValueError, "'%s' was made for another number of keys: pass the same, or remove it with "
-                                       "Limiter.unlink('%s')", name, name);
+        PyErr_Format(PyExc_ValueError,
+            "'%s' was made for another number of keys: pass the same, or remove it with "
+            "Limiter.unlink('%s')",
+            name, name);
         return 1;
     }
     attach.seed = trailer->seed, attach.tick_hz = TICKS_PER_SECOND;
@@ -102,9 +108,12 @@ static int32_t join(Limiter *self, const tatcell_table_options_t *options, const
     if (rc == TATCELL_ERR_NOT_READY) return rc;
     if (rc == 0 && same_limit(trailer, &self->spec)) return 0;
     if (rc == 0 || rc == TATCELL_ERR_MODE)
-        PyErr_Format(PyExc_ValueError, "'%s' was made with another limit or another `full`: pass the same, or remove it "
-                                       "with Limiter.unlink('%s')", name, name);
-    else fail(rc, 0, name);
+        PyErr_Format(PyExc_ValueError,
+            "'%s' was made with another limit or another `full`: pass the same, or remove it "
+            "with Limiter.unlink('%s')",
+            name, name);
+    else
+        fail(rc, 0, name);
     return 1;
 }
 
@@ -128,12 +137,14 @@ bool open_named(Limiter *self, tatcell_table_options_t *options) {
         /* Absent: somebody has just removed it. */
         if (rc != TATCELL_ERR_NOT_READY && rc != TATCELL_ERR_ABSENT)
             return fail(rc, self->memory.system_error, name), false;
-        Py_BEGIN_ALLOW_THREADS
-        (void)nanosleep(&pause, NULL);
+        Py_BEGIN_ALLOW_THREADS(void)
+        nanosleep(&pause, NULL);
         Py_END_ALLOW_THREADS
         if (PyErr_CheckSignals() < 0) return false;
     }
-    PyErr_Format(PyExc_ValueError, "'%s' exists, but the process that made it did not finish: remove it with "
-                                   "Limiter.unlink('%s')", name, name);
+    PyErr_Format(PyExc_ValueError,
+        "'%s' exists, but the process that made it did not finish: remove it with "
+        "Limiter.unlink('%s')",
+        name, name);
     return false;
 }

@@ -1,4 +1,5 @@
 """Writes each test as a line PASS, FAIL or SKIP into the file TATCELL_LINES, for mk/count.sh."""
+
 import os
 import pathlib
 import uuid

@@ -1,4 +1,5 @@
 """The decorator, the middleware of ASGI and WSGI, and the package `limits`."""
+
 import asyncio
 import io
 from collections.abc import Iterable
@@ -70,7 +71,9 @@ def test_a_coroutine_function_stays_one() -> None:
     assert asyncio.iscoroutinefunction(fetch) and asyncio.run(main()) == [0, 1, 2, 3]
 
 
-def get(app: asgi.App, client: tuple[str, int] | None = ("192.0.2.1", 9), forwarded: str = "") -> tuple[int, dict[str, str]]:
+def get(
+    app: asgi.App, client: tuple[str, int] | None = ("192.0.2.1", 9), forwarded: str = ""
+) -> tuple[int, dict[str, str]]:
     sent: list[Any] = []
 
     async def send(message: Any) -> None:
@@ -80,7 +83,7 @@ def get(app: asgi.App, client: tuple[str, int] | None = ("192.0.2.1", 9), forwar
         raise AssertionError("the middleware reads no body")
 
     headers = [(b"x-forwarded-for", forwarded.encode())] if forwarded else []
-    
+
     async def main() -> None:
         await app({"type": "http", "client": client, "headers": headers}, receive, send)
 
@@ -98,7 +101,10 @@ def test_asgi_answers_429_with_the_fields() -> None:
     app = asgi.RateLimitMiddleware(plain_asgi, Limiter("1/min burst 2", keys=100))
     status, headers = get(app)
     assert status == 200 and headers == {
-        "x-app": "1", "ratelimit-policy": '"default";q=2;w=120', "ratelimit": '"default";r=1;t=60'}
+        "x-app": "1",
+        "ratelimit-policy": '"default";q=2;w=120',
+        "ratelimit": '"default";r=1;t=60',
+    }
     get(app)
     status, headers = get(app)
     assert (status, headers["retry-after"], headers["ratelimit"][:15]) == (429, "60", '"default";r=0;t')
@@ -133,14 +139,25 @@ def test_asgi_asks_a_chain_under_its_names() -> None:
     assert status == 429 and headers["x-ratelimit-remaining"] == "0"
 
 
-@pytest.mark.parametrize("hops, forwarded, peer, same_as", [
-    (0, "198.51.100.7", "192.0.2.1", "192.0.2.1"), (1, "198.51.100.7", "192.0.2.1", "198.51.100.7"),
-    (1, "spoofed, 198.51.100.7", "192.0.2.1", "198.51.100.7"), (2, "spoofed, 198.51.100.7, 10.0.0.1", "192.0.2.1", "198.51.100.7"),
-    (2, "198.51.100.7", "192.0.2.1", "192.0.2.1"), (1, "198.51.100.7:4711", "192.0.2.1", "198.51.100.7"),
-    (1, "[2001:db8::7]:4711", "192.0.2.1", "2001:db8::8"), (0, "", "2001:db8::1", "2001:db8::2"), (0, "", "fe80::1%eth0", "fe80::1"),
-    (0, "", "::ffff:192.0.2.1", "192.0.2.1"), (1, " , ", "192.0.2.1", "192.0.2.1"),
-])
-def test_the_client_is_the_address_that_the_first_trusted_proxy_saw(hops: int, forwarded: str, peer: str, same_as: str) -> None:
+@pytest.mark.parametrize(
+    "hops, forwarded, peer, same_as",
+    [
+        (0, "198.51.100.7", "192.0.2.1", "192.0.2.1"),
+        (1, "198.51.100.7", "192.0.2.1", "198.51.100.7"),
+        (1, "spoofed, 198.51.100.7", "192.0.2.1", "198.51.100.7"),
+        (2, "spoofed, 198.51.100.7, 10.0.0.1", "192.0.2.1", "198.51.100.7"),
+        (2, "198.51.100.7", "192.0.2.1", "192.0.2.1"),
+        (1, "198.51.100.7:4711", "192.0.2.1", "198.51.100.7"),
+        (1, "[2001:db8::7]:4711", "192.0.2.1", "2001:db8::8"),
+        (0, "", "2001:db8::1", "2001:db8::2"),
+        (0, "", "fe80::1%eth0", "fe80::1"),
+        (0, "", "::ffff:192.0.2.1", "192.0.2.1"),
+        (1, " , ", "192.0.2.1", "192.0.2.1"),
+    ],
+)
+def test_the_client_is_the_address_that_the_first_trusted_proxy_saw(
+    hops: int, forwarded: str, peer: str, same_as: str
+) -> None:
     of_asgi, of_wsgi = asgi.client_address(trusted_hops=hops), wsgi.client_address(trusted_hops=hops)
     headers = [(b"x-forwarded-for", forwarded.encode())]
     assert of_asgi({"client": (peer, 1), "headers": headers}) == network(same_as)
@@ -179,6 +196,14 @@ def test_wsgi_answers_429_with_the_fields() -> None:
     status, headers, text = call({"REMOTE_ADDR": "192.0.2.1"})
     assert (status, headers["Retry-After"], text[:18]) == ("429 Too Many Requests", "60", b"Too many requests:")
     assert call({"REMOTE_ADDR": "192.0.2.2"})[0] == "200 OK"
+
+    def failing(environ: Any, start_response: Any) -> Iterable[bytes]:
+        start_response("500 Oops", [], ("kind", "error", "trace"))
+        return []
+
+    given: list[Any] = []
+    list(wsgi.RateLimitMiddleware(failing, Cell("1/h"))({}, lambda *args: given.append(args)))  # type: ignore[arg-type]
+    assert given[0][2] == ("kind", "error", "trace") and len(given) == 1
     free = wsgi.RateLimitMiddleware(plain, Cell("1/h"), key=lambda environ: None)
     assert all(list(free({}, lambda status, headers, error=None: said.append)) for _ in range(3))
 
@@ -196,9 +221,21 @@ def test_the_package_limits_decides_by_tatcell(shared_name: str) -> None:
             assert isinstance(storage, tatcell.limits.TatcellStorage) and storage.check()
             limiter = strategies.STRATEGIES[strategy](storage)
             item = limits.parse("3/minute")
-            assert limiter.test(item, "ann") and [limiter.hit(item, "ann") for _ in range(4)] == [True, True, True, False]
-            assert not limiter.test(item, "ann") and limiter.hit(item, "bob", cost=3) and not limiter.hit(item, "cy", cost=4)
-            assert limiter.get_window_stats(item, "ann").remaining == 0 and limiter.get_window_stats(item, "new").remaining == 3
+            assert limiter.test(item, "ann") and [limiter.hit(item, "ann") for _ in range(4)] == [
+                True,
+                True,
+                True,
+                False,
+            ]
+            assert (
+                not limiter.test(item, "ann")
+                and limiter.hit(item, "bob", cost=3)
+                and not limiter.hit(item, "cy", cost=4)
+            )
+            assert (
+                limiter.get_window_stats(item, "ann").remaining == 0
+                and limiter.get_window_stats(item, "new").remaining == 3
+            )
             assert limiter.hit(limits.parse("3/hour"), "ann")
             limiter.clear(item, "ann")
             assert limiter.hit(item, "ann")

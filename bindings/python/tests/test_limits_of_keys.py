@@ -1,13 +1,14 @@
 """Limiter, Cell, Chain and Decision: the answers of the library arrive as they are."""
+
 import ipaddress
 import math
 import pathlib
 from typing import Any
 
 import pytest
+from conftest import SECOND
 
 import tatcell
-from conftest import SECOND
 from tatcell import Cell, Chain, Decision, Limiter, network
 
 VECTORS = pathlib.Path(__file__).resolve().parents[3] / "tests" / "data" / "vectors.tsv"
@@ -57,8 +58,12 @@ def test_keys_of_one_spelling_are_one_key() -> None:
     limiter = Limiter("1/h burst 1", keys=100)
     v4 = ipaddress.ip_address("192.0.2.1")
     pairs: list[tuple[Any, Any]] = [
-        ("ä", "ä".encode()), (7, (7).to_bytes(8, "little")), (-1, 2**64 - 1), (v4, v4.packed),
-        (ipaddress.ip_address("::ffff:198.51.100.1"), ipaddress.ip_address("198.51.100.1")), (True, 1),
+        ("ä", "ä".encode()),
+        (7, (7).to_bytes(8, "little")),
+        (-1, 2**64 - 1),
+        (v4, v4.packed),
+        (ipaddress.ip_address("::ffff:198.51.100.1"), ipaddress.ip_address("198.51.100.1")),
+        (True, 1),
     ]
     for first, second in pairs:
         assert limiter.hit(first, now=0) and not limiter.hit(second, now=0), (first, second)
@@ -72,6 +77,19 @@ def test_every_algorithm_admits_its_units(algorithm: str) -> None:
     assert [limiter.hit("a", now=SECOND) for _ in range(11)] == [True] * 10 + [False]
     cell = Cell("10/min", algorithm=algorithm)  # type: ignore[arg-type]
     assert [cell.hit(now=SECOND) for _ in range(11)] == [True] * 10 + [False]
+
+
+def test_a_key_stays_free_when_its_word_would_wrap() -> None:
+    limiter = Limiter("10/s burst 20", keys=1000)
+    chain = Chain(limiter)
+    assert limiter.hit("a", 20, now=SECOND)
+    # Words of this table wrap after 2.4 hours.
+    assert all(limiter.test("a", 20, now=second * SECOND) for second in range(10, 30_000))
+    assert limiter.hit("a", 20, now=30_000 * SECOND)
+    assert all(chain.test("a", cost=20, now=second * SECOND) for second in range(30_010, 60_000))
+    assert limiter.hit("a", 20, now=60_000 * SECOND)
+    assert all(limiter.hit_many(["b"], now=second * SECOND) for second in range(60_010, 90_000))
+    assert all(limiter.peek("a", 20, now=(60_000 + second) * SECOND) for second in range(8790, 8800))
 
 
 def test_a_full_table_asks_its_policy() -> None:
@@ -92,7 +110,11 @@ def test_a_cell_is_a_limiter_with_one_key() -> None:
 
 
 def test_a_chain_charges_all_or_none() -> None:
-    address, user, everybody = Limiter("10/s burst 2", keys=100), Limiter("10/s burst 9", keys=100), Cell("10/s burst 9")
+    address, user, everybody = (
+        Limiter("10/s burst 2", keys=100),
+        Limiter("10/s burst 9", keys=100),
+        Cell("10/s burst 9"),
+    )
     chain = Chain(address, user, everybody)
     assert [chain.hit("192.0.2.1", 7, now=0) for _ in range(3)] == [True, True, False]
     assert user.peek(7, now=0).remaining == 7 and everybody.peek(now=0).remaining == 7
@@ -111,17 +133,29 @@ def test_a_chain_keeps_its_limits_alive() -> None:
 def test_header_fields_come_from_the_library() -> None:
     limiter = Limiter("10/s burst 3", keys=100)
     assert limiter.check("a", now=0).headers() == [
-        ("RateLimit-Policy", '"default";q=3;w=1'), ("RateLimit", '"default";r=2;t=1')]
+        ("RateLimit-Policy", '"default";q=3;w=1'),
+        ("RateLimit", '"default";r=2;t=1'),
+    ]
     assert limiter.check("a", 3, now=0).headers('say "hi"', legacy=True) == [
-        ("RateLimit-Policy", '"say \\"hi\\"";q=3;w=1'), ("RateLimit", '"say \\"hi\\"";r=2;t=1'), ("Retry-After", "1"),
-        ("X-RateLimit-Limit", "3"), ("X-RateLimit-Remaining", "2"), ("X-RateLimit-Reset", "1")]
+        ("RateLimit-Policy", '"say \\"hi\\"";q=3;w=1'),
+        ("RateLimit", '"say \\"hi\\"";r=2;t=1'),
+        ("Retry-After", "1"),
+        ("X-RateLimit-Limit", "3"),
+        ("X-RateLimit-Remaining", "2"),
+        ("X-RateLimit-Reset", "1"),
+    ]
     chain = Chain(limiter, Cell("1/min burst 1"))
     assert chain.check("b", now=0).headers("address", "all")[1] == ("RateLimit", '"address";r=2;t=1, "all";r=0;t=60')
     assert chain.check("b", now=0).headers()[1] == ("RateLimit", '"limit-1";r=2;t=1, "limit-2";r=0;t=60')
     long = "n" * 1024
     assert dict(limiter.check("c", now=0).headers(long))["RateLimit"] == f'"{long}";r=2;t=1'
-    for names, error in [((long + "n",), ValueError), (("",), ValueError), (("ä",), ValueError), (("a", "b"), ValueError),
-                         ((1,), TypeError)]:
+    for names, error in [
+        ((long + "n",), ValueError),
+        (("",), ValueError),
+        (("ä",), ValueError),
+        (("a", "b"), ValueError),
+        ((1,), TypeError),
+    ]:
         with pytest.raises(error):
             limiter.check("d", now=0).headers(*names)  # type: ignore[arg-type]
 

@@ -1,4 +1,5 @@
 """Threads, forks and processes: together they admit exactly the burst."""
+
 import multiprocessing
 import os
 import signal

@@ -12,6 +12,7 @@ every call takes in place of the monotonic clock, is nanoseconds.
 Any number of threads may use one object. After a fork the child has a copy of the counts, unless the table is shared
 (`shared=True` or a `name`). Objects hold no lock, so a fork is safe at any time.
 """
+
 from ._core import Cell, Chain, Decision, Limiter, network
 from ._limited import RateLimited, limited
 

@@ -1,4 +1,5 @@
 """The decorator `limited`, for functions and coroutine functions. SPDX-License-Identifier: MIT OR Apache-2.0"""
+
 from __future__ import annotations
 
 import asyncio
@@ -37,7 +38,9 @@ def asker(limit: Limiter | Cell | Chain, needs: str) -> Callable[[Key | tuple[Ke
         return lambda key, cost: cell.check(cost)
     if isinstance(limit, Chain):
         chain = limit
-        return lambda key, cost: chain.check(*key if isinstance(key, tuple) else () if key is None else (key,), cost=cost)
+        return lambda key, cost: chain.check(
+            *key if isinstance(key, tuple) else () if key is None else (key,), cost=cost
+        )
     if isinstance(limit, Limiter):
         table = limit
         return lambda key, cost: table.check(cast("Key", key), cost)
@@ -54,8 +57,8 @@ def limited(
     """Limits the calls of a function or of a coroutine function.
 
     `key` gets the arguments of the call and returns the key, or a tuple of keys for a Chain; a Cell needs none. A call
-    that is over the limit waits if it can pass within `wait` seconds, else it raises RateLimited. Calls that wait have no
-    order among each other. A coroutine function waits by asyncio.
+    that is over the limit waits if it can pass within `wait` seconds, else it raises RateLimited. Calls that wait have
+    no order among each other. A coroutine function waits by asyncio.
     """
     if isinstance(limit, Limiter) and key is None:
         raise TypeError("a Limiter needs a key: limited(limiter, key=lambda user: user)")

@@ -1,4 +1,5 @@
 """Middleware for ASGI: Starlette, FastAPI, Litestar, Quart, Django. SPDX-License-Identifier: MIT OR Apache-2.0"""
+
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -18,9 +19,7 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
-def client_address(
-    *, trusted_hops: int = 0, v4_bits: int = 32, v6_bits: int = 64
-) -> Callable[[Scope], bytes | str]:
+def client_address(*, trusted_hops: int = 0, v4_bits: int = 32, v6_bits: int = 64) -> Callable[[Scope], bytes | str]:
     """Keys by the network of the client. Set `trusted_hops` to the number of proxies in front of the server."""
 
     def key(scope: Scope) -> bytes | str:
@@ -35,8 +34,8 @@ def client_address(
 class RateLimitMiddleware:
     """Answers 429 to requests that are over the limit, and adds RateLimit fields to the responses of all others.
 
-    `key` gets the scope and returns the key, a tuple of keys for a Chain, or None for a request that has no limit. Names
-    are those of the limits in the fields. Requests other than HTTP pass.
+    `key` gets the scope and returns the key, a tuple of keys for a Chain, or None for a request that has no limit.
+    Names are those of the limits in the fields. Requests other than HTTP pass.
     """
 
     def __init__(

@@ -8,6 +8,7 @@ amount at once, and then gets it back evenly. Refused requests cost nothing.
     tatcell:///api             counts that all processes of this user share, in shared memory whose name begins so
     tatcell://?keys=1000000    for a million keys of each limit
 """
+
 from __future__ import annotations
 
 import time
@@ -72,7 +73,9 @@ class TatcellStorage(Storage, MovingWindowSupport):
             table.reset(key)
 
     def incr(self, key: str, expiry: int, amount: int = 1) -> int:
-        raise NotImplementedError("tatcell:// decides and does not count: use the strategy 'moving-window' or 'tatcell'")
+        raise NotImplementedError(
+            "tatcell:// decides and does not count: use the strategy 'moving-window' or 'tatcell'"
+        )
 
     def get(self, key: str) -> int:
         return self.incr(key, 0)

@@ -1,4 +1,5 @@
 """Middleware for WSGI: Flask, Django, Pyramid, Bottle. SPDX-License-Identifier: MIT OR Apache-2.0"""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
@@ -56,8 +57,11 @@ class RateLimitMiddleware:
         fields = decision.headers(*self.names, legacy=self.legacy)
         if decision:
 
-            def with_fields(status: str, headers: list[tuple[str, str]], error: Any = None, /) -> Callable[[bytes], object]:
-                return start_response(status, [*headers, *fields], error)
+            def with_fields(
+                status: str, headers: list[tuple[str, str]], error: Any = None, /
+            ) -> Callable[[bytes], object]:
+                more = (error,) if error is not None else ()
+                return start_response(status, [*headers, *fields], *more)
 
             return self.app(environ, with_fields)
         body = refusal(decision)
