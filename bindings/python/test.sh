@@ -17,7 +17,7 @@ said() {
 
 mkdir -p "$out"
 if ! make -s "$venv/ready" > "$out/log" 2>&1; then
-    echo "SKIP python: $(tail -n 1 "$out/log") (needs Python 3.11 with venv: apt-get install python3-venv; and PyPI)"
+    echo "SKIP python: $(grep -v '^make' "$out/log" | tail -n 1) (needs Python 3.11 with venv: apt-get install python3-venv; and PyPI)"
     exit 0
 fi
 said format "$venv/bin/ruff" format --no-cache --check . ../../packaging/test/readme.py
