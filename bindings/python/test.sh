@@ -17,7 +17,8 @@ said() {
 
 mkdir -p "$out"
 if ! make -s "$venv/ready" > "$out/log" 2>&1; then
-    echo "SKIP python: $(grep -v '^make' "$out/log" | tail -n 1) (needs Python 3.11 with venv: apt-get install python3-venv; and PyPI)"
+    why=$(grep -v '^make' "$out/log" | tail -n 1)
+    echo "SKIP python: $why (needs PyPI, and Python 3.11 with venv: apt-get install python3-venv)"
     exit 0
 fi
 said format "$venv/bin/ruff" format --no-cache --check . ../../packaging/test/readme.py
@@ -33,5 +34,6 @@ TATCELL_LINES="$out/lines" "$venv/bin/python" -m pytest -q -p no:cacheprovider -
 status=$?
 cat "$out/lines"
 [ $status = 0 ] || sed -n '/^=.* FAILURES/,$p' "$out/tests" | tail -n 60
-[ $status != 0 ] || [ "$(grep -c '^PASS ' "$out/lines")" -ge 90 ] || { echo 'FAIL pytest: fewer than 90 tests'; status=1; }
+[ $status != 0 ] || [ "$(grep -c '^PASS ' "$out/lines")" -ge 90 ] ||
+    { echo 'FAIL pytest: fewer than 90 tests'; status=1; }
 exit $status

@@ -13,7 +13,9 @@ rm -rf "$out" && mkdir -p "$out/stubs" || exit 1
 . mk/tap.sh
 
 built() { $MAKE -s -C bindings/python wheel PYTHON="$PYTHON"; }
-no_registry() { ! built > "$out/log" 2>&1 && grep -qE 'No matching distribution|ConnectionError|name resolution' "$out/log"; }
+no_registry() {
+    ! built > "$out/log" 2>&1 && grep -qE 'No matching distribution|ConnectionError|name resolution' "$out/log"
+}
 # fresh NAME ARGUMENTS...: an environment with what pip installs.
 fresh() { venv=$out/$1; shift; "$PYTHON" -m venv "$venv" && "$venv/bin/pip" install --disable-pip-version-check "$@"; }
 runs() { (cd "$out" && "$out/$1/bin/python" "$root/packaging/test/readme.py" "$root/bindings/python/README.md"); }
@@ -30,11 +32,13 @@ without_cargo() { PATH="$out/stubs:$PATH" fresh source target/python/dist/*.tar.
 with_cargo() {
     mkdir "$out/tree" && tar -xzf target/python/dist/*.tar.gz -C "$out/tree" --strip-components 1 &&
         rm "$out"/tree/vendor/*/libtatcell.a &&
-        CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_OPT_LEVEL=0 CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 fresh cargo "$out/tree"
+        CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_OPT_LEVEL=0 CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
+            fresh cargo "$out/tree"
 }
 says_what_it_needs() {
-    rm -rf "$out/tree/build" && fails env PATH="$out/stubs:$PATH" "$out/cargo/bin/pip" install --force-reinstall "$out/tree" \
-        > "$out/said" 2>&1 && grep 'so it needs Rust' "$out/said"
+    rm -rf "$out/tree/build"
+    fails env PATH="$out/stubs:$PATH" "$out/cargo/bin/pip" install --force-reinstall "$out/tree" > "$out/said" 2>&1 &&
+        grep 'so it needs Rust' "$out/said"
 }
 
 printf '#!/bin/sh\nexit 1\n' > "$out/stubs/cargo" && chmod +x "$out/stubs/cargo"
