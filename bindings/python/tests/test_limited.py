@@ -1,0 +1,249 @@
+"""The decorator, the middleware of ASGI and WSGI, and the package `limits`."""
+
+import asyncio
+import io
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from tatcell import Cell, Chain, Limiter, RateLimited, asgi, limited, network, wsgi
+
+
+def test_a_function_raises_once_it_is_over_the_limit() -> None:
+    @limited(Limiter("1/h burst 2", keys=10), key=lambda user, **_: user)
+    def greet(user: str, *, loud: bool = False) -> str:
+        """Greets."""
+        return f"hello {user}"
+
+    assert greet("ann") == "hello ann" and greet("ann", loud=True) and greet("bob")
+    assert (greet.__name__, greet.__doc__) == ("greet", "Greets.")
+    with pytest.raises(RateLimited, match="retry after 3[56]") as caught:
+        greet("ann")
+    assert caught.value.decision.verdict == "refused"
+
+
+def test_cells_and_chains_limit_functions_too() -> None:
+    one = limited(Cell("1/h"))(lambda: 1)
+    assert one() == 1
+    with pytest.raises(RateLimited):
+        one()
+    both = limited(Chain(Limiter("1/h", keys=10), Cell("3/h")), key=lambda name: (name,))(lambda name: name)
+    assert both("a") == "a" and both("b") == "b"
+    with pytest.raises(RateLimited):
+        both("a")
+    large = limited(Cell("1/h"), cost=2)(lambda: 1)
+    with pytest.raises(RateLimited, match="the cost 2 is above the burst 1"):
+        large()
+    with pytest.raises(TypeError, match="needs a key"):
+        limited(Limiter("1/h", keys=10))
+    with pytest.raises(TypeError, match="takes a Limiter"):
+        limited(5)  # type: ignore[arg-type]
+
+
+def test_a_call_waits_as_long_as_it_may() -> None:
+    calls = []
+    slow = limited(Cell("20/s burst 1"), wait=5)(lambda: calls.append(1))
+    for _ in range(3):
+        slow()
+    assert len(calls) == 3
+    hasty = limited(Cell("1/min"), wait=0.5)(lambda: 1)
+    assert hasty() == 1
+    with pytest.raises(RateLimited):
+        hasty()
+
+
+def test_a_coroutine_function_stays_one() -> None:
+    @limited(Cell("20/s burst 1"), wait=5)
+    async def fetch(number: int) -> int:
+        return number
+
+    @limited(Cell("1/h burst 1"))
+    async def once() -> None:
+        pass
+
+    async def main() -> list[int]:
+        await once()
+        with pytest.raises(RateLimited):
+            await once()
+        return await asyncio.gather(*(fetch(number) for number in range(4)))
+
+    assert asyncio.iscoroutinefunction(fetch) and asyncio.run(main()) == [0, 1, 2, 3]
+
+
+def get(
+    app: asgi.App, client: tuple[str, int] | None = ("192.0.2.1", 9), forwarded: str = ""
+) -> tuple[int, dict[str, str]]:
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def receive() -> Any:
+        raise AssertionError("the middleware reads no body")
+
+    headers = [(b"x-forwarded-for", forwarded.encode())] if forwarded else []
+
+    async def main() -> None:
+        await app({"type": "http", "client": client, "headers": headers}, receive, send)
+
+    asyncio.run(main())
+    assert [message["type"] for message in sent] == ["http.response.start", "http.response.body"]
+    return sent[0]["status"], {name.decode(): value.decode() for name, value in sent[0]["headers"]}
+
+
+async def plain_asgi(scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"x-app", b"1")]})
+    await send({"type": "http.response.body", "body": b"hello"})
+
+
+def test_asgi_answers_429_with_the_fields() -> None:
+    app = asgi.RateLimitMiddleware(plain_asgi, Limiter("1/min burst 2", keys=100))
+    status, headers = get(app)
+    assert status == 200 and headers == {
+        "x-app": "1",
+        "ratelimit-policy": '"default";q=2;w=120',
+        "ratelimit": '"default";r=1;t=60',
+    }
+    get(app)
+    status, headers = get(app)
+    assert (status, headers["retry-after"], headers["ratelimit"][:15]) == (429, "60", '"default";r=0;t')
+    assert get(app, ("192.0.2.2", 9))[0] == 200
+    # All clients without an address have one key.
+    assert [get(app, None)[0] for _ in range(3)] == [200, 200, 429]
+
+
+def test_asgi_leaves_alone_what_has_no_key() -> None:
+    app = asgi.RateLimitMiddleware(plain_asgi, Limiter("1/min", keys=10), key=lambda scope: None)
+    assert [get(app) for _ in range(3)] == [(200, {"x-app": "1"})] * 3
+    seen = []
+
+    async def lifespan(scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
+        seen.append(scope["type"])
+
+    app = asgi.RateLimitMiddleware(lifespan, Cell("1/min"))
+
+    async def main() -> None:
+        for _ in range(3):
+            await app({"type": "lifespan"}, None, None)  # type: ignore[arg-type]
+
+    asyncio.run(main())
+    assert seen == ["lifespan"] * 3
+
+
+def test_asgi_asks_a_chain_under_its_names() -> None:
+    chain = Chain(Limiter("9/min burst 9", keys=10), Cell("1/min burst 1"))
+    app = asgi.RateLimitMiddleware(plain_asgi, chain, names=("address", "all"), legacy=True)
+    assert get(app)[1]["ratelimit"] == '"address";r=8;t=7, "all";r=0;t=60'
+    status, headers = get(app)
+    assert status == 429 and headers["x-ratelimit-remaining"] == "0"
+
+
+@pytest.mark.parametrize(
+    "hops, forwarded, peer, same_as",
+    [
+        (0, "198.51.100.7", "192.0.2.1", "192.0.2.1"),
+        (1, "198.51.100.7", "192.0.2.1", "198.51.100.7"),
+        (1, "spoofed, 198.51.100.7", "192.0.2.1", "198.51.100.7"),
+        (2, "spoofed, 198.51.100.7, 10.0.0.1", "192.0.2.1", "198.51.100.7"),
+        (2, "198.51.100.7", "192.0.2.1", "192.0.2.1"),
+        (1, "198.51.100.7:4711", "192.0.2.1", "198.51.100.7"),
+        (1, "[2001:db8::7]:4711", "192.0.2.1", "2001:db8::8"),
+        (0, "", "2001:db8::1", "2001:db8::2"),
+        (0, "", "fe80::1%eth0", "fe80::1"),
+        (0, "", "::ffff:192.0.2.1", "192.0.2.1"),
+        (1, " , ", "192.0.2.1", "192.0.2.1"),
+    ],
+)
+def test_the_client_is_the_address_that_the_first_trusted_proxy_saw(
+    hops: int, forwarded: str, peer: str, same_as: str
+) -> None:
+    of_asgi, of_wsgi = asgi.client_address(trusted_hops=hops), wsgi.client_address(trusted_hops=hops)
+    headers = [(b"x-forwarded-for", forwarded.encode())]
+    assert of_asgi({"client": (peer, 1), "headers": headers}) == network(same_as)
+    assert of_wsgi({"REMOTE_ADDR": peer, "HTTP_X_FORWARDED_FOR": forwarded}) == network(same_as)
+
+
+def test_wsgi_answers_429_with_the_fields() -> None:
+    closed = []
+
+    class Body(io.BytesIO):
+        def close(self) -> None:
+            closed.append(1)
+            super().close()
+
+    def plain(environ: Any, start_response: Any) -> Iterable[bytes]:
+        start_response("200 OK", [("X-App", "1")])
+        return Body(b"hello")
+
+    app = wsgi.RateLimitMiddleware(plain, Limiter("1/min burst 1", keys=100))
+    said: list[Any] = []
+
+    def call(environ: Any) -> tuple[str, dict[str, str], bytes]:
+        def start_response(status: str, headers: Any, error: Any = None, /) -> Any:
+            said.append((status, dict(headers)))
+            return said.append
+
+        body = app(environ, start_response)
+        text = b"".join(body)
+        if hasattr(body, "close"):
+            body.close()
+        return (*said[-1], text)
+
+    status, headers, text = call({"REMOTE_ADDR": "192.0.2.1"})
+    assert (status, headers["X-App"], headers["RateLimit"], text) == ("200 OK", "1", '"default";r=0;t=60', b"hello")
+    assert closed == [1]
+    status, headers, text = call({"REMOTE_ADDR": "192.0.2.1"})
+    assert (status, headers["Retry-After"], text[:18]) == ("429 Too Many Requests", "60", b"Too many requests:")
+    assert call({"REMOTE_ADDR": "192.0.2.2"})[0] == "200 OK"
+
+    def failing(environ: Any, start_response: Any) -> Iterable[bytes]:
+        start_response("500 Oops", [], ("kind", "error", "trace"))
+        return []
+
+    given: list[Any] = []
+    list(wsgi.RateLimitMiddleware(failing, Cell("1/h"))({}, lambda *args: given.append(args)))  # type: ignore[arg-type]
+    assert given[0][2] == ("kind", "error", "trace") and len(given) == 1
+    free = wsgi.RateLimitMiddleware(plain, Cell("1/h"), key=lambda environ: None)
+    assert all(list(free({}, lambda status, headers, error=None: said.append)) for _ in range(3))
+
+
+def test_the_package_limits_decides_by_tatcell(shared_name: str) -> None:
+    limits = pytest.importorskip("limits", reason="no limits: pip install limits")
+    from limits import strategies
+    from limits.storage import MemoryStorage, storage_from_string
+
+    import tatcell.limits
+
+    for uri in ("tatcell://", f"tatcell://{shared_name}?keys=1000"):
+        for strategy in ("tatcell", "moving-window"):
+            storage = storage_from_string(uri)
+            assert isinstance(storage, tatcell.limits.TatcellStorage) and storage.check()
+            limiter = strategies.STRATEGIES[strategy](storage)
+            item = limits.parse("3/minute")
+            assert limiter.test(item, "ann") and [limiter.hit(item, "ann") for _ in range(4)] == [
+                True,
+                True,
+                True,
+                False,
+            ]
+            assert (
+                not limiter.test(item, "ann")
+                and limiter.hit(item, "bob", cost=3)
+                and not limiter.hit(item, "cy", cost=4)
+            )
+            assert (
+                limiter.get_window_stats(item, "ann").remaining == 0
+                and limiter.get_window_stats(item, "new").remaining == 3
+            )
+            assert limiter.hit(limits.parse("3/hour"), "ann")
+            limiter.clear(item, "ann")
+            assert limiter.hit(item, "ann")
+            other = strategies.STRATEGIES[strategy](storage_from_string(uri))
+            assert other.hit(item, "bob") is (uri == "tatcell://")
+            assert storage.reset() == 2 and limiter.hit(item, "bob")
+            storage.reset()
+    with pytest.raises(NotImplementedError, match="moving-window"):
+        strategies.FixedWindowRateLimiter(storage_from_string("tatcell://")).hit(limits.parse("1/second"))
+    with pytest.raises(TypeError, match="tatcell://"):
+        strategies.STRATEGIES["tatcell"](MemoryStorage())
