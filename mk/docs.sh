@@ -14,7 +14,7 @@ CC=${CC:-cc} CXX=${CXX:-c++} CARGO=${CARGO:-cargo} MAKE=${MAKE:-make}
 lib=target/c/libtatcell.a out=target/docs
 strict='-Wall -Wextra -Werror -pedantic -Iinclude'
 pages=$(ls README.md CONTRIBUTING.md CHANGELOG.md SECURITY.md 2> /dev/null
-    find docs cli cluster dev firmware integrations packaging -name target -prune -o -name '*.md' -print 2> /dev/null |
+    find docs bindings cli cluster dev firmware integrations packaging -name target -prune -o -name '*.md' -print 2> /dev/null |
         sort)
 # make runs this script; what it runs itself must not see that make's job server.
 unset MAKEFLAGS MFLAGS MAKELEVEL
@@ -50,8 +50,9 @@ for page in $pages; do
     # Blocks become STEM.N.c, .cpp or .rs, the output of block N becomes STEM.N.want, and sh blocks go to STEM.sh.
     awk -v stem="$stem" '
         function finish() {
-            # Pages of cluster/ show programs of its library: its own tests compile them.
-            program = kind != "text" && kind != "sh" && text ~ /(^|[^a-z_])main *\(/ && text !~ /tatcell_cluster/
+            # Pages of cluster/ and bindings/ show programs of their libraries: their own tests compile them.
+            program = kind != "text" && kind != "sh" && text ~ /(^|[^a-z_])main *\(/ &&
+                text !~ /tatcell_(cluster|tower)/
             if (!program && kind == "rs" && text ~ /^use tatcell::/) { text = "fn main() {\n" text "}\n"; fragment = 1 }
             else fragment = 0
             if (program || fragment) printf "%s", text > (stem "." ++i "." kind)

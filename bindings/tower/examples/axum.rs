@@ -18,7 +18,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let everywhere = RateLimitLayer::builder().limit(per_ip).refund_failures().open()?;
 
     let api_key = key::header(HeaderName::from_static("x-api-key"));
-    let per_key = Limit::new("per-key", "600/m burst 100".parse()?, api_key).without_key(NoKey::Refuse);
+    let limit = LimitSpec::parse("600/m burst 100", 1_000_000_000)?; // as an operator writes it
+    let per_key = Limit::new("per-key", limit, api_key).without_key(NoKey::Refuse);
     let of_the_api = RateLimitLayer::builder().limit(per_key).fields_on_passes().open()?;
 
     let counted = everywhere.clone();

@@ -1,4 +1,4 @@
-//! A UDP server that answers an address no more often than its limit: tokio, and the table of the library itself. Try it:
+//! A UDP server that answers an address no more often than its limit: tokio, and the table of the library itself. Try:
 //!
 //!     cargo run --example udp
 //!     for i in $(seq 30); do echo $i | nc -u -w 0 127.0.0.1 3001; done

@@ -1,7 +1,7 @@
 //! Counters that all threads of a server write, without a lock and mostly without sharing a cache line.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use tatcell::Counters;
 
@@ -35,7 +35,7 @@ fn thread() -> usize {
     NUMBER.with(|number| {
         if number.get() == usize::MAX {
             // ORDERING: Relaxed; only the value counts.
-            number.set(NEXT.fetch_add(1, Relaxed));
+            number.set(NEXT.fetch_add(1, Ordering::Relaxed));
         }
         number.get()
     })
@@ -54,7 +54,7 @@ impl Counts {
         for (count, more) in shard.into_iter().flatten().zip(fields(&mut more)) {
             if *more != 0 {
                 // ORDERING: Relaxed; each count is a value by itself.
-                count.fetch_add(*more, Relaxed);
+                count.fetch_add(*more, Ordering::Relaxed);
             }
         }
     }
@@ -65,7 +65,7 @@ impl Counts {
         for shard in &self.0 {
             for (to, count) in fields(&mut sum).into_iter().zip(shard.0.get(thing).into_iter().flatten()) {
                 // ORDERING: Relaxed; each count is as of its load.
-                *to = to.wrapping_add(count.load(Relaxed));
+                *to = to.wrapping_add(count.load(Ordering::Relaxed));
             }
         }
         sum

@@ -23,8 +23,8 @@ use tatcell::Address;
 
 /// Reads the key of a request.
 ///
-/// Closures implement it through [`from_fn`], tuples of two or three keys by themselves. Implement it for a type of your
-/// own if its bytes are neither borrowed nor worth an allocation:
+/// Closures implement it through [`from_fn`], tuples of two or three keys by themselves. Implement it for a type of
+/// your own if its bytes are neither borrowed nor worth an allocation:
 ///
 /// ```
 /// use http::request::Parts;
@@ -56,8 +56,8 @@ pub struct Client {
 
 /// Makes a key of the peer address: the host that the server is connected to.
 ///
-/// An IPv4 address counts whole, of an IPv6 address the first 64 bits: one host can send from all addresses of a /64. An
-/// IPv4-mapped address is the IPv4 address ([`Address`] lists the forms).
+/// An IPv4 address counts whole, of an IPv6 address the first 64 bits: one host can send from all addresses of a /64.
+/// An IPv4-mapped address is the IPv4 address ([`Address`] lists the forms).
 ///
 /// ```
 /// use tatcell_tower::key;

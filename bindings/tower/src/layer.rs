@@ -52,7 +52,10 @@ impl fmt::Display for OpenError {
         match self {
             OpenError::NoLimit => f.write_str("the layer has no limit: add one"),
             OpenError::TooManyLimits(links) => {
-                write!(f, "a request could meet {links} limits, and 8 are possible: shorten a ladder, or use two layers")
+                write!(
+                    f,
+                    "a request could meet {links} limits, at most 8: shorten a ladder, or use two layers"
+                )
             }
             OpenError::BadName(name) => {
                 write!(
@@ -128,7 +131,7 @@ impl LayerBuilder {
     /// use tatcell_tower::{key, Limit, RateLimitLayer};
     /// // Logins: only wrong passwords count.
     /// let layer = RateLimitLayer::builder()
-    ///     .limit(Limit::new("logins", "5/m".parse()?, key::peer()))
+    ///     .limit(Limit::new("logins", LimitSpec::parse("5/m", 1_000_000_000)?, key::peer()))
     ///     .refund_if(|status, _| status != StatusCode::UNAUTHORIZED)
     ///     .open()?;
     /// # let _ = layer;
@@ -186,8 +189,9 @@ impl LayerBuilder {
     }
 }
 
-/// Returns whether a response says that the server failed: a status of 500 to 599, or of gRPC INTERNAL (13), UNAVAILABLE
-/// (14) or DATA_LOSS (15) in the header. A gRPC stream that fails later says so in its trailers, which nobody waits for.
+/// Returns whether a response says that the server failed: a status of 500 to 599, or of gRPC INTERNAL (13),
+/// UNAVAILABLE (14) or DATA_LOSS (15) in the header. A gRPC stream that fails later says so in its trailers, which
+/// nobody waits for.
 ///
 /// ```
 /// use http::{HeaderMap, HeaderValue, StatusCode};

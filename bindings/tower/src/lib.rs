@@ -51,3 +51,8 @@ pub use future::ResponseFuture;
 pub use key::Key;
 pub use layer::{server_failed, LayerBuilder, OpenError, RateLimit, RateLimitLayer};
 pub use limit::{Limit, NoKey};
+
+/// The programs of the README are compiled, like those of this page.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -27,12 +27,11 @@ pub enum NoKey {
 /// use tatcell_tower::{key, Limit, NoKey};
 ///
 /// let per_ip = Limit::new("per-ip", LimitSpec::per_second(10).burst(20), key::peer());
-/// let per_key = Limit::new("per-key", "600/m burst 100".parse()?, key::header(HeaderName::from_static("x-api-key")))
+/// let per_key = Limit::new("per-key", LimitSpec::per_second(50), key::header(HeaderName::from_static("x-api-key")))
 ///     .keys(10_000)
 ///     .without_key(NoKey::Refuse);
 /// let per_net = Limit::ladder("per-net", LimitSpec::per_second(10), Ladder::DEFAULT, key::forwarded_for(1));
 /// # let _ = (per_ip, per_key, per_net);
-/// # Ok::<(), tatcell::ParseError>(())
 /// ```
 pub struct Limit {
     pub(crate) name: String,
