@@ -96,7 +96,7 @@ else skip "Rust $oldest builds the library" "it is not there: rustup toolchain i
 
 # What each binary is made of.
 sbom() {
-    packaging/release/dist.sh sbom && python3 - "$name" << 'END'
+    packaging/release/dist.sh sbom && fails grep -nF "$PWD" target/dist/*.cdx.json && python3 - "$name" << 'END'
 import json, sys
 for suffix, wanted in (('', 'siphasher'), ('-cli', 'clap'), ('-throttled', 'redis'), ('-ratelimit', 'h2')):
     with open(f'target/dist/{sys.argv[1]}{suffix}.cdx.json') as file:
