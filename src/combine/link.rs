@@ -64,6 +64,16 @@ impl TableRef<'_> {
 
 /// Names one limit of a [`Chain`](crate::Chain): a cell or the key of a table, its limit, and the cost in the units of
 /// that limit.
+///
+/// ```
+/// use tatcell::{limit, Cell, Chain, Limit, Link};
+/// static PACKETS: Limit = limit!(100 per 1_000, burst 10);
+/// static BYTES: Limit = limit!(50_000 per 1_000, burst 3_000);
+/// let (packets, bytes) = (Cell::new(), Cell::new());
+/// let links = [Link::cell(&packets, &PACKETS, 1), Link::cell(&bytes, &BYTES, 1_500)];
+/// let decided = [(); 3].map(|()| Chain::new(&links).map(|chain| chain.check(0).passes()));
+/// assert_eq!(decided, [Ok(true), Ok(true), Ok(false)]); // the third packet has too many bytes
+/// ```
 #[derive(Clone, Copy)]
 pub struct Link<'a> {
     pub(super) target: Target<'a>,

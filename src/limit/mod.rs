@@ -154,6 +154,17 @@ impl Limit {
 }
 
 /// Holds a validated limit in the q-unit of one keyed table; made by [`Table::limit`](crate::Table::limit).
+///
+/// ```
+/// use tatcell::{LimitSpec, Line, Table, TableOptions};
+/// let (few, many) = (LimitSpec::new(10, 1_000, 20), LimitSpec::new(100, 1_000, 200));
+/// let lines = [const { Line::EMPTY }; 66];
+/// let table = Table::init(&lines, &TableOptions::new(many).slowest(few).seed(*b"16 random bytes!"))?;
+/// let (guest, customer) = (table.limit(&few)?, table.limit(&many)?);
+/// assert!(!table.check(&guest, 0, b"192.0.2.1", 21)?.passes());
+/// assert!(table.check(&customer, 0, b"192.0.2.2", 21)?.passes());
+/// # Ok::<(), tatcell::TableError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct TableLimit(pub(crate) Params);

@@ -76,6 +76,10 @@ impl Default for Line {
 }
 
 /// Returns the lines of memory (header included) for at least `slots` slots.
+///
+/// ```
+/// assert_eq!(tatcell::lines_for(512), 2 + 64); // the header, and 8 slots a line
+/// ```
 pub const fn lines_for(slots: usize) -> usize {
     let slots = if slots < 16 { 16 } else { slots };
     // Whole sets of two lines.
