@@ -7,6 +7,18 @@ use crate::limit::{Limit, Limit32, LimitSpec, TableLimit};
 use crate::table::{Counters, ExclusiveTable, Override, Request, Table, TableError};
 
 /// Refers to a table of either mode. References to tables convert into it.
+///
+/// ```
+/// use tatcell::{LimitSpec, Line, Table, TableOptions, TableRef};
+/// let spec = LimitSpec::new(10, 1_000_000_000, 20);
+/// let lines = [const { Line::EMPTY }; 66];
+/// let table = Table::init(&lines, &TableOptions::new(spec).seed(*b"16 random bytes!"))?;
+/// let limit = table.limit(&spec)?;
+/// let either = TableRef::from(&table); // a shared one, or one with one owner
+/// assert_eq!(either.hash(b"192.0.2.1"), table.hash(b"192.0.2.1"));
+/// # let _ = limit;
+/// # Ok::<(), tatcell::TableError>(())
+/// ```
 #[derive(Clone, Copy)]
 pub enum TableRef<'a> {
     /// A table that threads and processes share.

@@ -108,6 +108,14 @@ macro_rules! limit_type {
 
 limit_type! {
     /// Holds a validated limit for a 64-bit [`Cell`](crate::Cell) or [`ExclusiveCell`](crate::ExclusiveCell).
+    ///
+    /// ```
+    /// use tatcell::{Limit, LimitError};
+    /// let limit = Limit::new(10, 1_000_000_000, 20)?; // 10 a second in nanoseconds
+    /// assert_eq!(limit.burst(), 20);
+    /// assert_eq!(Limit::new(0, 1_000, 20), Err(LimitError::ZeroRate));
+    /// # Ok::<(), LimitError>(())
+    /// ```
     Limit, Width::CELL64, build
 }
 limit_type! {
@@ -115,6 +123,13 @@ limit_type! {
     ///
     /// A q-unit is a tick or less, so a tick counter of 32 bits may wrap: only differences of `now` count. A q-unit of
     /// several ticks must be asked for ([`LimitSpec::resolution`]), and then the clock must not wrap.
+    ///
+    /// ```
+    /// use tatcell::{Cell32, Limit32};
+    /// let (limit, cell) = (Limit32::new(10, 1_000, 20)?, Cell32::new()); // ticks are milliseconds
+    /// assert!(cell.check(&limit, 0, 20).passes() && !cell.check(&limit, 99, 1).passes());
+    /// # Ok::<(), tatcell::LimitError>(())
+    /// ```
     Limit32, Width::CELL32, build32
 }
 

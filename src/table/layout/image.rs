@@ -51,6 +51,12 @@ pub(in crate::table) const UNUSED: u64 = 1;
 const UNUSED_AT: (usize, usize) = (1, 2);
 
 /// Holds one cache line of table memory: eight words. All zero is valid and empty.
+///
+/// ```
+/// use tatcell::Line;
+/// static MEMORY: [Line; 130] = [Line::EMPTY; 130]; // a header of two lines, 1024 slots
+/// assert_eq!((size_of::<Line>(), align_of_val(&MEMORY)), (64, 64));
+/// ```
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Line {
