@@ -4,8 +4,8 @@ use http::request::Parts;
 use smallvec::SmallVec;
 use tatcell::host::{now_ns, Clock, OwnedTable};
 use tatcell::{
-    Chain, ChainCounters, Counters, Decision, Ladder, LadderLimits, LimitInfo, Link, Permit, TableLimit,
-    TableOptions, MAX_LINKS,
+    Chain, ChainCounters, Counters, Decision, Ladder, LadderLimits, LimitInfo, Link, Permit, Request,
+    TableLimit, TableOptions, MAX_LINKS,
 };
 
 use crate::counts::Counts;
@@ -59,17 +59,20 @@ pub(crate) struct Charged {
     permits: SmallVec<[Permit; 2]>,
 }
 
-/// All limits that a request meets, with the decision of each.
+/// All limits that a request meets, with the decision of each. Filled in place: it is too large to move.
+#[derive(Default)]
 pub(crate) struct Decided {
-    pub whole: Decision,
+    pub whole: Option<Decision>,
     pub asked: SmallVec<[Asked; MAX_LINKS]>,
     pub each: SmallVec<[Decision; MAX_LINKS]>,
 }
 
-/// Says why a request has no decision.
-pub(crate) enum Undecided {
-    /// No limit applies to it.
-    Free,
+/// Says what happens to a request.
+pub(crate) enum Fate {
+    /// It conforms, or no limit applies to it.
+    Passes,
+    /// A limit refuses it.
+    Refused(Decision),
     /// The rule refuses requests without a key.
     NoKey(usize),
 }
@@ -181,38 +184,49 @@ impl Rules {
     }
 
     /// Decides a request, and counts it.
-    pub fn decide(&self, request: &Parts) -> Result<Decided, Undecided> {
-        let mut asked = SmallVec::new();
+    pub fn decide(&self, request: &Parts, decided: &mut Decided) -> Fate {
+        let Decided { whole, asked, each } = decided;
         for (i, rule) in self.rules.iter().enumerate() {
-            if rule.ask(i as u8, request, &mut asked) {
+            if rule.ask(i as u8, request, asked) {
                 continue;
             }
-            let refused = rule.no_key == NoKey::Refuse;
-            let count = if refused && !rule.shadow {
-                Counters { non_conforming: 1, ..Counters::default() }
-            } else {
-                Counters { conforming: 1, ..Counters::default() }
-            };
-            self.counts.add(KEYLESS, count);
+            let refuses = rule.no_key == NoKey::Refuse && !rule.shadow;
+            let (conforming, non_conforming) = (u64::from(!refuses), u64::from(refuses));
+            self.counts.add(KEYLESS, Counters { conforming, non_conforming, ..Counters::default() });
             match rule.no_key {
-                NoKey::Refuse if !rule.shadow => return Err(Undecided::NoKey(i)),
+                _ if refuses => return Fate::NoKey(i),
                 NoKey::Share => asked.push(Asked { rule: i as u8, tier: 0, hash: rule.hash(b"") }),
                 _ => {}
             }
         }
         // A clock that cannot be read limits nobody.
-        let now = now_ns(Clock::Monotonic).map_err(|_| Undecided::Free)?;
-        let mut each = SmallVec::new();
-        let (mut chain, mut links) = (Counters::default(), [Counters::default(); MAX_LINKS]);
-        let counters = ChainCounters { chain: Some(&mut chain), links: &mut links[..asked.len()] };
-        let whole =
-            self.chain(&asked, |made| made.check_ex(now, counters, |_, decision| each.push(*decision)));
-        let whole = whole.ok_or(Undecided::Free)?;
-        self.counts.add(WHOLE, chain);
-        for (asked, link) in asked.iter().zip(links) {
-            self.counts.add(self.rules[usize::from(asked.rule)].first + usize::from(asked.tier), link);
+        let Ok(now) = now_ns(Clock::Monotonic) else { return Fate::Passes };
+        let mut chain = Counters::default();
+        if let [one] = asked.as_slice() {
+            // What a chain of one link would answer, without the chain.
+            let (table, limit) = (self.rules[usize::from(one.rule)].table.table(), &self.tier(one).limit);
+            *whole =
+                table.check_ex(&Request { limit, now, cost: 1, room: 0 }, one.hash, Some(&mut chain)).ok();
+            each.extend(*whole);
+            self.count(one, chain);
+        } else {
+            let mut links: SmallVec<[Counters; MAX_LINKS]> =
+                asked.iter().map(|_| Counters::default()).collect();
+            let counters = ChainCounters { chain: Some(&mut chain), links: &mut links };
+            *whole =
+                self.chain(asked, |made| made.check_ex(now, counters, |_, decision| each.push(*decision)));
+            asked.iter().zip(links).for_each(|(asked, link)| self.count(asked, link));
         }
-        Ok(Decided { whole, asked, each })
+        self.counts.add(WHOLE, chain);
+        match whole {
+            Some(whole) if !whole.passes() => Fate::Refused(*whole),
+            _ => Fate::Passes,
+        }
+    }
+
+    /// Adds to the counters of a tier.
+    fn count(&self, asked: &Asked, more: Counters) {
+        self.counts.add(self.rules[usize::from(asked.rule)].first + usize::from(asked.tier), more);
     }
 
     /// Runs a call on the chain of these limits; `None` if there are none.

@@ -15,7 +15,6 @@ use crate::decide::Charged;
 use crate::layer::Shared;
 
 /// What is left to do when the response comes.
-#[derive(Default)]
 pub(crate) struct Later {
     pub charged: Option<(Arc<Shared>, Charged)>,
     pub told: Option<Told>,

@@ -13,7 +13,7 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use crate::answer::{self, Refusal};
-use crate::decide::{Rules, Undecided, KEYLESS, WHOLE};
+use crate::decide::{Decided, Fate, Rules, KEYLESS, WHOLE};
 use crate::future::{Later, ResponseFuture};
 use crate::limit::Limit;
 
@@ -341,30 +341,26 @@ where
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let (parts, body) = request.into_parts();
         let shared = &self.shared;
-        let mut later = Later::default();
-        match shared.rules.decide(&parts) {
-            Ok(decided) if decided.whole.passes() => {
-                if shared.failed.is_some() {
-                    later.charged = Some((Arc::clone(shared), decided.charged()));
-                }
-                if shared.fields_on_passes {
-                    later.told = Some(answer::fields(&shared.rules, &decided).0);
-                }
-            }
-            Ok(decided) => {
+        let mut decided = Decided::default();
+        match shared.rules.decide(&parts, &mut decided) {
+            Fate::Passes => {}
+            Fate::Refused(decision) => {
                 let grpc = answer::grpc(&parts.headers);
-                let limit = &shared.rules.tier(&decided.asked[decided.whole.policy as usize]).name;
-                let refusal = Refusal { limit, decision: Some(&decided.whole), grpc: grpc.is_some() };
+                let limit = &shared.rules.tier(&decided.asked[decision.policy as usize]).name;
+                let refusal = Refusal { limit, decision: Some(&decision), grpc: grpc.is_some() };
                 return self.refuse(&refusal, answer::refused(&shared.rules, &decided, grpc));
             }
-            Err(Undecided::NoKey(rule)) => {
+            Fate::NoKey(rule) => {
                 let grpc = answer::grpc(&parts.headers);
                 let limit = &shared.rules.rules()[rule].name;
                 let refusal = Refusal { limit, decision: None, grpc: grpc.is_some() };
                 return self.refuse(&refusal, answer::keyless(limit, grpc));
             }
-            Err(Undecided::Free) => {}
         }
+        let later = Later {
+            charged: shared.failed.as_ref().map(|_| (Arc::clone(shared), decided.charged())),
+            told: shared.fields_on_passes.then(|| answer::fields(&shared.rules, &decided).0),
+        };
         ResponseFuture::passed(self.inner.call(Request::from_parts(parts, body)), later)
     }
 }
