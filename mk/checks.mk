@@ -46,7 +46,7 @@ dist: ## What a release ships, in target/dist: sources, crate, binaries, firmwar
 	@packaging/release/dist.sh
 
 clean: ## Remove everything that was built
-	rm -rf target cli/target cluster/target dev/target firmware/target
+	rm -rf target bindings/tower/target cli/target cluster/target dev/target firmware/target
 
 # The parts of the targets above.
 .PHONY: install-packages rust-tests races c-tests doc-tests package-tests python-tests release-tests demo-verdict \

@@ -50,8 +50,9 @@ for page in $pages; do
     # Blocks become STEM.N.c, .cpp or .rs, the output of block N becomes STEM.N.want, and sh blocks go to STEM.sh.
     awk -v stem="$stem" '
         function finish() {
-            # Pages of cluster/ show programs of its library: its own tests compile them.
-            program = kind != "text" && kind != "sh" && text ~ /(^|[^a-z_])main *\(/ && text !~ /tatcell_cluster/
+            # Pages of cluster/ and bindings/ show programs of their libraries: their own tests compile them.
+            program = kind != "text" && kind != "sh" && text ~ /(^|[^a-z_])main *\(/ &&
+                text !~ /tatcell_(cluster|tower)/
             if (!program && kind == "rs" && text ~ /^use tatcell::/) { text = "fn main() {\n" text "}\n"; fragment = 1 }
             else fragment = 0
             if (program || fragment) printf "%s", text > (stem "." ++i "." kind)

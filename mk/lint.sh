@@ -1,15 +1,16 @@
 #!/bin/sh
 # Lints one Cargo workspace, as TAP: mk/lint.sh FOLDER [SOURCES...]
 #
-# FOLDER is `.`, cli, cluster, dev or firmware: each has a Cargo.toml of its own. SOURCES are the folders below it whose
-# atomic accesses must name their ordering (src, if left out). The root leaves the other parts to themselves.
+# FOLDER is `.`, bindings/tower, cli, cluster, dev or firmware: each has a Cargo.toml of its own. SOURCES are the folders
+# below it whose atomic accesses must name their ordering (src, if left out). The root leaves the other parts to
+# themselves.
 set -u
 folder=${1:?folder of a workspace}; shift
 cd "$(dirname "$0")/../$folder" || exit 1
 CARGO=${CARGO:-cargo} n=0 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 parts=
-[ "$folder" != . ] || parts=':!cli :!cluster :!dev :!firmware :!integrations'
+[ "$folder" != . ] || parts=':!bindings :!cli :!cluster :!dev :!firmware :!integrations'
 
 check() {
     n=$((n + 1)) title=$1; shift
@@ -40,6 +41,9 @@ if [ "$folder" = . ]; then
     tool clippy 'clippy, everything' clippy --workspace --all-targets \
         --features tatcell/std,tatcell/capi,tatcell/host,tatcell/heapless
     check 'rustdoc' env RUSTDOCFLAGS='-D warnings' $CARGO doc --quiet -p tatcell --no-deps --features capi,host,heapless
+elif [ "${folder%%/*}" = bindings ]; then
+    tool clippy 'clippy' clippy --workspace --all-targets --all-features
+    check 'rustdoc' env RUSTDOCFLAGS='-D warnings' $CARGO doc --quiet --no-deps --all-features
 else
     tool clippy 'clippy' clippy --workspace --all-targets
 fi

@@ -77,6 +77,7 @@
 //! Time is always the caller's tick count (`u64`): nanoseconds, cycles, milliseconds. The library never reads a
 //! clock, never allocates, never locks, never panics.
 #![no_std]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[cfg(any(feature = "std", test))]
 extern crate std;

@@ -37,6 +37,8 @@ container() {
     [ "$(said ENTRYPOINT)" = "[\"$program\"]" ] || fault "it starts $(said ENTRYPOINT)" || return
     [ "$(said USER)" = nobody ] || fault "it runs as $(said USER)" || return
     help=$("$built/$program" --help)
+    # After a title and an empty line, each line is indented.
+    ! echo "$help" | sed 1,2d | grep -v '^  ' || fault "$program --help has lost an indent" || return
     settings=$(said CMD | tr -d '[],' | tr '"' ' ')
     for word in $settings; do
         case $word in

@@ -91,7 +91,8 @@ cat > "$work/include/Arduino.h" <<'EOT'
 struct {
     void begin(long); int read(); void print(const char *); void println(const char *); void println(uint32_t);
 } Serial;
-uint32_t millis();
+uint32_t millis(), micros();
+int analogRead(int);
 EOT
 warnings="-Wall -Wextra -Werror -ffreestanding -fsyntax-only -I$work/include -I../include"
 claim recipe_zephyr_critical_section_compiles \

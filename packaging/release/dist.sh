@@ -99,7 +99,8 @@ sbom() {
         folder=${of%%:*} suffix=${of#*:}
         $CARGO cyclonedx --quiet --format json --manifest-path "$work/$name/$folder/Cargo.toml" \
             --override-filename "$name$suffix.cdx"
-        cp "$work/$name/$folder/$name$suffix.cdx.json" "$dist"
+        # The names of crates of the tree begin with its folder.
+        sed "s|$work/||g" "$work/$name/$folder/$name$suffix.cdx.json" > "$dist/$name$suffix.cdx.json"
     done
 }
 

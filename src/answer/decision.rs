@@ -24,6 +24,16 @@ pub enum Tracking {
 ///
 /// Times are ticks after now, except `departure`; amounts are units. All fields are valid with every verdict except
 /// `Contended`, which reads no consistent state: then all numbers except `cost` and `burst` are 0.
+///
+/// ```
+/// use tatcell::{limit, Cell, Limit};
+/// static LIMIT: Limit = limit!(10 per 1_000, burst 20); // ticks are milliseconds
+/// static CELL: Cell = Cell::new();
+/// let passed = CELL.check_ex(&LIMIT, 0, 15, 0);
+/// assert!(passed.passes());
+/// assert_eq!((passed.remaining, passed.next_unit, passed.reset_after), (5, 100, 1_500));
+/// assert_eq!(CELL.check_ex(&LIMIT, 0, 6, 0).retry_after, 100);
+/// ```
 #[must_use = "a limiter whose verdict is ignored limits nothing"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {

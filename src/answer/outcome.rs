@@ -5,6 +5,18 @@ use super::verdict::Verdict;
 /// Answers whether a request conforms to its limit, and if not, when the same request would.
 ///
 /// Times are ticks of the caller's clock.
+///
+/// ```
+/// use tatcell::{limit, Cell, Limit, Outcome};
+/// static LIMIT: Limit = limit!(10 per 1_000, burst 20); // ticks are milliseconds
+/// static CELL: Cell = Cell::new();
+/// match CELL.check(&LIMIT, 0, 21) {
+///     Outcome::Conforming => panic!("21 units are more than the burst"),
+///     Outcome::NonConforming { retry_after } => panic!("no wait helps, not {retry_after} ms"),
+///     Outcome::Never => {}     // answer "too large"
+///     Outcome::Contended => {} // other threads won: ask again
+/// }
+/// ```
 #[must_use = "a limiter whose verdict is ignored limits nothing"]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

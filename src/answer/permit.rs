@@ -10,6 +10,15 @@
 ///
 /// If the charge inserted its key into a table, the permit covers up to one claim lifetime and one q-unit less than the
 /// charge.
+///
+/// ```
+/// use tatcell::{limit, Cell, Limit};
+/// static LIMIT: Limit = limit!(10 per 1_000, burst 20); // ticks are milliseconds
+/// static CELL: Cell = Cell::new();
+/// let charged = CELL.check_ex(&LIMIT, 0, 15, 0);
+/// assert_eq!(CELL.refund(&LIMIT, 100, &charged.permit), Some(1_400)); // one unit has drained meanwhile
+/// assert_eq!(CELL.peek(&LIMIT, 100, 1).remaining, 20);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Permit {

@@ -133,6 +133,15 @@ impl Default for Meter {
 }
 
 /// Marks packets like [`Meter`], for one owner: plain load and store, no atomic instruction.
+///
+/// ```
+/// use tatcell::{Colour, ExclusiveMeter, MeterSpec};
+/// let limit = MeterSpec::rfc2697(1_000, 1_500, 3_000, 1_000).build()?; // bytes; ticks are milliseconds
+/// let mut meter = ExclusiveMeter::new();
+/// let colours = [1_500; 4].map(|bytes| meter.check(&limit, 0, bytes, Colour::Green).colour);
+/// assert_eq!(colours, [Colour::Green, Colour::Yellow, Colour::Yellow, Colour::Red]);
+/// # Ok::<(), tatcell::MeterError>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct ExclusiveMeter {

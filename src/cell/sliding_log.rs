@@ -203,6 +203,14 @@ sliding_log! {
 }
 sliding_log! {
     /// Decides like [`SlidingLog`], for one owner: plain loads and stores, no atomic instruction; never contended.
+    ///
+    /// ```
+    /// use tatcell::{ExclusiveCell, ExclusiveSlidingLog};
+    /// let mut stamps = [const { ExclusiveCell::new() }; 5];
+    /// let mut log = ExclusiveSlidingLog::new(&mut stamps, 3_600)?; // 5 in any hour, in seconds
+    /// assert_eq!([(); 6].map(|()| log.check(100).passes()), [true, true, true, true, true, false]);
+    /// # Ok::<(), tatcell::LimitError>(())
+    /// ```
     #[derive(Debug)]
     ExclusiveSlidingLog, &'a mut [ExclusiveCell], get_mut, iter_mut, self, (&mut self)
 }

@@ -4,6 +4,18 @@ use crate::table::Counters;
 
 /// The counters of a call of a [`Chain`](crate::Chain): of the chain as one decision, and of each link. Made from an
 /// `Option<&mut Counters>` where the links are not counted.
+///
+/// ```
+/// use tatcell::{limit, Cell, Chain, ChainCounters, Counters, Limit, Link};
+/// static FEW: Limit = limit!(10 per 1_000, burst 2);
+/// static ALL: Limit = limit!(10 per 1_000, burst 9);
+/// let cells = [Cell::new(), Cell::new()];
+/// let chain = Chain::new(&[Link::cell(&cells[0], &FEW, 3), Link::cell(&cells[1], &ALL, 3)])?;
+/// let mut links = [Counters::default(); 2];
+/// let _ = chain.check_ex(0, ChainCounters { chain: None, links: &mut links }, |_, _| ());
+/// assert_eq!((links[0].never, links[1].conforming), (1, 1)); // 3 units are more than the first burst
+/// # Ok::<(), tatcell::ChainError>(())
+/// ```
 #[derive(Debug, Default)]
 pub struct ChainCounters<'a> {
     /// Counts one decision for the chain, and each key that it inserts.

@@ -235,6 +235,13 @@ impl LadderLimits {
         self.ladder.rungs(address.is_v4()).get(policy as usize).copied()
     }
 
+    /// Returns the limits of IPv4 or of IPv6, one for each of the ladder's [rungs](Ladder::rungs): for links of a
+    /// [`Chain`] that asks other limits too.
+    pub fn limits(&self, v4: bool) -> &[TableLimit] {
+        let limits = if v4 { &self.v4 } else { &self.v6 };
+        limits.get(..self.ladder.rungs(v4).len()).unwrap_or_else(|| impossible!(&[]))
+    }
+
     /// Returns the ladder that the limits were made for.
     pub fn ladder(&self) -> &Ladder {
         &self.ladder

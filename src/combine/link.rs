@@ -7,6 +7,18 @@ use crate::limit::{Limit, Limit32, LimitSpec, TableLimit};
 use crate::table::{Counters, ExclusiveTable, Override, Request, Table, TableError};
 
 /// Refers to a table of either mode. References to tables convert into it.
+///
+/// ```
+/// use tatcell::{LimitSpec, Line, Table, TableOptions, TableRef};
+/// let spec = LimitSpec::new(10, 1_000_000_000, 20);
+/// let lines = [const { Line::EMPTY }; 66];
+/// let table = Table::init(&lines, &TableOptions::new(spec).seed(*b"16 random bytes!"))?;
+/// let limit = table.limit(&spec)?;
+/// let either = TableRef::from(&table); // a shared one, or one with one owner
+/// assert_eq!(either.hash(b"192.0.2.1"), table.hash(b"192.0.2.1"));
+/// # let _ = limit;
+/// # Ok::<(), tatcell::TableError>(())
+/// ```
 #[derive(Clone, Copy)]
 pub enum TableRef<'a> {
     /// A table that threads and processes share.
@@ -64,6 +76,16 @@ impl TableRef<'_> {
 
 /// Names one limit of a [`Chain`](crate::Chain): a cell or the key of a table, its limit, and the cost in the units of
 /// that limit.
+///
+/// ```
+/// use tatcell::{limit, Cell, Chain, Limit, Link};
+/// static PACKETS: Limit = limit!(100 per 1_000, burst 10);
+/// static BYTES: Limit = limit!(50_000 per 1_000, burst 3_000);
+/// let (packets, bytes) = (Cell::new(), Cell::new());
+/// let links = [Link::cell(&packets, &PACKETS, 1), Link::cell(&bytes, &BYTES, 1_500)];
+/// let decided = [(); 3].map(|()| Chain::new(&links).map(|chain| chain.check(0).passes()));
+/// assert_eq!(decided, [Ok(true), Ok(true), Ok(false)]); // the third packet has too many bytes
+/// ```
 #[derive(Clone, Copy)]
 pub struct Link<'a> {
     pub(super) target: Target<'a>,

@@ -44,6 +44,13 @@ fn nanoseconds(t: libc::timespec) -> u64 {
 
 /// Reads a clock, in nanoseconds since a moment that is fixed until the next boot.
 ///
+/// ```
+/// use tatcell::host::{now_ns, Clock};
+/// let before = now_ns(Clock::Monotonic)?;
+/// assert!(now_ns(Clock::Monotonic)? >= before);
+/// # Ok::<(), tatcell::host::HostError>(())
+/// ```
+///
 /// # Errors
 /// [`HostError::Unsupported`] if the system lacks the clock, [`HostError::System`] if it refuses the call.
 #[inline]
@@ -59,6 +66,12 @@ pub fn now_ns(clock: Clock) -> Result<u64, HostError> {
 }
 
 /// Returns the resolution of a clock: the nanoseconds between two of its values, as the system reports it.
+///
+/// ```
+/// use tatcell::host::{resolution_ns, Clock};
+/// assert!(resolution_ns(Clock::Monotonic)? < 1_000_000);
+/// # Ok::<(), tatcell::host::HostError>(())
+/// ```
 ///
 /// # Errors
 /// The same as those of [`now_ns`].

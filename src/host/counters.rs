@@ -95,6 +95,15 @@ impl SharedCounters {
 }
 
 /// The counters of another process, mapped for reading alone.
+///
+/// ```
+/// use tatcell::host::{unlink, ReadOnlyCounters, SharedCounters};
+/// let name = c"/tatcell-doc-read-only-counters";
+/// let _theirs = SharedCounters::open(name, 1, 0o640)?; // another process
+/// assert_eq!(ReadOnlyCounters::attach(name)?.sum().conforming, 0);
+/// unlink(name)?;
+/// # Ok::<(), tatcell::host::HostError>(())
+/// ```
 #[derive(Debug)]
 pub struct ReadOnlyCounters(Memory);
 

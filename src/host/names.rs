@@ -202,6 +202,16 @@ pub(super) fn open_to_read(name: &CStr) -> Result<File, HostError> {
 
 /// Removes a name. Processes that have mapped the memory keep it; the last of them that unmaps it frees it.
 ///
+/// ```
+/// use tatcell::host::{unlink, HostError, Memory};
+/// let name = c"/tatcell-doc-unlink";
+/// let memory = Memory::create(name, 4_096, 0o600)?;
+/// unlink(name)?;
+/// assert_eq!(unlink(name), Err(HostError::Absent)); // `memory` stays mapped
+/// # drop(memory);
+/// # Ok::<(), HostError>(())
+/// ```
+///
 /// # Errors
 /// [`HostError::Absent`], [`HostError::BadName`], [`HostError::System`] (13, EACCES: not allowed).
 pub fn unlink(name: &CStr) -> Result<(), HostError> {

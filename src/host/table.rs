@@ -78,11 +78,34 @@ impl OwnedTable {
     /// [`OpenError::Table`]: the limit does not fit a table, or the policy is not for its algorithm.
     /// [`OpenError::Host`]: no memory, no random bytes, or `keys` is 0 or too large for any table.
     pub fn open(limit: &LimitSpec, keys: usize, policy: FullPolicy) -> Result<OwnedTable, OpenError> {
+        OwnedTable::open_with(&TableOptions::new(*limit).policy(policy), limit, keys)
+    }
+
+    /// Opens a table like [`open`](OwnedTable::open), with options for more than one limit: those of a
+    /// [ladder](crate::Ladder::table_options), for instance. Their seed is replaced by the system's random bytes.
+    ///
+    /// ```
+    /// use tatcell::{host::OwnedTable, Address, Ladder, LadderLimits, LimitSpec};
+    /// let (ladder, spec) = (Ladder::DEFAULT, LimitSpec::per_second(10).burst(5)); // of one address
+    /// let table = OwnedTable::open_with(&ladder.table_options(&spec)?, &spec, 100_000)?;
+    /// let limits = LadderLimits::new(table.table(), &ladder, &spec)?;
+    /// assert!(limits.check(table.table(), 0, &Address::from([192, 0, 2, 1]), 5)?.passes());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of [`open`](OwnedTable::open); [`TableError::LimitTooFast`] if the options do not provide for the
+    /// limit.
+    pub fn open_with(
+        options: &TableOptions,
+        limit: &LimitSpec,
+        keys: usize,
+    ) -> Result<OwnedTable, OpenError> {
         let memory = memory_for(keys)?;
         // SAFETY: the mapping stays where it is until `memory` is dropped, and `table` is lent out only for as long as
         // this object lives.
         let lines: &'static [Line] = unsafe { &*core::ptr::from_ref(memory.lines()) };
-        let table = Table::init(lines, &TableOptions::new(*limit).seed(random_seed()?).policy(policy))?;
+        let table = Table::init(lines, &options.seed(random_seed()?))?;
         Ok(OwnedTable { limit: table.limit(limit)?, table, memory })
     }
 

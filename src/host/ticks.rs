@@ -20,6 +20,12 @@ use super::HostError;
 ///
 /// The read is not ordered against the instructions around it; a rate limiter does not need that. Use it only if
 /// [`TickClock::calibrate`] succeeded, which shows that the counter can be a clock.
+///
+/// ```
+/// use tatcell::host::counter;
+/// let before = counter();
+/// assert!(counter() >= before);
+/// ```
 #[inline(always)]
 pub fn counter() -> u64 {
     #[cfg(target_arch = "x86_64")]

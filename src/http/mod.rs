@@ -51,6 +51,11 @@ pub(crate) use text::Text;
 pub const MAX_POLICIES: usize = 8;
 
 /// Names a field of a response.
+///
+/// ```
+/// use tatcell::http::Field;
+/// assert_eq!([Field::RateLimit, Field::RetryAfter].map(Field::name), ["RateLimit", "Retry-After"]);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field {
     /// `RateLimit`: what is left, and for how long.
@@ -92,6 +97,18 @@ impl Field {
 }
 
 /// Writes the fields of one response, for one decision or for all decisions of a request.
+///
+/// ```
+/// use tatcell::http::{Field, Fields, Policy};
+/// use tatcell::{limit, Cell, Limit};
+/// static LIMIT: Limit = limit!(2 per 1_000, burst 10); // ticks are milliseconds
+/// static CELL: Cell = Cell::new();
+/// let decided = [Policy::new("burst")?.limit(&LIMIT.info()).decision(&CELL.check_ex(&LIMIT, 0, 7, 0))];
+/// let mut line = String::new();
+/// Fields::new(1_000, &decided)?.write_lines(&[Field::RateLimit], &mut line)?;
+/// assert_eq!(line, "RateLimit: \"burst\";r=3;t=4\r\n");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Fields<'a> {
     ticks_per_second: u64,

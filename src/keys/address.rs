@@ -165,6 +165,13 @@ pub(crate) struct Block {
 }
 
 /// Holds the bytes that identify a prefix: family, length, and the prefix itself. Made by [`Address::prefix`].
+///
+/// ```
+/// use tatcell::Address;
+/// let host = Address::from([192, 0, 2, 1]);
+/// assert_eq!(host.prefix(24), Address::from([192, 0, 2, 200]).prefix(24));
+/// assert_ne!(host.prefix(24).as_ref(), host.prefix(32).as_ref());
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PrefixKey {
     bytes: [u8; 18],

@@ -23,6 +23,12 @@ use super::address::Address;
 use super::aes::{self, AesKeys};
 
 /// Says how the keys of a table are hashed. The image stores the number.
+///
+/// ```
+/// use tatcell::HashKind;
+/// let fastest = if HashKind::Aes.is_available() { HashKind::Aes } else { HashKind::SipHash13 };
+/// assert!(fastest.is_available());
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum HashKind {
@@ -261,6 +267,18 @@ pub(crate) const fn home_of(hash: u64, lines: u64) -> usize {
 /// checks, charges, resets.
 ///
 /// This is part of the ABI, as the hash itself is: the finaliser of SplitMix64, which is one to one.
+///
+/// ```
+/// use tatcell::{second_hash, LimitSpec, Line, Table, TableOptions};
+/// let spec = LimitSpec::new(10, 1_000_000_000, 20);
+/// let lines = [const { Line::EMPTY }; 66];
+/// let table = Table::init(&lines, &TableOptions::new(spec).seed(*b"16 random bytes!"))?;
+/// let limit = table.limit(&spec)?;
+/// let hash = table.hash(b"192.0.2.1")?;
+/// assert!(table.check_hash(&limit, 0, second_hash(hash), 20)?.passes());
+/// assert_eq!(table.peek(&limit, 0, hash, 1)?.remaining, 20); // the first debt is another one
+/// # Ok::<(), tatcell::TableError>(())
+/// ```
 pub const fn second_hash(hash: u64) -> u64 {
     let z = hash.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);

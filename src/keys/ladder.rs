@@ -15,6 +15,11 @@
 pub(crate) const MAX_RUNGS: usize = 8;
 
 /// Describes one prefix length of a ladder.
+///
+/// ```
+/// use tatcell::{Ladder, Rung};
+/// assert_eq!(Ladder::DEFAULT.rungs(true)[1], Rung { bits: 24, multiplier: 32 });
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rung {
     /// The length of the prefix: 0 (all addresses of the family) to 32 or 128 bits.

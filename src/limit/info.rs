@@ -7,6 +7,13 @@ use super::params::Params;
 use super::window::window_units;
 
 /// Reports the numbers of a validated limit.
+///
+/// ```
+/// use tatcell::{limit, Limit};
+/// static LIMIT: Limit = limit!(10 per 1_000, burst 20);
+/// let info = LIMIT.info();
+/// assert_eq!((info.units, info.period, info.burst, info.horizon), (10, 1_000, 20, 2_000));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LimitInfo {

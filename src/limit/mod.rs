@@ -108,6 +108,14 @@ macro_rules! limit_type {
 
 limit_type! {
     /// Holds a validated limit for a 64-bit [`Cell`](crate::Cell) or [`ExclusiveCell`](crate::ExclusiveCell).
+    ///
+    /// ```
+    /// use tatcell::{Limit, LimitError};
+    /// let limit = Limit::new(10, 1_000_000_000, 20)?; // 10 a second in nanoseconds
+    /// assert_eq!(limit.burst(), 20);
+    /// assert_eq!(Limit::new(0, 1_000, 20), Err(LimitError::ZeroRate));
+    /// # Ok::<(), LimitError>(())
+    /// ```
     Limit, Width::CELL64, build
 }
 limit_type! {
@@ -115,6 +123,13 @@ limit_type! {
     ///
     /// A q-unit is a tick or less, so a tick counter of 32 bits may wrap: only differences of `now` count. A q-unit of
     /// several ticks must be asked for ([`LimitSpec::resolution`]), and then the clock must not wrap.
+    ///
+    /// ```
+    /// use tatcell::{Cell32, Limit32};
+    /// let (limit, cell) = (Limit32::new(10, 1_000, 20)?, Cell32::new()); // ticks are milliseconds
+    /// assert!(cell.check(&limit, 0, 20).passes() && !cell.check(&limit, 99, 1).passes());
+    /// # Ok::<(), tatcell::LimitError>(())
+    /// ```
     Limit32, Width::CELL32, build32
 }
 
@@ -154,6 +169,17 @@ impl Limit {
 }
 
 /// Holds a validated limit in the q-unit of one keyed table; made by [`Table::limit`](crate::Table::limit).
+///
+/// ```
+/// use tatcell::{LimitSpec, Line, Table, TableOptions};
+/// let (few, many) = (LimitSpec::new(10, 1_000, 20), LimitSpec::new(100, 1_000, 200));
+/// let lines = [const { Line::EMPTY }; 66];
+/// let table = Table::init(&lines, &TableOptions::new(many).slowest(few).seed(*b"16 random bytes!"))?;
+/// let (guest, customer) = (table.limit(&few)?, table.limit(&many)?);
+/// assert!(!table.check(&guest, 0, b"192.0.2.1", 21)?.passes());
+/// assert!(table.check(&customer, 0, b"192.0.2.2", 21)?.passes());
+/// # Ok::<(), tatcell::TableError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct TableLimit(pub(crate) Params);

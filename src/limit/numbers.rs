@@ -9,6 +9,14 @@ use super::params::{Params, FLAG_HEAL, FLAG_SHADOW, FLAG_STRICT};
 ///
 /// The lead is how far the key's TAT lies ahead of `now >> shift_right << shift_left` if that is in `1..=window_q`,
 /// and 0 otherwise. The numbers keep their meaning in every later version.
+///
+/// ```
+/// use tatcell::{limit, Limit};
+/// static LIMIT: Limit = limit!(10 per 1_000, burst 20);
+/// let numbers = LIMIT.numbers()?;
+/// assert_eq!(numbers.burst_q, 20 * numbers.emission_q); // a request of 20 units conforms after idle
+/// # Ok::<(), tatcell::LimitError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LimitNumbers {

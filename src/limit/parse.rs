@@ -20,6 +20,12 @@ use super::LimitSpec;
 use crate::time::ceil_div;
 
 /// Says why a text is no limit, and at which byte.
+///
+/// ```
+/// use tatcell::{LimitSpec, ParseErrorKind};
+/// let error = LimitSpec::parse("10 a second", 1_000).unwrap_err();
+/// assert_eq!((error.position, error.kind), (3, ParseErrorKind::Slash));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ParseError {

@@ -6,6 +6,21 @@ use crate::answer::{Decision, Tracking, Verdict};
 /// All-zero memory is a valid start.
 ///
 /// The layout is part of the C ABI. Counters wrap.
+///
+/// ```
+/// use tatcell::{Counters, LimitSpec, Line, Request, Table, TableOptions};
+/// let spec = LimitSpec::new(10, 1_000_000_000, 20);
+/// let lines = [const { Line::EMPTY }; 66];
+/// let table = Table::init(&lines, &TableOptions::new(spec).seed(*b"16 random bytes!"))?;
+/// let limit = table.limit(&spec)?;
+/// let (mut counters, hash) = (Counters::default(), table.hash(b"192.0.2.1")?);
+/// for _ in 0..25 {
+///     let request = Request { limit: &limit, now: 0, cost: 1, room: 0 };
+///     let _ = table.check_ex(&request, hash, Some(&mut counters))?;
+/// }
+/// assert_eq!((counters.conforming, counters.non_conforming, counters.inserted), (20, 5, 1));
+/// # Ok::<(), tatcell::TableError>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Counters {

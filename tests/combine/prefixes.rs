@@ -343,3 +343,19 @@ fn a_chain_of_an_address_gives_all_its_prefixes_back() {
     let again = chain.peek(later);
     assert_eq!((again.passes(), again.remaining), (true, 5));
 }
+
+#[test]
+fn the_limits_of_a_ladder_are_those_of_its_rungs() {
+    let ladder = Ladder::new(&[rung(32, 1), rung(24, 16)], &[rung(64, 2)]).expect("a ladder");
+    let spec = LimitSpec::new(10, 1_000, 5);
+    let lines = memory(34);
+    let table = Table::init(&lines, &options(&ladder, &spec)).expect("a table");
+    let limits = LadderLimits::new(&table, &ladder, &spec).expect("limits");
+    let bursts = |v4| limits.limits(v4).iter().map(|limit| limit.burst()).collect::<Vec<_>>();
+    assert_eq!((bursts(true), bursts(false)), (vec![5, 80], vec![10]));
+    // A link of one of them is charged with the ladder.
+    let hash = table.hash(address("192.0.2.1").prefix(24).as_ref()).expect("a hash");
+    assert!(limits.check(&table, 0, &address("192.0.2.1"), 3).expect("a decision").passes());
+    let network = table.peek(&limits.limits(true)[1], 0, hash, 1).expect("a decision");
+    assert_eq!(network.remaining, 77);
+}

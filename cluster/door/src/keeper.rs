@@ -151,9 +151,8 @@ words!(Down: "reserve" = Down::Reserve, "share" = Down::Share, "open" = Down::Op
 
 impl KeeperSettings {
     /// The part of `--help` that lists these settings.
-    pub const HELP: &'static str = "\
-  --keys N            keys in debt at one time (100000), each 16 bytes for each kind of limit,
-                      with a store 240 bytes for each limit
+    pub const HELP: &'static str = "  --keys N            keys in debt at one time (100000), each 16 bytes
+                      for each kind of limit, with a store 240 bytes for each limit
   --when-full WORD    for a new key whose set is full: admit (default), inherit, deny, sampled
   --store URL         redis://[user:password@]host:port/ shares the limits with other nodes
   --nodes N           most nodes that share them; the same for all nodes

@@ -179,6 +179,13 @@ impl<F: Fifo> LeakyQueue<F> {
 const ENTRY: usize = 2;
 
 /// Returns the 64-bit words of memory that a [`Ring`] needs for this many handles; saturates.
+///
+/// ```
+/// use tatcell::{ring_words, Fifo, Ring};
+/// let mut memory = [0; ring_words(2)];
+/// let mut ring = Ring::new(&mut memory);
+/// assert_eq!([7, 8, 9].map(|handle| ring.put(0, handle)), [Ok(()), Ok(()), Err(9)]);
+/// ```
 pub const fn ring_words(handles: usize) -> usize {
     handles.saturating_mul(ENTRY)
 }

@@ -17,6 +17,13 @@ use params::MeterParams;
 /// Holds the validated limits of a [`Meter`](crate::Meter): two rates and bursts, in q-units.
 ///
 /// Use one of these for a word: another one would misread it. To change the limits of a meter, reset the meter.
+///
+/// ```
+/// use tatcell::{MeterLimit, MeterSpec};
+/// let limit: MeterLimit = MeterSpec::rfc2697(1_000, 1_500, 3_000, 1_000).build()?; // bytes; ticks are milliseconds
+/// assert_eq!((limit.info().cir, limit.info().cbs), (1_000, 1_500));
+/// # Ok::<(), tatcell::MeterError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct MeterLimit(pub(crate) MeterParams);

@@ -27,6 +27,18 @@ pub struct Burst<'a> {
 }
 
 /// The burst that comes after the one that [`Burst::check`] decides: none, hashes, or keys.
+///
+/// ```
+/// use tatcell::{Burst, LimitSpec, Line, NextBurst, Table, TableOptions};
+/// let spec = LimitSpec::new(10, 1_000_000_000, 20);
+/// let lines = [const { Line::EMPTY }; 66];
+/// let table = Table::init(&lines, &TableOptions::new(spec).seed(*b"16 random bytes!"))?;
+/// let limit = table.limit(&spec)?;
+/// let hashes = [table.hash(b"192.0.2.1")?; 25];
+/// let verdicts = Burst::new(&limit, 0, &hashes).check(&table, None, NextBurst::NONE)?; // this burst alone
+/// assert_eq!(verdicts.count_ones(), 20);
+/// # Ok::<(), tatcell::TableError>(())
+/// ```
 #[derive(Debug)]
 pub struct NextBurst<'a, F = fn(usize) -> [u8; 0]>(pub(super) Next<'a, F>);
 

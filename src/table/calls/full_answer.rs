@@ -12,6 +12,18 @@ use crate::table::layout::policy::FullPolicy;
 use crate::table::set::attempt::Done;
 
 /// One request with its options, for [`Table::check_ex`].
+///
+/// ```
+/// use tatcell::{LimitSpec, Line, Request, Table, TableOptions};
+/// let spec = LimitSpec::new(10, 1_000_000_000, 20);
+/// let lines = [const { Line::EMPTY }; 66];
+/// let table = Table::init(&lines, &TableOptions::new(spec).seed(*b"16 random bytes!"))?;
+/// let limit = table.limit(&spec)?;
+/// let request = Request { limit: &limit, now: 0, cost: 15, room: 0 };
+/// let decision = table.check_ex(&request, table.hash(b"192.0.2.1")?, None)?;
+/// assert_eq!((decision.passes(), decision.remaining), (true, 5));
+/// # Ok::<(), tatcell::TableError>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     /// The limit that applies to this key now.

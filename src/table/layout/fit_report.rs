@@ -17,6 +17,14 @@ const PRECISE: u64 = 1 << 10;
 const COARSEST_WINDOW: u64 = 1 << 5;
 
 /// Reports what fits one table: made by [`TableOptions::fit`].
+///
+/// ```
+/// use tatcell::{LimitSpec, TableOptions};
+/// let (fast, slow) = (LimitSpec::per_second(1_000_000), LimitSpec::new(100, 86_400_000_000_000, 100)); // a day
+/// assert_eq!(TableOptions::new(fast).slowest(fast).fit()?.tag_bits, 24);
+/// assert!(TableOptions::new(fast).slowest(slow).fit()?.tag_bits < 24);
+/// # Ok::<(), tatcell::TableError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TableFit {

@@ -51,6 +51,12 @@ pub(in crate::table) const UNUSED: u64 = 1;
 const UNUSED_AT: (usize, usize) = (1, 2);
 
 /// Holds one cache line of table memory: eight words. All zero is valid and empty.
+///
+/// ```
+/// use tatcell::Line;
+/// static MEMORY: [Line; 130] = [Line::EMPTY; 130]; // a header of two lines, 1024 slots
+/// assert_eq!((size_of::<Line>(), align_of_val(&MEMORY)), (64, 64));
+/// ```
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Line {
@@ -76,6 +82,10 @@ impl Default for Line {
 }
 
 /// Returns the lines of memory (header included) for at least `slots` slots.
+///
+/// ```
+/// assert_eq!(tatcell::lines_for(512), 2 + 64); // the header, and 8 slots a line
+/// ```
 pub const fn lines_for(slots: usize) -> usize {
     let slots = if slots < 16 { 16 } else { slots };
     // Whole sets of two lines.

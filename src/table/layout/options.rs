@@ -182,6 +182,15 @@ impl TableOptions {
 
 /// Says what a caller who attaches or restores brings and expects. The image must match each expectation, and it
 /// decides everything else. Nothing here overrides the image.
+///
+/// ```
+/// use tatcell::{AttachOptions, LimitSpec, Line, Table, TableError, TableOptions};
+/// let (spec, lines) = (LimitSpec::new(10, 1_000, 20), [const { Line::EMPTY }; 66]);
+/// Table::init(&lines, &TableOptions::new(spec).seed([7; 16]))?; // another process
+/// assert!(Table::attach(&lines, &AttachOptions::new().seed([7; 16])).is_ok());
+/// assert!(matches!(Table::attach(&lines, &AttachOptions::new().seed([8; 16])), Err(TableError::WrongSeed)));
+/// # Ok::<(), tatcell::TableError>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AttachOptions {
     pub(crate) seed: Option<[u8; 16]>,

@@ -1,6 +1,18 @@
 //! The policies for a new key in a full set.
 
 /// Says what happens to a new key when all 16 slots of its set hold live keys.
+///
+/// ```
+/// use tatcell::{FullPolicy, LimitSpec, Line, Table, TableOptions};
+/// let lines = [const { Line::EMPTY }; 4]; // one set of 16 slots
+/// let spec = LimitSpec::new(1, 1_000, 1);
+/// let options = TableOptions::new(spec).seed(*b"16 random bytes!").policy(FullPolicy::Deny);
+/// let table = Table::init(&lines, &options)?;
+/// let limit = table.limit(&spec)?;
+/// let passed = (0..20u32).filter(|key| table.check(&limit, 0, &key.to_le_bytes(), 1).is_ok_and(|it| it.passes()));
+/// assert_eq!(passed.count(), 16);
+/// # Ok::<(), tatcell::TableError>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum FullPolicy {

@@ -9,6 +9,11 @@ use super::image::lines_for;
 /// Returns the chance, in billionths, that a new key finds its set full at a load of `alpha_ppm` millionths.
 ///
 /// Source: Erlang B by its recursion B(n) = aB(n-1) / (n + aB(n-1)), checked against the closed form in the tests.
+///
+/// ```
+/// use tatcell::full_set_ppb;
+/// assert!((3_000..5_000).contains(&full_set_ppb(250_000))); // a quarter of the slots in use: 4 in a million
+/// ```
 pub const fn full_set_ppb(alpha_ppm: u64) -> u64 {
     let alpha_ppm = if alpha_ppm > 1_000_000_000 { 1_000_000_000 } else { alpha_ppm };
     // Offered load of a set, 32.32 fixed point.
@@ -30,6 +35,12 @@ pub const fn full_set_ppb(alpha_ppm: u64) -> u64 {
 ///
 /// `slots_busy` is the number of new keys per second times the seconds each stays in debt (one emission interval for a
 /// key that sends one unit), plus the keys that are always in debt. A line has 64 bytes. 0 if no table is large enough.
+///
+/// ```
+/// use tatcell::{lines_for_load, Line};
+/// let lines = lines_for_load(100_000, 1_000); // one in a million
+/// assert_eq!(lines * size_of::<Line>() / 100_000, 35); // bytes a key
+/// ```
 pub const fn lines_for_load(slots_busy: u64, target_ppb: u64) -> usize {
     // Bisection for the largest load that meets the target: the chance grows with the load.
     let (mut low, mut high) = (0u64, 4_000_000u64);

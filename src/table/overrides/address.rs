@@ -17,6 +17,17 @@ use crate::table::handle::Table;
 const AT_ONCE: usize = 8;
 
 /// The lengths of the prefixes that are asked for an address, in any order: one probe each.
+///
+/// ```
+/// use tatcell::{Line, PrefixLengths, Table, TableOptions};
+/// let lines = [const { Line::EMPTY }; 66];
+/// let table = Table::init(&lines, &TableOptions::overrides(86_400_000).seed(*b"16 random bytes!"))?;
+/// table.ban_address(0, [192, 0, 2, 0], 24, 64, 60_000)?;
+/// let networks = PrefixLengths { v4: &[32, 24], v6: &[128, 64] };
+/// assert!(table.overridden_address(0, [192, 0, 2, 1], networks)?.is_some());
+/// assert!(table.overridden_address(0, [192, 0, 2, 1], PrefixLengths::WHOLE)?.is_none());
+/// # Ok::<(), tatcell::TableError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PrefixLengths<'a> {
     /// For IPv4 addresses: 0 (all of them) to 32.

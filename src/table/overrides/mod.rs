@@ -56,6 +56,19 @@ use crate::sync::{Ordering, MAX_LOST};
 use crate::time::{ticks_to_q_up, ticks_up};
 
 /// Says how a key is treated instead of by its limits, and for how long.
+///
+/// ```
+/// use tatcell::{Line, Override, Table, TableOptions};
+/// let lines = [const { Line::EMPTY }; 66];
+/// let table = Table::init(&lines, &TableOptions::overrides(86_400_000).seed(*b"16 random bytes!"))?;
+/// let mallory = table.hash(b"mallory")?;
+/// table.ban(1_000, mallory, 61_000)?; // a minute, in milliseconds
+/// match table.overridden(1_000, mallory)? {
+///     Some(Override::Banned { retry_after }) => assert_eq!(retry_after, 60_000),
+///     other => panic!("{other:?}"),
+/// }
+/// # Ok::<(), tatcell::TableError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Override {
     /// No request of the key passes.

@@ -11,6 +11,19 @@ use crate::table::layout::policy::FullPolicy;
 use crate::time::ticks_up;
 
 /// Reports the numbers of a table; times are ticks.
+///
+/// ```
+/// use tatcell::{LimitSpec, Line, Table, TableOptions};
+/// let spec = LimitSpec::new(10, 1_000_000_000, 20);
+/// let lines = [const { Line::EMPTY }; 66];
+/// let table = Table::init(&lines, &TableOptions::new(spec).seed(*b"16 random bytes!"))?;
+/// let limit = table.limit(&spec)?;
+/// let info = table.info();
+/// assert_eq!((info.slots, info.image_bytes), (512, 66 * 64));
+/// assert!(info.tag_bits >= 12 && !info.exclusive);
+/// # let _ = limit;
+/// # Ok::<(), tatcell::TableError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TableInfo {

@@ -7,6 +7,18 @@ use crate::table::layout::geometry::{Content, MIN_SLOTS, SLOTS_PER_LINE};
 use crate::table::layout::image::Line;
 
 /// Sums up the slots of a table.
+///
+/// ```
+/// use tatcell::{LimitSpec, Line, Table, TableOptions};
+/// let spec = LimitSpec::new(10, 1_000_000_000, 20);
+/// let lines = [const { Line::EMPTY }; 66];
+/// let table = Table::init(&lines, &TableOptions::new(spec).seed(*b"16 random bytes!"))?;
+/// let limit = table.limit(&spec)?;
+/// assert!(table.check(&limit, 0, b"192.0.2.1", 20)?.passes());
+/// let stats = table.stats(500_000_000);
+/// assert_eq!((stats.slots, stats.live, stats.longest), (512, 1, 1_500_000_000));
+/// # Ok::<(), tatcell::TableError>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Load alpha in millionths: live slots / slots.

@@ -32,6 +32,18 @@ pub enum WordKind {
 }
 
 /// One slot, as of its load.
+///
+/// ```
+/// use tatcell::{LimitSpec, Line, Table, TableOptions, WordKind};
+/// let spec = LimitSpec::new(10, 1_000_000_000, 20);
+/// let lines = [const { Line::EMPTY }; 66];
+/// let table = Table::init(&lines, &TableOptions::new(spec).seed(*b"16 random bytes!"))?;
+/// let limit = table.limit(&spec)?;
+/// assert!(table.check(&limit, 0, b"192.0.2.1", 20)?.passes());
+/// let words = (0..table.slots()).filter_map(|number| table.slot_word(0, number));
+/// assert_eq!(words.filter(|word| word.kind == WordKind::Live).count(), 1);
+/// # Ok::<(), tatcell::TableError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlotWord {
     /// The number of the slot.

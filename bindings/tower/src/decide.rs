@@ -1,0 +1,260 @@
+//! The limits of a layer with their tables, and the decision of one request: one [`Chain`] of all that apply to it.
+
+use http::request::Parts;
+use smallvec::SmallVec;
+use tatcell::host::{now_ns, Clock, OwnedTable};
+use tatcell::{
+    Chain, ChainCounters, Counters, Decision, Ladder, LadderLimits, LimitInfo, Link, Permit, Request,
+    TableLimit, TableOptions, MAX_LINKS,
+};
+
+use crate::counts::Counts;
+use crate::key::{Client, Key};
+use crate::layer::OpenError;
+use crate::limit::{By, Limit, NoKey};
+
+/// The table of one limit, and its tiers: one, or those of a ladder.
+pub(crate) struct Rule {
+    pub name: String,
+    pub table: OwnedTable,
+    by: Source,
+    no_key: NoKey,
+    shadow: bool,
+    tiers: Vec<Tier>,
+    /// The index of the first tier among the counters.
+    first: usize,
+}
+
+enum Source {
+    Key(Box<dyn Key>),
+    /// The tiers of IPv4 come first.
+    Ladder(Ladder, Client),
+}
+
+/// One limit as clients see it.
+pub(crate) struct Tier {
+    pub name: String,
+    pub limit: TableLimit,
+    pub info: LimitInfo,
+}
+
+impl Tier {
+    fn new(name: String, limit: TableLimit) -> Tier {
+        Tier { name, limit, info: limit.info() }
+    }
+}
+
+/// A limit that a request meets: the rule, its tier, and the hash of the key.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked {
+    pub rule: u8,
+    pub tier: u8,
+    hash: u64,
+}
+
+/// What was charged and could be given back. Inline for up to two limits.
+#[derive(Default)]
+pub(crate) struct Charged {
+    asked: SmallVec<[Asked; 2]>,
+    permits: SmallVec<[Permit; 2]>,
+}
+
+/// All limits that a request meets, with the decision of each. Filled in place: it is too large to move.
+#[derive(Default)]
+pub(crate) struct Decided {
+    pub whole: Option<Decision>,
+    pub asked: SmallVec<[Asked; MAX_LINKS]>,
+    pub each: SmallVec<[Decision; MAX_LINKS]>,
+}
+
+/// Says what happens to a request.
+pub(crate) enum Fate {
+    /// It conforms, or no limit applies to it.
+    Passes,
+    /// A limit refuses it.
+    Refused(Decision),
+    /// The rule refuses requests without a key.
+    NoKey(usize),
+}
+
+impl Rule {
+    /// Opens the table of a limit. Its counters begin at index `first`.
+    pub fn open(limit: Limit, first: usize) -> Result<Rule, OpenError> {
+        let Limit { name, spec, by, keys, policy, no_key, shadow } = limit;
+        let spec = if shadow { spec.shadow() } else { spec };
+        let failed = |error| OpenError::Table { limit: name.clone(), error };
+        let options = match &by {
+            By::Key(_) => TableOptions::new(spec),
+            By::Ladder(ladder, _) => ladder.table_options(&spec).map_err(|error| failed(error.into()))?,
+        };
+        let table = OwnedTable::open_with(&options.policy(policy), &spec, keys).map_err(failed)?;
+        let (by, tiers) = match by {
+            By::Key(key) => (Source::Key(key), vec![Tier::new(name.clone(), *table.limit())]),
+            By::Ladder(ladder, client) => {
+                let limits =
+                    LadderLimits::new(table.table(), &ladder, &spec).map_err(|error| failed(error.into()))?;
+                let of_family = |v4| ladder.rungs(v4).iter().zip(limits.limits(v4));
+                let tiers = of_family(true).chain(of_family(false));
+                let tiers =
+                    tiers.map(|(rung, limit)| Tier::new(format!("{name}/{}", rung.bits), *limit)).collect();
+                (Source::Ladder(ladder, client), tiers)
+            }
+        };
+        Ok(Rule { name, table, by, no_key, shadow, tiers, first })
+    }
+
+    /// The most links that a request has here.
+    pub fn links(&self) -> usize {
+        match &self.by {
+            Source::Key(_) => 1,
+            Source::Ladder(ladder, _) => ladder.rungs(true).len().max(ladder.rungs(false).len()),
+        }
+    }
+
+    pub fn hash(&self, key: &[u8]) -> u64 {
+        // Never an error: the options leave the hash to the table.
+        self.table.table().hash(key).unwrap_or(0)
+    }
+
+    /// Adds what a request asks of this rule. Returns false if the request has no key.
+    fn ask(&self, rule: u8, request: &Parts, asked: &mut SmallVec<[Asked; MAX_LINKS]>) -> bool {
+        match &self.by {
+            Source::Key(key) => {
+                let hash = key.hash(request, &|key| self.hash(key));
+                asked.extend(hash.map(|hash| Asked { rule, tier: 0, hash }));
+                hash.is_some()
+            }
+            Source::Ladder(ladder, client) => {
+                let Some(address) = client.address(request) else { return false };
+                let v4 = address.is_v4();
+                let first = if v4 { 0 } else { ladder.rungs(true).len() };
+                asked.extend(ladder.rungs(v4).iter().enumerate().map(|(i, rung)| {
+                    let hash = self.hash(address.prefix(rung.bits).as_ref());
+                    Asked { rule, tier: (first + i) as u8, hash }
+                }));
+                true
+            }
+        }
+    }
+}
+
+/// Decides for all limits of a layer.
+pub(crate) struct Rules {
+    rules: Vec<Rule>,
+    counts: Counts,
+}
+
+/// The counters of the whole layer, and those of requests without a key; those of the tiers follow.
+pub(crate) const WHOLE: usize = 0;
+pub(crate) const KEYLESS: usize = 1;
+
+impl Rules {
+    pub fn open(limits: Vec<Limit>) -> Result<Rules, OpenError> {
+        let (mut rules, mut first) = (Vec::new(), KEYLESS + 1);
+        for limit in limits {
+            let rule = Rule::open(limit, first)?;
+            first += rule.tiers.len();
+            rules.push(rule);
+        }
+        match rules.iter().map(Rule::links).sum() {
+            0 => Err(OpenError::NoLimit),
+            links if links > MAX_LINKS => Err(OpenError::TooManyLimits(links)),
+            _ => Ok(Rules { rules, counts: Counts::new(first) }),
+        }
+    }
+
+    pub fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    pub fn tier(&self, asked: &Asked) -> &Tier {
+        &self.rules[usize::from(asked.rule)].tiers[usize::from(asked.tier)]
+    }
+
+    pub fn counters(&self, thing: usize) -> Counters {
+        self.counts.sum(thing)
+    }
+
+    /// Returns the name and the counters of each tier.
+    pub fn tier_counters(&self) -> impl Iterator<Item = (&str, Counters)> {
+        self.rules.iter().flat_map(|rule| {
+            let tiers = rule.tiers.iter().enumerate();
+            tiers.map(|(i, tier)| (tier.name.as_str(), self.counts.sum(rule.first + i)))
+        })
+    }
+
+    /// Decides a request, and counts it.
+    pub fn decide(&self, request: &Parts, decided: &mut Decided) -> Fate {
+        let Decided { whole, asked, each } = decided;
+        for (i, rule) in self.rules.iter().enumerate() {
+            if rule.ask(i as u8, request, asked) {
+                continue;
+            }
+            let refuses = rule.no_key == NoKey::Refuse && !rule.shadow;
+            let (conforming, non_conforming) = (u64::from(!refuses), u64::from(refuses));
+            self.counts.add(KEYLESS, Counters { conforming, non_conforming, ..Counters::default() });
+            match rule.no_key {
+                _ if refuses => return Fate::NoKey(i),
+                NoKey::Share => asked.push(Asked { rule: i as u8, tier: 0, hash: rule.hash(b"") }),
+                _ => {}
+            }
+        }
+        // A clock that cannot be read limits nobody.
+        let Ok(now) = now_ns(Clock::Monotonic) else { return Fate::Passes };
+        let mut chain = Counters::default();
+        if let [one] = asked.as_slice() {
+            // What a chain of one link would answer, without the chain.
+            let (table, limit) = (self.rules[usize::from(one.rule)].table.table(), &self.tier(one).limit);
+            *whole =
+                table.check_ex(&Request { limit, now, cost: 1, room: 0 }, one.hash, Some(&mut chain)).ok();
+            each.extend(*whole);
+            self.count(one, chain);
+        } else {
+            let mut links: SmallVec<[Counters; MAX_LINKS]> =
+                asked.iter().map(|_| Counters::default()).collect();
+            let counters = ChainCounters { chain: Some(&mut chain), links: &mut links };
+            *whole =
+                self.chain(asked, |made| made.check_ex(now, counters, |_, decision| each.push(*decision)));
+            asked.iter().zip(links).for_each(|(asked, link)| self.count(asked, link));
+        }
+        self.counts.add(WHOLE, chain);
+        match whole {
+            Some(whole) if !whole.passes() => Fate::Refused(*whole),
+            _ => Fate::Passes,
+        }
+    }
+
+    /// Adds to the counters of a tier.
+    fn count(&self, asked: &Asked, more: Counters) {
+        self.counts.add(self.rules[usize::from(asked.rule)].first + usize::from(asked.tier), more);
+    }
+
+    /// Runs a call on the chain of these limits; `None` if there are none.
+    fn chain<T>(&self, asked: &[Asked], call: impl FnOnce(&Chain<'_>) -> T) -> Option<T> {
+        let link = |asked: &Asked| {
+            let rule = &self.rules[usize::from(asked.rule)];
+            Link::hash(rule.table.table(), &rule.tiers[usize::from(asked.tier)].limit, asked.hash, 1)
+        };
+        let links: SmallVec<[Link<'_>; MAX_LINKS]> = asked.iter().map(link).collect();
+        // Each key has one limit, and there are at most `MAX_LINKS`: so only an empty chain is an error.
+        Chain::new(&links).ok().map(|chain| call(&chain))
+    }
+
+    /// Gives back what a request was charged.
+    pub fn refund(&self, charged: &mut Charged) {
+        if let Ok(now) = now_ns(Clock::Monotonic) {
+            // False after the 64 lost swaps of each of several tries: then the charge drains.
+            self.chain(&charged.asked, |chain| chain.refund(now, &mut charged.permits));
+        }
+    }
+}
+
+impl Decided {
+    /// Returns what a refund needs.
+    pub fn charged(&self) -> Charged {
+        Charged {
+            asked: self.asked.iter().copied().collect(),
+            permits: self.each.iter().map(|decision| decision.permit).collect(),
+        }
+    }
+}

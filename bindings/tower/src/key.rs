@@ -1,0 +1,239 @@
+//! What a limit is for: the address of the client, a header, the path, or whatever a closure returns.
+//!
+//! | Key | Requests that share a limit | A request without it |
+//! |---|---|---|
+//! | [`peer`] | of one peer address, or of its prefix | the server passes no peer address (below) |
+//! | [`forwarded_for`] | of one client of the trusted proxies | came around them, or the entry is no address |
+//! | [`header`] | with the same value | without the header, or with an empty one |
+//! | [`path`] | for the same path | none |
+//! | [`from_fn`] | for which the closure returns the same bytes | the closure returns `None` |
+//! | `(a, b)`, `(a, b, c)` | with all of these keys the same | one of them is missing |
+//!
+//! What happens to a request without a key is the [`NoKey`](crate::NoKey) of the limit.
+//!
+//! The peer address is an extension of the request: a [`SocketAddr`], which any server may insert; with feature `axum`
+//! also axum's `ConnectInfo<SocketAddr>`, and with feature `tonic` tonic's `TcpConnectInfo`.
+
+use std::borrow::Cow;
+use std::net::{IpAddr, SocketAddr};
+
+use http::request::Parts;
+use http::HeaderName;
+use tatcell::Address;
+
+/// Reads the key of a request.
+///
+/// Closures implement it through [`from_fn`], tuples of two or three keys by themselves. Implement it for a type of
+/// your own if its bytes are neither borrowed nor worth an allocation:
+///
+/// ```
+/// use http::request::Parts;
+/// use tatcell_tower::Key;
+///
+/// /// Requests of one tenant, whose number an earlier layer has put into the extensions.
+/// struct Tenant;
+///
+/// impl Key for Tenant {
+///     fn hash(&self, request: &Parts, hash: &dyn Fn(&[u8]) -> u64) -> Option<u64> {
+///         request.extensions.get::<u32>().map(|tenant| hash(&tenant.to_le_bytes()))
+///     }
+/// }
+/// ```
+pub trait Key: Send + Sync + 'static {
+    /// Passes the bytes of the key to `hash` and returns what that returns; `None` if the request has no key.
+    ///
+    /// `hash` is the keyed hash of the limit's table, so clients cannot choose keys that collide.
+    fn hash(&self, request: &Parts, hash: &dyn Fn(&[u8]) -> u64) -> Option<u64>;
+}
+
+/// Finds the address of a client. Made by [`peer`] and [`forwarded_for`].
+#[derive(Clone, Copy, Debug)]
+pub struct Client {
+    hops: usize,
+    v4: u8,
+    v6: u8,
+}
+
+/// Makes a key of the peer address: the host that the server is connected to.
+///
+/// An IPv4 address counts whole, of an IPv6 address the first 64 bits: one host can send from all addresses of a /64.
+/// An IPv4-mapped address is the IPv4 address ([`Address`] lists the forms).
+///
+/// ```
+/// use tatcell_tower::key;
+/// let by_network = key::peer().prefix(24, 48);
+/// # let _ = by_network;
+/// ```
+pub fn peer() -> Client {
+    forwarded_for(0)
+}
+
+/// Makes a key of the address that `X-Forwarded-For` names, behind this number of trusted proxies.
+///
+/// Each proxy appends the address that it was connected from, so the client is the entry that is `hops` from the end.
+/// What stands before it came from the client, and is not read. With 0 hops no header is trusted: the key is the
+/// [peer address](peer). A port after the address is ignored.
+///
+/// A request with fewer entries came around the proxies, and has no key. So has one whose entry is no address, such as
+/// `unknown`.
+///
+/// ```
+/// use http::Request;
+/// use tatcell::Address;
+/// use tatcell_tower::key;
+/// // The client wrote 198.51.100.9. The proxy appended the address that it saw.
+/// let request = Request::builder().header("x-forwarded-for", "198.51.100.9, 192.0.2.1").body(())?;
+/// let (parts, ()) = request.into_parts();
+/// assert_eq!(key::forwarded_for(1).address(&parts), Some(Address::from([192, 0, 2, 1])));
+/// assert_eq!(key::forwarded_for(3).address(&parts), None);
+/// # Ok::<(), http::Error>(())
+/// ```
+pub fn forwarded_for(hops: usize) -> Client {
+    Client { hops, v4: 32, v6: 64 }
+}
+
+impl Client {
+    /// Takes so many bits of an IPv4 address, and so many of an IPv6 address. More bits than an address has are all of
+    /// them. A ladder does not use this: it has lengths of its own.
+    #[must_use]
+    pub fn prefix(self, v4: u8, v6: u8) -> Client {
+        Client { v4, v6, ..self }
+    }
+
+    /// Returns the address of the client, if the request has one.
+    pub fn address(&self, request: &Parts) -> Option<Address> {
+        let address = match self.hops.checked_sub(1) {
+            None => peer_of(request)?,
+            Some(before) => {
+                let lines = request.headers.get_all("x-forwarded-for").iter().rev();
+                let mut entries = lines.flat_map(|line| line.as_bytes().rsplit(|byte| *byte == b','));
+                host(std::str::from_utf8(entries.nth(before)?).ok()?.trim())?
+            }
+        };
+        Some(Address::from(address))
+    }
+}
+
+impl Key for Client {
+    fn hash(&self, request: &Parts, hash: &dyn Fn(&[u8]) -> u64) -> Option<u64> {
+        let address = self.address(request)?;
+        Some(hash(address.prefix(if address.is_v4() { self.v4 } else { self.v6 }).as_ref()))
+    }
+}
+
+/// Returns the address that the server has put into the extensions.
+fn peer_of(request: &Parts) -> Option<IpAddr> {
+    let peer = request.extensions.get::<SocketAddr>().copied();
+    #[cfg(feature = "axum")]
+    let peer = peer.or_else(|| {
+        request.extensions.get::<axum::extract::ConnectInfo<SocketAddr>>().map(|connection| connection.0)
+    });
+    #[cfg(feature = "tonic")]
+    let peer =
+        peer.or_else(|| request.extensions.get::<tonic::transport::server::TcpConnectInfo>()?.remote_addr());
+    peer.map(|peer| peer.ip())
+}
+
+/// Reads an entry of X-Forwarded-For: an address, `address:port`, `[address]` or `[address]:port`.
+fn host(entry: &str) -> Option<IpAddr> {
+    let bare = || entry.strip_prefix('[')?.strip_suffix(']')?.parse().ok();
+    let with_port = || entry.parse::<SocketAddr>().ok().map(|both| both.ip());
+    entry.parse().ok().or_else(with_port).or_else(bare)
+}
+
+/// Is the key that [`header`] makes.
+#[derive(Clone, Debug)]
+pub struct Header(HeaderName);
+
+/// Makes a key of the value of a header, of any bytes. Of several values the first counts, which is the one that
+/// [`HeaderMap::get`](http::HeaderMap::get) gives the handler too.
+///
+/// A client chooses its header. So limit a header only after something has verified it, or limit the address too.
+///
+/// ```
+/// use http::{header, HeaderName};
+/// use tatcell_tower::key;
+/// let by_key = key::header(HeaderName::from_static("x-api-key"));
+/// let by_token = key::header(header::AUTHORIZATION);
+/// # let _ = (by_key, by_token);
+/// ```
+pub fn header(name: HeaderName) -> Header {
+    Header(name)
+}
+
+impl Key for Header {
+    fn hash(&self, request: &Parts, hash: &dyn Fn(&[u8]) -> u64) -> Option<u64> {
+        let value = request.headers.get(&self.0)?.as_bytes();
+        (!value.is_empty()).then(|| hash(value))
+    }
+}
+
+/// Is the key that [`path`] makes.
+#[derive(Clone, Copy, Debug)]
+pub struct Path;
+
+/// Makes a key of the path of the request, without the query. For a gRPC request it is the name of the method.
+///
+/// A client can ask for any number of paths. So use it in a tuple, or behind a router that knows them.
+///
+/// ```
+/// use tatcell_tower::key;
+/// let by_client_and_path = (key::peer(), key::path());
+/// # let _ = by_client_and_path;
+/// ```
+pub fn path() -> Path {
+    Path
+}
+
+impl Key for Path {
+    fn hash(&self, request: &Parts, hash: &dyn Fn(&[u8]) -> u64) -> Option<u64> {
+        Some(hash(request.uri.path().as_bytes()))
+    }
+}
+
+/// Is the key that [`from_fn`] makes.
+#[derive(Clone, Copy, Debug)]
+pub struct FromFn<F>(F);
+
+/// Makes a key of what a closure returns: bytes of the request, or bytes of its own. `None` means that the request has
+/// no key.
+///
+/// ```
+/// use tatcell_tower::key;
+/// let by_host = key::from_fn(|request| Some(request.uri.host()?.as_bytes().into()));
+/// let by_method = key::from_fn(|request| Some(request.method.as_str().as_bytes().into()));
+/// # let _ = (by_host, by_method);
+/// ```
+pub fn from_fn<F>(key: F) -> FromFn<F>
+where
+    F: for<'a> Fn(&'a Parts) -> Option<Cow<'a, [u8]>> + Send + Sync + 'static,
+{
+    FromFn(key)
+}
+
+impl<F> Key for FromFn<F>
+where
+    F: for<'a> Fn(&'a Parts) -> Option<Cow<'a, [u8]>> + Send + Sync + 'static,
+{
+    fn hash(&self, request: &Parts, hash: &dyn Fn(&[u8]) -> u64) -> Option<u64> {
+        self.0(request).map(|key| hash(&key))
+    }
+}
+
+/// Hashes the hashes of the parts, so that no part can be taken for the end of the one before.
+fn both(hash: &dyn Fn(&[u8]) -> u64, first: u64, second: u64) -> u64 {
+    hash((u128::from(first) << 64 | u128::from(second)).to_le_bytes().as_slice())
+}
+
+impl<A: Key, B: Key> Key for (A, B) {
+    fn hash(&self, request: &Parts, hash: &dyn Fn(&[u8]) -> u64) -> Option<u64> {
+        Some(both(hash, self.0.hash(request, hash)?, self.1.hash(request, hash)?))
+    }
+}
+
+impl<A: Key, B: Key, C: Key> Key for (A, B, C) {
+    fn hash(&self, request: &Parts, hash: &dyn Fn(&[u8]) -> u64) -> Option<u64> {
+        let front = both(hash, self.0.hash(request, hash)?, self.1.hash(request, hash)?);
+        Some(both(hash, front, self.2.hash(request, hash)?))
+    }
+}
