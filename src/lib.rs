@@ -99,6 +99,7 @@ mod limit;
 mod small;
 mod sync;
 mod table;
+mod text;
 mod time;
 
 pub use algorithms::Change;

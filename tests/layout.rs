@@ -13,20 +13,21 @@ use std::path::Path;
 const ROOMS: &str = "
 src
     impossible:
+    text:
     time:
     sync:
     cpu: sync
     limit: time
     answer: limit
     algorithms: limit answer
-    http: time limit answer
+    http: text time limit answer
     keys: cpu
     cell: time sync limit answer algorithms
     table: time sync cpu limit answer algorithms keys
     combine: sync limit answer keys cell table
     small: sync limit answer algorithms cell table
     host: limit answer table
-    capi: limit answer algorithms http keys cell table combine host
+    capi: text limit answer algorithms http keys cell table combine host
 src/table
     counters error
     layout

@@ -35,17 +35,16 @@
 #![warn(clippy::arithmetic_side_effects)]
 
 mod policy;
-mod text;
 
 use core::fmt::{self, Write};
 
 use crate::answer::Verdict;
+use crate::text::Text;
 use crate::time::seconds_up;
 
 #[allow(unused_imports)] // the C layer's
 pub(crate) use policy::Said;
 pub use policy::{HttpError, Policy};
-pub(crate) use text::Text;
 
 /// The most policies in one response.
 pub const MAX_POLICIES: usize = 8;

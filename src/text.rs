@@ -22,7 +22,7 @@ const DIGITS: [&str; 10] = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"];
 const BASE64: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /// Returns whether this is a String of structured fields.
-pub(super) const fn is_string(text: &str) -> bool {
+pub(crate) const fn is_string(text: &str) -> bool {
     let mut rest = text.as_bytes();
     while let [byte, more @ ..] = rest {
         if !matches!(*byte, 0x20..=0x7e) {
@@ -37,12 +37,12 @@ pub(super) const fn is_string(text: &str) -> bool {
 pub(crate) struct Text<F>(pub F);
 
 impl<F: FnMut(&str) -> fmt::Result> Text<F> {
-    pub(super) fn put(&mut self, text: &str) -> fmt::Result {
+    pub(crate) fn put(&mut self, text: &str) -> fmt::Result {
         (self.0)(text)
     }
 
     /// Writes an integer of structured fields.
-    pub(super) fn number(&mut self, number: u64) -> fmt::Result {
+    pub(crate) fn number(&mut self, number: u64) -> fmt::Result {
         let (mut rest, mut started) = (number.min(MOST), false);
         for power in POWERS {
             // At most nine times.
@@ -59,13 +59,13 @@ impl<F: FnMut(&str) -> fmt::Result> Text<F> {
         Ok(())
     }
 
-    pub(super) fn parameter(&mut self, key: &str, number: u64) -> fmt::Result {
+    pub(crate) fn parameter(&mut self, key: &str, number: u64) -> fmt::Result {
         self.put(key)?;
         self.number(number)
     }
 
     /// Writes a String of structured fields: in quotes, with a backslash before quotes and backslashes.
-    pub(super) fn string(&mut self, text: &str) -> fmt::Result {
+    pub(crate) fn string(&mut self, text: &str) -> fmt::Result {
         self.put("\"")?;
         let mut from = 0;
         for (at, _) in text.match_indices(['"', '\\']) {
@@ -78,7 +78,7 @@ impl<F: FnMut(&str) -> fmt::Result> Text<F> {
     }
 
     /// Writes a Byte Sequence of structured fields: Base64 with padding, between colons.
-    pub(super) fn partition(&mut self, key: Option<&[u8]>) -> fmt::Result {
+    pub(crate) fn partition(&mut self, key: Option<&[u8]>) -> fmt::Result {
         let Some(key) = key else { return Ok(()) };
         self.put(";pk=:")?;
         for bytes in key.chunks(3) {
