@@ -1,15 +1,13 @@
-//! The spelling of fields: integers, strings and byte sequences of structured fields (RFC 9651), into any sink.
+//! The spelling of texts: integers, decimal fractions, strings in quotes, and byte sequences of structured fields
+//! (RFC 9651), into any sink. Without `core::fmt`, which would bring code that can panic.
 #![forbid(unsafe_code)]
 #![warn(clippy::arithmetic_side_effects)]
 
 use core::fmt;
 
-/// The largest integer of structured fields: 15 digits.
-const MOST: u64 = 999_999_999_999_999;
-
-/// The value of each digit of such an integer.
-const POWERS: [u64; 15] = {
-    let mut powers = [1u64; 15];
+/// The value of each digit of an integer.
+const POWERS: [u64; 20] = {
+    let mut powers = [1u64; 20];
     let mut i = powers.len().wrapping_sub(1);
     while i > 0 {
         i = i.wrapping_sub(1);
@@ -41,37 +39,47 @@ impl<F: FnMut(&str) -> fmt::Result> Text<F> {
         (self.0)(text)
     }
 
-    /// Writes an integer of structured fields.
+    /// Writes an integer.
     pub(crate) fn number(&mut self, number: u64) -> fmt::Result {
-        let (mut rest, mut started) = (number.min(MOST), false);
-        for power in POWERS {
+        self.digits(number, &POWERS, false)
+    }
+
+    /// Writes a number with nine decimal places.
+    pub(crate) fn fixed(&mut self, whole: u64, billionths: u32) -> fmt::Result {
+        self.number(whole)?;
+        self.put(".")?;
+        let [.., a, b, c, d, e, f, g, h, i] = POWERS;
+        self.digits(billionths.min(999_999_999).into(), &[a, b, c, d, e, f, g, h, i], true)
+    }
+
+    /// Writes the digits of these values, the last one always, leading zeros only if `started`.
+    fn digits(&mut self, number: u64, powers: &[u64], mut started: bool) -> fmt::Result {
+        let mut rest = number;
+        for power in powers {
             // At most nine times.
             let mut digits = DIGITS.iter();
             let mut digit = digits.next();
-            while let (Some(less), true) = (rest.checked_sub(power), digit.is_some()) {
+            while let (Some(less), true) = (rest.checked_sub(*power), digit.is_some()) {
                 (rest, digit) = (less, digits.next());
                 started = true;
             }
-            if started || power == 1 {
+            if started || *power == 1 {
                 self.put(digit.unwrap_or_else(|| impossible!(&"0")))?;
             }
         }
         Ok(())
     }
 
-    pub(crate) fn parameter(&mut self, key: &str, number: u64) -> fmt::Result {
-        self.put(key)?;
-        self.number(number)
-    }
-
-    /// Writes a String of structured fields: in quotes, with a backslash before quotes and backslashes.
+    /// Writes a text in quotes, with a backslash before quotes and backslashes, and `\n` for an end of line. A String
+    /// of structured fields has no ends of lines.
     pub(crate) fn string(&mut self, text: &str) -> fmt::Result {
         self.put("\"")?;
         let mut from = 0;
-        for (at, _) in text.match_indices(['"', '\\']) {
+        for (at, found) in text.match_indices(['"', '\\', '\n']) {
             self.put(text.get(from..at).unwrap_or_else(|| impossible!("")))?;
-            self.put("\\")?;
-            from = at;
+            let is_end = found == "\n";
+            self.put(if is_end { "\\n" } else { "\\" })?;
+            from = at.wrapping_add(is_end.into());
         }
         self.put(text.get(from..).unwrap_or_else(|| impossible!("")))?;
         self.put("\"")
@@ -100,21 +108,46 @@ mod tests {
     use super::*;
     use std::string::{String, ToString};
 
+    fn written(write: impl FnOnce(&mut Text<&mut dyn FnMut(&str) -> fmt::Result>) -> fmt::Result) -> String {
+        let mut out = String::new();
+        let mut sink = |piece: &str| {
+            out.push_str(piece);
+            Ok(())
+        };
+        write(&mut Text(&mut sink)).expect("a String takes all");
+        out
+    }
+
     #[test]
     fn numbers_have_all_their_digits_and_no_other() {
-        let written = |number| {
-            let mut out = String::new();
-            let mut text = Text(|piece: &str| {
-                out.push_str(piece);
-                Ok(())
-            });
-            text.number(number).expect("a String takes all");
-            out
-        };
-        let powers = (0..15).map(|places| 10u64.wrapping_pow(places));
-        for number in powers.flat_map(|n| [n.wrapping_sub(1), n, n.wrapping_mul(7)]).chain([1_234_567_890]) {
-            assert_eq!(written(number), number.to_string());
+        let powers = (0..20).map(|places| 10u64.wrapping_pow(places));
+        let near = powers.flat_map(|n| [n.wrapping_sub(1), n, n.wrapping_mul(7)]);
+        for number in near.chain([1_234_567_890, u64::MAX]) {
+            assert_eq!(written(|text| text.number(number)), number.to_string());
         }
-        assert_eq!([MOST, u64::MAX].map(written), ["999999999999999", "999999999999999"]);
+    }
+
+    #[test]
+    fn fractions_have_nine_places() {
+        for (whole, billionths, want) in [
+            (0, 0, "0.000000000"),
+            (7, 1, "7.000000001"),
+            (10, 200_000_000, "10.200000000"),
+            (u64::MAX, 999_999_999, "18446744073709551615.999999999"),
+        ] {
+            assert_eq!(written(|text| text.fixed(whole, billionths)), want);
+        }
+    }
+
+    #[test]
+    fn what_would_end_a_text_is_escaped() {
+        for (text, want) in [
+            ("", "\"\""),
+            ("plain", "\"plain\""),
+            ("\"\\\n", "\"\\\"\\\\\\n\""),
+            ("a\nb\nü", "\"a\\nb\\nü\""),
+        ] {
+            assert_eq!(written(|to| to.string(text)), want);
+        }
     }
 }

@@ -24,10 +24,11 @@ src
     keys: cpu
     cell: time sync limit answer algorithms
     table: time sync cpu limit answer algorithms keys
+    metrics: text limit table
     combine: sync limit answer keys cell table
     small: sync limit answer algorithms cell table
     host: limit answer table
-    capi: text limit answer algorithms http keys cell table combine host
+    capi: text limit answer algorithms http keys cell table metrics combine host
 src/table
     counters error
     layout
