@@ -83,6 +83,7 @@ cli/src/show
     info: clock counts lib
     top: clock names lib
     dump: clock lib
+    serve: clock lib
     change: clock names lib
 cli/src/emit
     code programs: lib
