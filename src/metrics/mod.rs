@@ -38,7 +38,6 @@ mod family;
 
 use core::fmt::{self, Write};
 
-#[allow(unused_imports)] // the C layer's
 pub(crate) use family::write;
 
 use crate::limit::Algorithm;

@@ -143,9 +143,10 @@ mod tests {
             Format::OpenMetrics => Ok((format, "# EOF\n".into())),
             Format::Prometheus => Err("the table is not there".into()),
         });
+        let more: More = Arc::new(|_| None);
         let ask = |fields: &str| {
             let request = format!("GET /metrics HTTP/1.1\r\n{fields}\r\n");
-            answer(request.as_bytes(), &asked, &(Arc::new(|_| None) as More), false)
+            answer(request.as_bytes(), &asked, &more, false)
         };
         let prometheus = "host: x\r\nACCEPT: application/openmetrics-text;version=1.0.0,text/plain;q=0.5\r\n";
         assert_eq!(ask(prometheus), ("200 OK", Format::OpenMetrics, "# EOF\n".into()));

@@ -291,10 +291,10 @@ fn decisions_are_counted_and_written_table_by_table() {
     for want in [
         "tatcell_requests_total{table=\"2^-6 ns\",verdict=\"conforming\"} 1\n",
         "tatcell_requests_total{table=\"2^-6 ns\",verdict=\"non_conforming\"} 1\n",
-        "tatcell_requests_total{table=\"2^10 ns\",verdict=\"never\"} 1\n",
+        "tatcell_requests_total{table=\"2^15 ns\",verdict=\"never\"} 1\n",
         "tatcell_new_keys_total{table=\"2^-6 ns\"} 1\n",
         "tatcell_live_keys{table=\"2^-6 ns\"} 1\n",
-        "tatcell_live_keys{table=\"2^10 ns\"} 0\n",
+        "tatcell_live_keys{table=\"2^15 ns\"} 0\n",
         "tatcell_longest_debt_seconds{table=\"2^-6 ns\"} 1.0",
     ] {
         assert!(text.contains(want), "{want}\n{text}");
