@@ -332,6 +332,9 @@ def claims(claims, server):
             assert 17000 < float(metrics['tatcell_longest_debt_seconds{table="a"}']) <= 18000, text
             names = {line.split("{")[0] for line in text.splitlines() if not line.startswith("#")}
             equal(names, {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")})
+            if shutil.which("promtool"):
+                done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True)
+                equal((done.returncode, done.stdout + done.stderr), (0, ""))
             equal(n.connection().request("POST", "/stats"), None)
     claims.claim("stats_are_json_and_prometheus_text_and_add_up", counted)
 
