@@ -557,6 +557,31 @@ TEST(http_fields_are_those_of_the_c_functions) {
     EXPECT(*tatcell::http_fields(clock, nullptr, 0).lines(tatcell::http_field::all, text) == 0);
 }
 
+TEST(metrics_are_those_of_the_c_function) {
+    const std::string name = "pages and more";
+    tatcell::counters counters;
+    counters.conforming = 7;
+    const tatcell_stats_t stats TATCELL_STATS_INIT;
+    const tatcell_table_info_t info TATCELL_TABLE_INFO_INIT;
+    const std::vector<tatcell::table_metrics> tables{
+        tatcell::table_metrics(std::string_view(name).substr(0, 5)).counters(counters).stats(stats),
+        tatcell::table_metrics(name).info(info)};
+    char text[4096], want[sizeof text];
+    const auto made = tatcell::metrics_text(tables, tatcell::metrics_format::openmetrics, text);
+    EXPECT(made && *made == std::strlen(text));
+    EXPECT(std::strstr(text, "tatcell_requests_total{table=\"pages\",verdict=\"conforming\"} 7\n") != nullptr);
+    EXPECT(std::strstr(text, "tatcell_table_info{table=\"pages and more\",") != nullptr);
+    const auto *first = tables[0].get();
+    const std::int32_t length = tatcell_metrics_text(first, 2, TATCELL_METRICS_OPENMETRICS, want, sizeof want);
+    EXPECT(static_cast<std::size_t>(length) == *made && std::strcmp(text, want) == 0);
+    const tatcell::table_metrics one[] = {tatcell::table_metrics("pages").counters(counters)};
+    char small[10];
+    const auto cut = tatcell::metrics_text(one, tatcell::metrics_format::prometheus, small);
+    EXPECT(cut && *cut > sizeof small && std::strlen(small) == sizeof small - 1);
+    const tatcell::table_metrics two_lines[] = {tatcell::table_metrics("a\n")};
+    EXPECT(tatcell::metrics_text(two_lines, tatcell::metrics_format::prometheus, small) == code::err_http_name);
+}
+
 TEST(http_fields_take_views_and_containers) {
     const tatcell::frequency clock(1000);
     const std::string names = "burst and more";
@@ -612,6 +637,7 @@ int main() {
     RUN(a_log_gate_of_keys_knows_whose_lines_it_left_out);
     RUN(slip_flags_every_nth_refusal);
     RUN(http_fields_are_those_of_the_c_functions);
+    RUN(metrics_are_those_of_the_c_function);
     RUN(http_fields_take_views_and_containers);
     return check_end();
 }

@@ -65,6 +65,7 @@ TEST(the_least_sizes_are_frozen) {
     EQ(TATCELL_ATTACH_OPTIONS_MIN, sizeof(void *) == 8 ? 40 : 32);
     EQ(TATCELL_BURST_MIN, sizeof(void *) == 8 ? 640 : 600);
     EQ(TATCELL_HTTP_POLICY_MIN, sizeof(void *) == 8 ? 72 : 48);
+    EQ(TATCELL_METRICS_MIN, sizeof(void *) == 8 ? 56 : 32);
     EQ(TATCELL_MARK_MIN, sizeof(void *) == 8 ? 32 : 24);
     EQ(TATCELL_LINK_MIN, sizeof(void *) == 8 ? 80 : 56);
     EQ(TATCELL_CHAIN_MIN, sizeof(void *) == 8 ? 56 : 40);
@@ -191,6 +192,7 @@ TEST(initialisers_set_the_size_and_nothing_else) {
     SIZE_THEN_ZERO(tatcell_host_memory_t, TATCELL_HOST_MEMORY_INIT);
     SIZE_THEN_ZERO(tatcell_host_guard_t, TATCELL_HOST_GUARD_INIT);
     SIZE_THEN_ZERO(tatcell_http_policy_t, TATCELL_HTTP_POLICY_INIT);
+    SIZE_THEN_ZERO(tatcell_metrics_t, TATCELL_METRICS_INIT);
     tatcell_log_t log_gate = TATCELL_LOG_INIT;
     tatcell_key_log_t key_log_gate = TATCELL_KEY_LOG_INIT;
     tatcell_slip_t slip = TATCELL_SLIP_INIT;

@@ -110,6 +110,9 @@ enum {
     TATCELL_TABLE_INFO_MIN = 112,
     TATCELL_LIMIT_NUMBERS_MIN = 104,
     TATCELL_TABLE_NUMBERS_MIN = 80,
+    TATCELL_METRICS_PROMETHEUS = 0,
+    TATCELL_METRICS_OPENMETRICS = 1,
+    TATCELL_METRICS_TABLES_MAX = 4096,
     TATCELL_LEASE_SIZE = 64,
     TATCELL_LEASE_ALIGN = 8,
     TATCELL_SLIDING_LOG_SIZE = 64,
@@ -588,6 +591,17 @@ typedef struct tatcell_table_numbers_t {
     uint64_t generation;
 } tatcell_table_numbers_t;
 
+typedef struct tatcell_metrics_t {
+    uint32_t size;
+    uint32_t flags;
+    const char *name;
+    size_t name_len;
+    const tatcell_counters_t *counters;
+    const tatcell_stats_t *stats;
+    const tatcell_table_info_t *info;
+    const void *reserved;
+} tatcell_metrics_t;
+
 typedef struct tatcell_lease_t {
     uint32_t batch;
     uint32_t reserved;
@@ -908,6 +922,8 @@ int32_t tatcell_limit_info(const tatcell_limit_t *limit, tatcell_limit_info_t *i
 int32_t tatcell_table_info(const tatcell_table_t *table, tatcell_table_info_t *info);
 int32_t tatcell_limit_export(const tatcell_limit_t *limit, tatcell_limit_numbers_t *numbers);
 int32_t tatcell_table_export(const tatcell_table_t *table, tatcell_table_numbers_t *numbers);
+int32_t tatcell_metrics_text(const tatcell_metrics_t *tables, uint32_t count, uint32_t format, char *buffer,
+    size_t bytes);
 int32_t tatcell_lease_check(tatcell_lease_t *lease, tatcell_cell_t *cell, const tatcell_limit_t *limit, uint64_t now,
     uint64_t cost, uint64_t *retry_after);
 int32_t tatcell_lease_return(tatcell_lease_t *lease, tatcell_cell_t *cell, const tatcell_limit_t *limit,

@@ -30,6 +30,7 @@
  *   share a table: fork, workers, shared memory        -> tatcell_table_attach, tatcell_host.h         12 Processes
  *   keep the state over a restart                      -> tatcell_table_save, tatcell_cell_save        12, 5
  *   sweep, count, list the heaviest clients            -> tatcell_table_sweep, _stats, _top            13 Upkeep
+ *   export counters and load to Prometheus             -> tatcell_metrics_text                         14 Info
  *   calendar windows: per hour, per day, per month     -> TATCELL_LIMIT_ALIGNED, examples/quota.c      2 Limits
  *   try a limit on live traffic, refusing nothing      -> TATCELL_LIMIT_SHADOW                         2 Limits
  *   at most N in any window, exactly (logins)          -> tatcell_sliding_log_check                    16 Sliding logs
@@ -3952,7 +3953,7 @@ int32_t tatcell_table_may_be(const tatcell_table_t *table,
                              const tatcell_slot_t *slot,
                              uint64_t hash);
 
-/* ==== 14 Info and export: the numbers of limits and tables ======================================================= */
+/* ==== 14 Info, export, metrics: the numbers of limits and tables ============================================== */
 
 /** Bytes of a tatcell_limit_info_t in its first release: the least size that a library accepts. */
 #define TATCELL_LIMIT_INFO_MIN 80
@@ -4212,6 +4213,92 @@ typedef struct tatcell_table_numbers_t {
 TATCELL_API
 int32_t tatcell_table_export(const tatcell_table_t *table,
                              tatcell_table_numbers_t *numbers);
+
+/* Metrics: counters and statistics as text for Prometheus. */
+
+/** format: the text format of Prometheus, version 0.0.4. Content-Type: text/plain; version=0.0.4; charset=utf-8 */
+#define TATCELL_METRICS_PROMETHEUS 0
+/** format: OpenMetrics 1.0. Content-Type: application/openmetrics-text; version=1.0.0; charset=utf-8 */
+#define TATCELL_METRICS_OPENMETRICS 1
+/** Most tables in one text. */
+#define TATCELL_METRICS_TABLES_MAX 4096
+
+/**
+ * What is said of one table: its name, and what the caller has of it. Start from TATCELL_METRICS_INIT and set name.
+ * Several tables are an array. The library keeps no pointer after the call.
+ *
+ * From counters come tatcell_requests_total (label verdict: conforming, non_conforming, never, shadow, contended),
+ * tatcell_soft_requests_total, tatcell_full_set_requests_total (label outcome: untracked, inherited, forgiven) and
+ * tatcell_new_keys_total. From statistics: tatcell_slots, tatcell_live_keys, tatcell_expired_keys, tatcell_claims,
+ * tatcell_full_sets and tatcell_full_set_probability. From the info: tatcell_table_memory_bytes and
+ * tatcell_table_info (labels algorithm, policy, tag_bits). From both: tatcell_longest_debt_seconds.
+ */
+typedef struct tatcell_metrics_t {
+    /** sizeof(tatcell_metrics_t). */
+    uint32_t size;
+    /** Must be 0. */
+    uint32_t flags;
+    /**
+     * The label `table`, different for each table. It is printable ASCII and ends with a NUL if name_len is 0, else
+     * UTF-8 of any characters; at most 1024 bytes. The call escapes it. Not NULL.
+     */
+    const char *name;
+    /** Bytes of name; 0 = name ends with a NUL. */
+    size_t name_len;
+    /** What was counted: the sum of all threads, in which nobody counts during the call. NULL = nothing is said. */
+    const tatcell_counters_t *counters;
+    /** From tatcell_table_stats. NULL = nothing is said. */
+    const tatcell_stats_t *stats;
+    /** From tatcell_table_info; the longest debt needs its tick_hz. NULL = nothing is said. */
+    const tatcell_table_info_t *info;
+    /** Must be NULL. */
+    const void *reserved;
+} tatcell_metrics_t;
+
+/** Bytes of a tatcell_metrics_t in its first release: the least size that a library accepts. */
+#define TATCELL_METRICS_MIN (8 + 6 * sizeof(void *))
+/** A table of which nothing is said yet; set name. */
+#define TATCELL_METRICS_INIT {sizeof(tatcell_metrics_t), 0, 0, 0, 0, 0, 0, 0}
+
+/**
+ * Writes counters and statistics of tables as text, in the format of Prometheus or OpenMetrics.
+ *
+ * tatcell_metrics_t lists the families. Each sample has the label `table`, and a family without a sample is left out.
+ * Counters may wrap or start again: Prometheus takes that for a restart.
+ *
+ * Both formats want all samples of a family together, so one call writes all tables. A program that has more families
+ * writes them before or after; OpenMetrics ends with "# EOF", so there they come before.
+ *
+ *     tatcell_metrics_t pages = TATCELL_METRICS_INIT;
+ *     pages.name = "pages", pages.counters = &counters, pages.stats = &stats, pages.info = &info;
+ *     int32_t length = tatcell_metrics_text(&pages, 1, TATCELL_METRICS_PROMETHEUS, text, sizeof text);
+ *     if (length < 0 || (size_t)length >= sizeof text) return; // truncated: not to be sent
+ *
+ * Source: the text format of Prometheus, version 0.0.4; OpenMetrics 1.0.
+ *
+ * @param tables array of count elements; NULL only if count is 0.
+ * @param count  0..TATCELL_METRICS_TABLES_MAX.
+ * @param format TATCELL_METRICS_PROMETHEUS or TATCELL_METRICS_OPENMETRICS.
+ * @param buffer gets the text and a NUL, truncated to bytes. NULL only if bytes is 0.
+ * @param bytes  of buffer. 0 = nothing is written. A table takes less than 4096 bytes if its name has up to 64.
+ * @retval 0 or more: the length of the whole text, without its NUL. If it is not less than bytes, the text was
+ *         truncated.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * @retval TATCELL_ERR_SIZE a structure's size is not set, or differs from that of the first.
+ * @retval TATCELL_ERR_COUNT more than TATCELL_METRICS_TABLES_MAX tables.
+ * @retval TATCELL_ERR_HTTP_NAME a name with a NUL at its end has a byte outside of 0x20..0x7e, or one with a length is
+ *         not UTF-8.
+ * @retval TATCELL_ERR_OPTION an unknown format, flags or reserved is not 0, or an info was not made by a call.
+ * @retval TATCELL_ERR_TOO_LARGE a name is longer than 1024 bytes, or bytes is impossibly large.
+ * @retval TATCELL_ERR_OVERLAP the buffer overlaps an object that the call reads. Nothing is written on error.
+ * Thread: any. Cost: some hundred nanoseconds for each sample. Since 0.4.
+ */
+TATCELL_API
+int32_t tatcell_metrics_text(const tatcell_metrics_t *tables,
+                             uint32_t count,
+                             uint32_t format,
+                             char *buffer,
+                             size_t bytes);
 
 /* ==== 15 Leases: one cell for many cores ========================================================================= */
 
@@ -6141,6 +6228,7 @@ TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_key_log_t) == TATCELL_KEY_LOG_ALIGN, "k
 TATCELL_ASSERT_(sizeof(tatcell_slip_t) == TATCELL_SLIP_SIZE, "slip size");
 TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_slip_t) == TATCELL_SLIP_ALIGN, "slip alignment");
 TATCELL_ASSERT_(sizeof(tatcell_http_policy_t) >= TATCELL_HTTP_POLICY_MIN, "HTTP policy size");
+TATCELL_ASSERT_(sizeof(tatcell_metrics_t) >= TATCELL_METRICS_MIN, "metrics size");
 TATCELL_ASSERT_(sizeof(tatcell_mark_t) >= TATCELL_MARK_MIN, "mark size");
 TATCELL_ASSERT_(sizeof(tatcell_link_t) >= TATCELL_LINK_MIN, "link size");
 TATCELL_ASSERT_(sizeof(tatcell_chain_t) >= TATCELL_CHAIN_MIN, "chain size");

@@ -2499,6 +2499,44 @@ private:
     std::uint64_t hz_;
 };
 
+/// The two formats of metrics_text.
+enum class metrics_format : std::uint32_t {
+    prometheus = TATCELL_METRICS_PROMETHEUS,
+    openmetrics = TATCELL_METRICS_OPENMETRICS,
+};
+
+/// What is said of one table (tatcell_metrics_t): table_metrics("pages").counters(sum).stats(s).info(i). It keeps
+/// pointers to what you give it, the name included.
+class table_metrics {
+public:
+    /// The label `table`, different for each table.
+    explicit table_metrics(kept_text name) noexcept {
+        raw_.name = name.data();
+        raw_.name_len = name.size();
+    }
+    /// The sum of all threads, in which nobody counts during the call.
+    table_metrics &counters(kept<tatcell_counters_t> c) noexcept { return raw_.counters = c.get(), *this; }
+    table_metrics &stats(kept<tatcell_stats_t> s) noexcept { return raw_.stats = s.get(), *this; }
+    table_metrics &info(kept<tatcell_table_info_t> i) noexcept { return raw_.info = i.get(), *this; }
+    const tatcell_metrics_t *get() const noexcept TATCELL_LIFETIMEBOUND { return &raw_; }
+
+private:
+    tatcell_metrics_t raw_ TATCELL_METRICS_INIT;
+};
+static_assert(sizeof(table_metrics) == sizeof(tatcell_metrics_t), "an array of one is an array of the other");
+
+/// Counters and statistics of tables as text for Prometheus (tatcell_metrics_text): an array, a std::array, a std::span
+/// or a std::vector of table_metrics. The outcome is the length of the whole text; if it is not less than the size of
+/// the room, the text was truncated. Nothing is written on error.
+template <class Tables, class = std::enable_if_t<detail::is_sequence_of<table_metrics, Tables>>>
+outcome<std::size_t> metrics_text(const Tables &tables, metrics_format f, text_room to) noexcept {
+    const auto *first = reinterpret_cast<const tatcell_metrics_t *>(std::data(tables));
+    const std::uint32_t count = detail::count_of<TATCELL_METRICS_TABLES_MAX>(std::size(tables));
+    const std::int32_t rc =
+        tatcell_metrics_text(first, count, static_cast<std::uint32_t>(f), to.data(), to.size());
+    return {rc < 0 ? rc : TATCELL_PASS, rc < 0 ? 0 : static_cast<std::size_t>(rc)};
+}
+
 // ==== 15 Chains =====================================================================================================
 
 /// One limit of a chain (tatcell_link_t): a cell or the key of a table, its limit, and the cost in units of that limit.

@@ -37,6 +37,7 @@
 //! - [`Outcome`], [`Decision`], [`Permit`]: the short answer, the full one, and what a refund needs.
 //! - [`SmallLimit`], [`SmallTable`], [`SmallLog`]: the same decisions in the fewest bytes, for firmware.
 //! - [`LogGate`], [`Slip`], [`http`]: how to answer a refusal: one log line a second, a cheap answer, header fields.
+//! - [`metrics`]: counters and statistics of tables for Prometheus.
 //! - Module `host` (feature `host`): clocks, huge-page and shared memory, secret bytes.
 //!
 //! # Words
@@ -97,9 +98,11 @@ pub mod host;
 pub mod http;
 mod keys;
 mod limit;
+pub mod metrics;
 mod small;
 mod sync;
 mod table;
+mod text;
 mod time;
 
 pub use algorithms::Change;

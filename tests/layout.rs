@@ -13,20 +13,22 @@ use std::path::Path;
 const ROOMS: &str = "
 src
     impossible:
+    text:
     time:
     sync:
     cpu: sync
     limit: time
     answer: limit
     algorithms: limit answer
-    http: time limit answer
+    http: text time limit answer
     keys: cpu
     cell: time sync limit answer algorithms
     table: time sync cpu limit answer algorithms keys
+    metrics: text limit table
     combine: sync limit answer keys cell table
     small: sync limit answer algorithms cell table
     host: limit answer table
-    capi: limit answer algorithms http keys cell table combine host
+    capi: text limit answer algorithms http keys cell table metrics combine host
 src/table
     counters error
     layout
@@ -81,6 +83,7 @@ cli/src/show
     info: clock counts lib
     top: clock names lib
     dump: clock lib
+    serve: clock lib
     change: clock names lib
 cli/src/emit
     code programs: lib

@@ -1,6 +1,7 @@
 //! The arguments of `tatcell show`, and what it does with them.
 
 use std::io::{self, Write};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use crate::show::clock::{Clock, Named, Now};
 use crate::show::counts::{Counts, Source};
 use crate::show::info::{Answer, Geometry, Load};
 use crate::show::names::As;
+use crate::show::serve::Served;
 use crate::show::{dump, top, Place, Secret};
 use crate::units::duration;
 
@@ -28,8 +30,8 @@ const EXIT: &str = "Exit codes:
 #[command(after_help = EXIT)]
 pub struct ShowArguments {
     /// The table: /name in shared memory, or the path of a file, which may also be a saved image
-    #[arg(value_name = "TABLE")]
-    pub table: String,
+    #[arg(value_name = "TABLE", required_unless_present = "counters")]
+    pub table: Option<String>,
 
     /// What to show; without this the geometry and the load
     #[command(subcommand)]
@@ -52,9 +54,14 @@ pub struct ShowArguments {
     #[arg(long, value_name = "NUMBER", global = true)]
     pub seed_fd: Option<u32>,
 
-    /// The counters that the program shares: a name or a path, as for TABLE
+    /// The counters that the program shares: a name or a path, as for TABLE, which they may replace
     #[arg(long, value_name = "NAME", global = true)]
     pub counters: Option<String>,
+
+    /// Serve load and counters for Prometheus, at http://ADDRESS/metrics, until a signal ends it
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "json")]
+    #[arg(num_args = 0..=1, default_missing_value = "127.0.0.1:9122")]
+    pub serve: Option<SocketAddr>,
 
     /// Write JSON; watch and dump write an object a line
     #[arg(long, global = true)]
@@ -183,7 +190,11 @@ impl ShowArguments {
     }
 
     fn answer(&self, terminal: bool, out: &mut impl Write) -> Result<(), Ended> {
-        let place = Place::parse(&self.table)?;
+        if let Some(address) = self.serve {
+            return self.serve(address);
+        }
+        let Some(table) = &self.table else { return self.counts(out) };
+        let place = Place::parse(table)?;
         let make = |key: &str, form, what| {
             let secret = self.secret();
             change(&place, secret.as_ref(), (self.clock, self.tick_hz), (key, form), what)
@@ -195,6 +206,23 @@ impl ShowArguments {
             _ => return self.look(&place, terminal, out),
         };
         self.put(&done, out)
+    }
+
+    fn serve(&self, address: SocketAddr) -> Result<(), Ended> {
+        if self.what.is_some() {
+            return Err(Failure::Usage("--serve takes no command: leave one of them out".into()).into());
+        }
+        let place = |text: &Option<String>| text.as_deref().map(Place::parse).transpose();
+        let (table, counters) = (place(&self.table)?, place(&self.counters)?);
+        Ok(Served { table, clock: self.clock, tick_hz: self.tick_hz, counters }.serve(address)?)
+    }
+
+    /// Shows counters without a table.
+    fn counts(&self, out: &mut impl Write) -> Result<(), Ended> {
+        match (&self.what, &self.counters) {
+            (None, Some(name)) => self.put(&Source::open(name)?.read(), out),
+            _ => Err(Failure::Usage("this needs the table: name it before the command".into()).into()),
+        }
     }
 
     fn look(&self, place: &Place, terminal: bool, out: &mut impl Write) -> Result<(), Ended> {
@@ -211,7 +239,7 @@ impl ShowArguments {
                     return Err(Failure::Usage(what.into()).into());
                 }
                 let keys = candidates.as_deref().map(|file| (file, *form));
-                self.put(&top::find(&table, &self.table, self.now(&table)?, *count, keys)?, out)
+                self.put(&top::find(&table, &place.text, self.now(&table)?, *count, keys)?, out)
             }
             Some(What::Watch { count, interval, rounds }) => {
                 let clock = Clock::choose(self.clock, self.tick_hz, &table.info())?;
@@ -221,7 +249,7 @@ impl ShowArguments {
                         std::thread::sleep(*interval);
                     }
                     let counts = counters.as_mut().map(Source::read);
-                    let top = top::find(&table, &self.table, clock.now()?, *count, None)?;
+                    let top = top::find(&table, &place.text, clock.now()?, *count, None)?;
                     let load = Load::of(top.now, &table);
                     self.screen(&geometry, (&load, counts.as_ref(), &top), terminal, out)?;
                 }

@@ -35,17 +35,19 @@
 #![warn(clippy::arithmetic_side_effects)]
 
 mod policy;
-mod text;
 
 use core::fmt::{self, Write};
 
 use crate::answer::Verdict;
+use crate::text::Text;
 use crate::time::seconds_up;
 
 #[allow(unused_imports)] // the C layer's
 pub(crate) use policy::Said;
 pub use policy::{HttpError, Policy};
-pub(crate) use text::Text;
+
+/// The largest integer of structured fields: 15 digits.
+const MOST: u64 = 999_999_999_999_999;
 
 /// The most policies in one response.
 pub const MAX_POLICIES: usize = 8;
@@ -173,7 +175,7 @@ impl<'a> Fields<'a> {
             Field::XRemaining => self.tightest().map(|said| said.remaining),
             Field::XReset => self.tightest().map(|said| self.effective_window(said)),
         };
-        number.map_or(Ok(()), |number| out.number(number))
+        number.map_or(Ok(()), |number| out.number(number.min(MOST)))
     }
 
     /// Returns whether the field has a value.
@@ -190,13 +192,13 @@ impl<'a> Fields<'a> {
         for policy in self.policies.iter().filter(|policy| policy.is_bounded()) {
             out.put(between)?;
             out.string(policy.name)?;
-            out.parameter(";q=", policy.quota)?;
+            parameter(out, ";q=", policy.quota)?;
             if let Some(unit) = policy.unit {
                 out.put(";qu=")?;
                 out.string(unit)?;
             }
             if policy.window != 0 {
-                out.parameter(";w=", self.seconds(policy.window))?;
+                parameter(out, ";w=", self.seconds(policy.window))?;
             }
             out.partition(policy.partition)?;
             between = ", ";
@@ -210,10 +212,10 @@ impl<'a> Fields<'a> {
             let Some(said) = policy.binding() else { continue };
             out.put(between)?;
             out.string(policy.name)?;
-            out.parameter(";r=", said.remaining)?;
+            parameter(out, ";r=", said.remaining)?;
             let seconds = self.effective_window(said);
             if seconds != 0 {
-                out.parameter(";t=", seconds)?;
+                parameter(out, ";t=", seconds)?;
             }
             out.partition(policy.partition)?;
             between = ", ";
@@ -260,4 +262,10 @@ impl<'a> Fields<'a> {
     fn seconds(&self, ticks: u64) -> u64 {
         seconds_up(ticks, self.ticks_per_second)
     }
+}
+
+/// Writes a parameter of a member.
+fn parameter<F: FnMut(&str) -> fmt::Result>(out: &mut Text<F>, key: &str, number: u64) -> fmt::Result {
+    out.put(key)?;
+    out.number(number.min(MOST))
 }

@@ -4,9 +4,9 @@
 
 use core::fmt;
 
-use super::text::is_string;
 use crate::answer::{Decision, Verdict};
 use crate::limit::{Algorithm, LimitInfo};
+use crate::text::is_string;
 
 /// Says why fields cannot be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

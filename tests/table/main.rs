@@ -12,6 +12,7 @@ mod few_threads;
 mod full;
 mod hash;
 mod image;
+mod metrics;
 mod migrate;
 mod numbers;
 mod options;

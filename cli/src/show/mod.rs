@@ -8,6 +8,7 @@ pub mod counts;
 pub mod dump;
 pub mod info;
 pub mod names;
+pub mod serve;
 pub mod top;
 
 use std::ffi::CString;

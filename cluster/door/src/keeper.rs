@@ -114,6 +114,7 @@ pub enum Keeper {
 pub struct KeeperSettings {
     keys: usize,
     policy: FullPolicy,
+    counters: Option<String>,
     store: Option<Store>,
 }
 
@@ -154,6 +155,7 @@ impl KeeperSettings {
     pub const HELP: &'static str = "  --keys N            keys in debt at one time (100000), each 16 bytes
                       for each kind of limit, with a store 240 bytes for each limit
   --when-full WORD    for a new key whose set is full: admit (default), inherit, deny, sampled
+  --counters NAME     shares the counts with other programs: a name in shared memory, as in /limits, or a path
   --store URL         redis://[user:password@]host:port/ shares the limits with other nodes
   --nodes N           most nodes that share them; the same for all nodes
   --store-prefix TEXT the beginning of each key in the store (tatcell)
@@ -169,9 +171,15 @@ impl KeeperSettings {
     pub fn take(settings: &mut Settings) -> Result<KeeperSettings, String> {
         let keys = settings.or("keys", 100_000)?;
         let policy = settings.or("when_full", Word(FullPolicy::Admit))?.0;
+        let counters = settings.one("counters")?;
         let Some(url) = settings.one("store")? else {
-            return Ok(KeeperSettings { keys, policy, store: None });
+            return Ok(KeeperSettings { keys, policy, counters, store: None });
         };
+        if counters.is_some() {
+            return Err(
+                "counters are those of the tables, and with a store there are none: remove one".into()
+            );
+        }
         let nodes =
             settings.one("nodes")?.ok_or("with a store, give nodes: how many share the limits at most")?;
         let prefix = settings.or("store_prefix", "tatcell".to_owned())?;
@@ -179,7 +187,7 @@ impl KeeperSettings {
         let down = settings.or("when_down", Word(Down::Reserve))?.0;
         let reserve = settings.or("reserve", true)?;
         let store = Some(Store { url, nodes, prefix, wait, down, reserve });
-        Ok(KeeperSettings { keys, policy, store })
+        Ok(KeeperSettings { keys, policy, counters, store })
     }
 
     /// Returns whether a store shares the limits.
@@ -192,7 +200,14 @@ impl KeeperSettings {
     /// # Errors
     /// A line that says what is wrong and what to do.
     pub fn open(&self, rates: &[Rate]) -> Result<Keeper, String> {
-        let Some(store) = &self.store else { return Tables::new(self.keys, self.policy).map(Keeper::Local) };
+        let Some(store) = &self.store else {
+            let tables = Tables::new(self.keys, self.policy)?;
+            let shared = match &self.counters {
+                Some(name) => tables.share(name)?,
+                None => tables,
+            };
+            return Ok(Keeper::Local(shared));
+        };
         let mut builder = Cluster::builder(&store.url, store.nodes);
         builder = builder.prefix(&store.prefix).keys(self.keys).when_down(store.down);
         let name = |rate: &Rate| format!("{}.{}s.{}", rate.units, rate.period, rate.burst);
@@ -304,18 +319,14 @@ impl Keeper {
     pub fn every_second(&self, second: usize) {
         if let Keeper::Local(tables) = self {
             tables.sweep(now(), second);
+            tables.publish();
         }
     }
 
     /// Writes the metrics of the keeper.
     pub fn metrics(&self, out: &mut String) {
         match self {
-            Keeper::Local(tables) => {
-                let (live, slots) = tables.in_use(now());
-                let name = "tatcell_table_slots";
-                let samples = [("{state=\"live\"}", live), ("{state=\"free\"}", slots - live.min(slots))];
-                crate::pages::sample(out, "gauge", name, "Slots of the tables in use.", &samples);
-            }
+            Keeper::Local(tables) => tables.metrics(now(), out),
             Keeper::Shared { node, .. } => {
                 let _ = node.metrics().prometheus(out);
             }

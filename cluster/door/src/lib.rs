@@ -7,6 +7,7 @@
 //! - [`pages`]: metrics and health over HTTP.
 
 mod accept;
+mod counted;
 mod keeper;
 pub mod pages;
 mod settings;

@@ -1,4 +1,4 @@
-//! Metrics and health over HTTP: `GET /metrics` in the text form of Prometheus, `GET /healthz`.
+//! Metrics and health over HTTP: `GET /metrics` for Prometheus, `GET /healthz`.
 //!
 //! Implements as much of HTTP/1.1 as a scraper and a prober need: one request per connection, without a body, in at
 //! most 5 seconds and 8 KiB; 64 connections at once.
@@ -12,14 +12,17 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::AbortHandle;
 
+pub use tatcell::metrics::Format;
+
 use crate::Stop;
 
 const REQUEST: usize = 8 * 1024;
 const TIME: Duration = Duration::from_secs(5);
 const AT_ONCE: usize = 64;
 
-/// Writes the metrics.
-pub type Metrics = Arc<dyn Fn(&mut String) + Send + Sync>;
+/// Returns the metrics, and the format that they have: the wanted one, or that of Prometheus. An error says why there
+/// are none now.
+pub type Metrics = Arc<dyn Fn(Format) -> Result<(Format, String), String> + Send + Sync>;
 
 /// Returns the text of a page of the server's own, in JSON, by its target.
 pub type More = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
@@ -67,37 +70,46 @@ async fn page(mut stream: TcpStream, metrics: &Metrics, more: &More, stop: &Stop
             break true;
         }
     };
-    let (status, body) = match whole {
+    let (status, format, body) = match whole {
         true => answer(&request, metrics, more, stop.is_said()),
-        false => ("400 Bad Request", "send GET /metrics or GET /healthz\n".into()),
+        false => ("400 Bad Request", Format::Prometheus, "send GET /metrics or GET /healthz\n".into()),
     };
     let body = if request.starts_with(b"HEAD ") { String::new() } else { body };
-    let length = body.len();
+    let (kind, length) = (format.content_type(), body.len());
     let head = format!(
-        "HTTP/1.1 {status}\r\ncontent-type: text/plain; version=0.0.4; charset=utf-8\r\n\
-         content-length: {length}\r\nconnection: close\r\n\r\n"
+        "HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n"
     );
     stream.write_all(&[head.as_bytes(), body.as_bytes()].concat()).await?;
     stream.shutdown().await
 }
 
-fn answer(request: &[u8], metrics: &Metrics, more: &More, stopping: bool) -> (&'static str, String) {
-    let line = String::from_utf8_lossy(request.split(|byte| *byte == b'\r').next().unwrap_or_default());
-    let mut words = line.split(' ');
+fn answer(request: &[u8], metrics: &Metrics, more: &More, stopping: bool) -> (&'static str, Format, String) {
+    let text = String::from_utf8_lossy(request);
+    let mut words = text.split('\r').next().unwrap_or_default().split(' ');
     let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let plain = |status, text| (status, Format::Prometheus, text);
     match (method, target.split('?').next().unwrap_or_default()) {
-        ("GET" | "HEAD", "/metrics") => {
-            let mut text = String::new();
-            metrics(&mut text);
-            ("200 OK", text)
-        }
-        ("GET" | "HEAD", "/healthz") if stopping => ("503 Service Unavailable", "stopping\n".into()),
-        ("GET" | "HEAD", "/healthz") => ("200 OK", "ok\n".into()),
-        ("GET" | "HEAD", _) => match more(target) {
-            Some(text) => ("200 OK", text),
-            None => ("404 Not Found", "/metrics, /healthz\n".into()),
+        ("GET" | "HEAD", "/metrics") => match metrics(wanted(&text)) {
+            Ok((format, text)) => ("200 OK", format, text),
+            Err(why) => plain("503 Service Unavailable", why + "\n"),
         },
-        _ => ("405 Method Not Allowed", "GET\n".into()),
+        ("GET" | "HEAD", "/healthz") if stopping => plain("503 Service Unavailable", "stopping\n".into()),
+        ("GET" | "HEAD", "/healthz") => plain("200 OK", "ok\n".into()),
+        ("GET" | "HEAD", _) => match more(target) {
+            Some(text) => plain("200 OK", text),
+            None => plain("404 Not Found", "/metrics, /healthz\n".into()),
+        },
+        _ => plain("405 Method Not Allowed", "GET\n".into()),
+    }
+}
+
+/// Returns the format that a request asks for: OpenMetrics if it names that, as Prometheus does first of all.
+fn wanted(request: &str) -> Format {
+    let accepts = request.split("\r\n").filter_map(|line| line.split_once(':'));
+    let mut accepts = accepts.filter(|(name, _)| name.eq_ignore_ascii_case("accept"));
+    match accepts.any(|(_, value)| value.to_ascii_lowercase().contains("application/openmetrics-text")) {
+        true => Format::OpenMetrics,
+        false => Format::Prometheus,
     }
 }
 
@@ -115,10 +127,34 @@ mod tests {
     use super::*;
 
     fn ask(request: &str, stopping: bool) -> (&'static str, String) {
-        let metrics: Metrics =
-            Arc::new(|out| sample(out, "counter", "a_total", "Things.", &[("{b=\"c\"}", 3)]));
+        let metrics: Metrics = Arc::new(|_| {
+            let mut out = String::new();
+            sample(&mut out, "counter", "a_total", "Things.", &[("{b=\"c\"}", 3)]);
+            Ok((Format::Prometheus, out))
+        });
         let more: More = Arc::new(|target| (target == "/own?x").then(|| "{}\n".into()));
-        answer(request.as_bytes(), &metrics, &more, stopping)
+        let (status, _, text) = answer(request.as_bytes(), &metrics, &more, stopping);
+        (status, text)
+    }
+
+    #[test]
+    fn who_asks_for_open_metrics_gets_it_and_who_gets_none_learns_why() {
+        let asked: Metrics = Arc::new(|format| match format {
+            Format::OpenMetrics => Ok((format, "# EOF\n".into())),
+            Format::Prometheus => Err("the table is not there".into()),
+        });
+        let more: More = Arc::new(|_| None);
+        let ask = |fields: &str| {
+            let request = format!("GET /metrics HTTP/1.1\r\n{fields}\r\n");
+            answer(request.as_bytes(), &asked, &more, false)
+        };
+        let prometheus = "host: x\r\nACCEPT: application/openmetrics-text;version=1.0.0,text/plain;q=0.5\r\n";
+        assert_eq!(ask(prometheus), ("200 OK", Format::OpenMetrics, "# EOF\n".into()));
+        for fields in ["", "accept: text/plain\r\n", "x: application/openmetrics-text\r\n"] {
+            let (status, format, text) = ask(fields);
+            assert_eq!((status, format), ("503 Service Unavailable", Format::Prometheus));
+            assert_eq!(text, "the table is not there\n");
+        }
     }
 
     #[test]

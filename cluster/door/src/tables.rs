@@ -22,17 +22,23 @@
 //! **What is kept**: every limit whose burst is at most 2^32 units, of which none takes less than 1/8 ns, and which
 //! drains within 36 years. So the largest number of each unit of time, from a second to a year, is 2^32.
 //!
+//! Metrics name a table by its unit of time, as in "2^-6 ns" and "wide 2^13 ns".
+//!
 //! A slot keeps a time, so a key may come with another limit each time, and keeps its debt as a time. Only if the limit
 //! moves to another table, the key starts there with a full burst. A table takes its memory when the first limit comes
 //! that needs it: 8 bytes a slot, two slots a key.
 
-use std::sync::OnceLock;
+use std::ffi::CString;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
-use tatcell::host::{random_seed, Memory};
+use tatcell::host::{random_seed, Memory, SharedCounters};
+use tatcell::metrics::{write_text, Format, TableMetrics};
 use tatcell::{
-    lines_for, Decision, FullPolicy, LimitSpec, Line, Request, Table, TableLimit, TableOptions, Tracking,
-    Verdict,
+    lines_for, Counters, Decision, FullPolicy, LimitSpec, Line, Request, Table, TableLimit, TableOptions,
+    Tracking, Verdict,
 };
+
+use crate::counted::Counted;
 
 /// What distinguishes a table from the others.
 #[derive(Clone, Copy, Debug)]
@@ -95,16 +101,25 @@ const ATTEMPTS: u32 = 64;
 /// Keeps limits of any rate.
 #[derive(Debug)]
 pub struct Tables {
-    tables: [OnceLock<Option<Table<'static>>>; RANGES.len()],
+    tables: [OnceLock<Option<Made>>; RANGES.len()],
     lines: usize,
     policy: FullPolicy,
     seed: [u8; 16],
+    shared: Option<Mutex<SharedCounters>>,
+}
+
+/// A table, and the counts of its decisions. Both live as long as the process.
+#[derive(Clone, Copy, Debug)]
+struct Made {
+    table: Table<'static>,
+    counted: &'static Counted,
 }
 
 /// Holds a limit in one of the tables.
 #[derive(Clone, Copy, Debug)]
 pub struct TablesLimit {
     table: Table<'static>,
+    counted: &'static Counted,
     limit: TableLimit,
     burst: u64,
 }
@@ -118,7 +133,32 @@ impl Tables {
         let lines = keys.checked_mul(2).filter(|slots| *slots > 0 && *slots <= 1 << 34).map(lines_for);
         let lines = lines.ok_or("keys must be 1 to 8589934592")?;
         let seed = random_seed().map_err(|e| format!("the system has no random bytes: {e}"))?;
-        Ok(Tables { tables: [const { OnceLock::new() }; RANGES.len()], lines, policy, seed })
+        let tables = [const { OnceLock::new() }; RANGES.len()];
+        Ok(Tables { tables, lines, policy, seed, shared: None })
+    }
+
+    /// Shares the counts in named memory, where other programs may read them: all tables together, as they were at the
+    /// last [`publish`](Tables::publish).
+    ///
+    /// # Errors
+    /// Text: there can be no such memory.
+    pub fn share(mut self, name: &str) -> Result<Tables, String> {
+        let why = |what: &dyn std::fmt::Display| format!("counters {name:?}: {what}; give another name");
+        let text = CString::new(name).map_err(|e| why(&e))?;
+        // One block, because one thread writes it.
+        let shared = SharedCounters::open(&text, 1, 0o644).map_err(|e| why(&e))?;
+        self.shared = Some(Mutex::new(shared));
+        self.publish();
+        Ok(self)
+    }
+
+    /// Writes the counts to the named memory, if there is one. Call it once a second.
+    pub fn publish(&self) {
+        let Some(shared) = &self.shared else { return };
+        let mut sum = Counters::default();
+        self.made().for_each(|(_, made)| sum.add(&made.counted.sum()));
+        let mut shared = shared.lock().unwrap_or_else(PoisonError::into_inner);
+        shared.blocks().iter_mut().for_each(|block| *block = sum);
     }
 
     /// Makes a limit of `units` per `period` nanoseconds with this burst.
@@ -129,9 +169,9 @@ impl Tables {
         Tables::keepable(units, period, burst)?;
         let spec = LimitSpec::new(units, period, burst);
         for (place, range) in self.tables.iter().zip(&RANGES) {
-            if let Some(Some(table)) = place.get() {
-                match table.limit(&spec) {
-                    Ok(limit) => return Ok(TablesLimit { table: *table, limit, burst }),
+            if let Some(Some(made)) = place.get() {
+                match made.table.limit(&spec) {
+                    Ok(limit) => return Ok(made.with(limit, burst)),
                     Err(_) => continue,
                 }
             }
@@ -141,10 +181,9 @@ impl Tables {
             if fits.is_err() {
                 continue;
             }
-            let table =
-                place.get_or_init(|| self.table(range)).as_ref().ok_or("no memory: give fewer keys")?;
-            let Ok(limit) = table.limit(&spec) else { continue };
-            return Ok(TablesLimit { table: *table, limit, burst });
+            let made = place.get_or_init(|| self.make(range)).as_ref().ok_or("no memory: give fewer keys")?;
+            let Ok(limit) = made.table.limit(&spec) else { continue };
+            return Ok(made.with(limit, burst));
         }
         // The tests ask for limits of every size, and always find a table.
         Err("no range of rates has it: give a smaller burst".into())
@@ -187,13 +226,24 @@ impl Tables {
         options.tag_bits(range.tag_bits).policy(self.policy).seed(self.seed).tick_hz(1_000_000_000)
     }
 
-    fn table(&self, range: &Range) -> Option<Table<'static>> {
+    fn make(&self, range: &Range) -> Option<Made> {
         let memory = Memory::huge(self.lines * std::mem::size_of::<Line>()).ok()?;
-        Table::init(memory.leak(), &self.options(range)).ok()
+        let table = Table::init(memory.leak(), &self.options(range)).ok()?;
+        Some(Made { table, counted: Box::leak(Box::default()) })
     }
 
-    fn made(&self) -> impl Iterator<Item = &Table<'static>> {
-        self.tables.iter().filter_map(|table| table.get()?.as_ref())
+    /// The tables in use, with their names.
+    fn made(&self) -> impl Iterator<Item = (String, &Made)> {
+        let places = self.tables.iter().zip(&RANGES).enumerate();
+        places.filter_map(|(i, (place, range))| {
+            let wide = if i < USUAL.len() { "" } else { "wide " };
+            let made = place.get()?.as_ref()?;
+            Some((format!("{wide}2^{} ns", -i32::from(range.resolution)), made))
+        })
+    }
+
+    fn tables(&self) -> impl Iterator<Item = &Table<'static>> {
+        self.tables.iter().filter_map(|place| Some(&place.get()?.as_ref()?.table))
     }
 
     /// Decides a request at this reading of a nanosecond clock. Returns `None`, and has charged nothing, if other
@@ -202,7 +252,9 @@ impl Tables {
         let hash = limit.table.hash(key).ok()?;
         let request = Request { limit: &limit.limit, now, cost, room: 0 };
         (0..ATTEMPTS).find_map(|_| {
-            let decision = limit.table.check_ex(&request, hash, None).ok()?;
+            let mut counters = Counters::default();
+            let decision = limit.table.check_ex(&request, hash, Some(&mut counters)).ok()?;
+            limit.counted.add(&counters);
             (decision.verdict != Verdict::Contended).then_some(decision)
         })
     }
@@ -210,7 +262,7 @@ impl Tables {
     /// Forgets a key: every limit starts with its full burst. Returns whether the key owed anything.
     pub fn forget(&self, key: &[u8], now: u64) -> bool {
         let mut owed = false;
-        for table in self.made() {
+        for table in self.tables() {
             let any = LimitSpec::new(1, 1 << 30, 1);
             if let (Ok(hash), Ok(limit)) = (table.hash(key), table.limit(&any)) {
                 owed |= table.peek(&limit, now, hash, 0).is_ok_and(|seen| seen.reset_after > 0);
@@ -222,7 +274,7 @@ impl Tables {
 
     /// Empties expired slots, so that no key ever meets an old debt. Call it once a second.
     pub fn sweep(&self, now: u64, second: usize) {
-        for table in self.made() {
+        for table in self.tables() {
             // In a third of the time that the table allows, and at most 32 s: 34 s in the finest usual table, and 4 s
             // in the finest wide one.
             let parts = (table.sweep_interval() / 3_000_000_000).clamp(1, 32) as usize;
@@ -231,10 +283,26 @@ impl Tables {
         }
     }
 
-    /// Returns how many keys owe something, and how many slots there are, in all tables in use. Reads them all.
-    pub fn in_use(&self, now: u64) -> (u64, u64) {
-        let all = self.made().map(|table| table.stats(now));
-        all.fold((0, 0), |(live, slots), stats| (live + stats.live, slots + stats.slots))
+    /// Writes the metrics of the tables in use, for Prometheus. Reads them all.
+    pub fn metrics(&self, now: u64, out: &mut String) {
+        let made: Vec<_> = self.made().collect();
+        let said = |(name, made): &'_ (String, &Made)| {
+            let stats = made.table.stats(now);
+            (name.clone(), made.counted.sum(), stats, made.table.info())
+        };
+        let said: Vec<_> = made.iter().map(said).collect();
+        let metrics = said.iter().map(|(name, counters, stats, info)| {
+            TableMetrics::new(name).counters(counters).stats(stats).info(info)
+        });
+        let metrics: Vec<_> = metrics.collect();
+        // A String takes all.
+        let _ = write_text(&metrics, Format::Prometheus, out);
+    }
+}
+
+impl Made {
+    fn with(&self, limit: TableLimit, burst: u64) -> TablesLimit {
+        TablesLimit { table: self.table, counted: self.counted, limit, burst }
     }
 }
 

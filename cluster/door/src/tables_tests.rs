@@ -3,6 +3,12 @@ use super::*;
 const SECOND: u64 = 1_000_000_000;
 const DAY: u64 = 86_400 * SECOND;
 
+/// How many keys owe something, and how many slots there are, in all tables in use.
+fn in_use(tables: &Tables, now: u64) -> (u64, u64) {
+    let all = tables.tables().map(|table| table.stats(now));
+    all.fold((0, 0), |(live, slots), stats| (live + stats.live, slots + stats.slots))
+}
+
 fn tables() -> Tables {
     Tables::new(1_000, FullPolicy::Deny).expect("tables")
 }
@@ -154,7 +160,7 @@ fn what_is_given_back_can_be_used_again_and_nothing_else() {
             // Reads all slots.
             if call % 1_000 == 0 {
                 let live = u64::from(oracle.tat > oracle.at(now));
-                assert_eq!(tables.in_use(now).0, live, "{policy:?}, call {call}");
+                assert_eq!(in_use(&tables, now).0, live, "{policy:?}, call {call}");
             }
             if random >> 63 == 0 {
                 let passes = Tables::check(&limit, b"k", units, now).expect("one thread").passes();
@@ -205,7 +211,7 @@ fn sweeps_reach_every_slot_within_the_span_of_the_finest_wide_table() {
     for second in 0..60 {
         now += SECOND;
         tables.sweep(now, second);
-        assert!(second < 1 || tables.in_use(now).0 == 0, "after {second} s: {:?}", tables.in_use(now));
+        assert!(second < 1 || in_use(&tables, now).0 == 0, "after {second} s: {:?}", in_use(&tables, now));
     }
 }
 
@@ -233,7 +239,7 @@ fn a_key_is_forgotten_and_a_key_that_never_was_owes_nothing() {
         assert!(Tables::check(limit, b"k", 2, now).is_some_and(|d| d.passes()));
         assert!(Tables::check(limit, b"k", 1, now).is_some_and(|d| !d.passes()));
     }
-    assert_eq!(tables.in_use(now).0, 2);
+    assert_eq!(in_use(&tables, now).0, 2);
     assert!(tables.forget(b"k", now));
     for limit in &limits {
         assert!(Tables::check(limit, b"k", 2, now).is_some_and(|d| d.passes()));
@@ -248,7 +254,7 @@ fn a_key_that_owes_in_a_full_table_takes_a_slot_over_and_says_so() {
     for key in 0..600_000u32 {
         assert!(Tables::check(&limit, &key.to_le_bytes(), 1, DAY).is_some());
     }
-    let (live, slots) = tables.in_use(DAY);
+    let (live, slots) = in_use(&tables, DAY);
     assert!(live > slots * 99 / 100, "{live} of {slots}");
     for key in [b"a", b"b", b"c", b"d"] {
         assert_eq!(limit.owe(key, DAY / 2, DAY), Some(true));
@@ -268,6 +274,50 @@ fn sweeps_reach_every_slot_within_the_span_of_the_finest_table() {
     for second in 0..600 {
         now += SECOND;
         tables.sweep(now, second);
-        assert!(second < 1 || tables.in_use(now).0 == 0, "after {second} s: {:?}", tables.in_use(now));
+        assert!(second < 1 || in_use(&tables, now).0 == 0, "after {second} s: {:?}", in_use(&tables, now));
     }
+}
+
+#[test]
+fn decisions_are_counted_and_written_table_by_table() {
+    let tables = tables();
+    let fine = tables.limit(1, SECOND, 1).expect("a limit");
+    let coarse = tables.limit(1, DAY, 100).expect("a limit");
+    for (limit, units, passes) in [(&fine, 1, true), (&fine, 1, false), (&coarse, 101, false)] {
+        assert_eq!(Tables::check(limit, b"k", units, DAY).map(|d| d.passes()), Some(passes));
+    }
+    let mut text = String::new();
+    tables.metrics(DAY, &mut text);
+    for want in [
+        "tatcell_requests_total{table=\"2^-6 ns\",verdict=\"conforming\"} 1\n",
+        "tatcell_requests_total{table=\"2^-6 ns\",verdict=\"non_conforming\"} 1\n",
+        "tatcell_requests_total{table=\"2^15 ns\",verdict=\"never\"} 1\n",
+        "tatcell_new_keys_total{table=\"2^-6 ns\"} 1\n",
+        "tatcell_live_keys{table=\"2^-6 ns\"} 1\n",
+        "tatcell_live_keys{table=\"2^15 ns\"} 0\n",
+        "tatcell_longest_debt_seconds{table=\"2^-6 ns\"} 1.0",
+    ] {
+        assert!(text.contains(want), "{want}\n{text}");
+    }
+}
+
+#[test]
+fn counters_are_shared_by_name_as_of_the_last_publish() {
+    use tatcell::host::{unlink, ReadOnlyCounters};
+    let name = format!("/tatcell-door-{}", std::process::id());
+    let text = CString::new(name.clone()).expect("a name");
+    let _ = unlink(&text);
+    let tables = tables().share(&name).expect("shared");
+    let seen = ReadOnlyCounters::attach(&text).expect("counters");
+    assert_eq!(seen.sum(), Counters::default());
+    let (one, other) = (tables.limit(1, SECOND, 1), tables.limit(1, DAY, 100));
+    for limit in [one.expect("a limit"), other.expect("a limit")] {
+        assert!(Tables::check(&limit, b"k", 1, DAY).is_some_and(|d| d.passes()));
+    }
+    assert_eq!(seen.sum(), Counters::default());
+    tables.publish();
+    assert_eq!(seen.sum(), Counters { conforming: 2, inserted: 2, ..Counters::default() });
+    unlink(&text).expect("a name");
+    let why = self::tables().share("none").map(|_| ()).expect_err("no slash");
+    assert!(why.contains("counters \"none\"") && why.contains("another name"), "{why}");
 }

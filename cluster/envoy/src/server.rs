@@ -147,15 +147,18 @@ async fn serve(settings: ServerSettings, mut signals: Signals) -> Result<(), Str
         pages::open_to_all(address).iter().for_each(|note| eprintln!("tatcell-ratelimit: {note}"));
         let (listener, told) = (bind("metrics at", address)?, Arc::downgrade(&service));
         let counted = clients.clone();
-        let metrics: pages::Metrics = Arc::new(move |out| {
+        let metrics: pages::Metrics = Arc::new(move |_| {
+            let mut out = String::new();
             if let Some(service) = told.upgrade() {
-                service.metrics(out);
+                service.metrics(&mut out);
             }
             let (connected, turned_away) = counted.counts();
             let (name, help) = ("tatcell_ratelimit_connected", "Connections that are open.");
-            pages::sample(out, "gauge", name, help, &[("", connected)]);
+            pages::sample(&mut out, "gauge", name, help, &[("", connected)]);
             let help = "Connections refused, because max_clients were open.";
-            pages::sample(out, "counter", "tatcell_ratelimit_turned_away_total", help, &[("", turned_away)]);
+            let name = "tatcell_ratelimit_turned_away_total";
+            pages::sample(&mut out, "counter", name, help, &[("", turned_away)]);
+            Ok((pages::Format::Prometheus, out))
         });
         let told = Arc::downgrade(&service);
         let more: pages::More = Arc::new(move |target| told.upgrade()?.page(target));

@@ -138,7 +138,7 @@ fn negative_hits_are_given_back_and_fields_of_other_versions_are_refused() {
     assert_eq!((metric("returned"), metric("unreturned")), (5, 0));
     // A key that owes nothing gets nothing, and no place; nor does a key without a rule.
     assert_eq!(back("user=b", Some(4)), 10);
-    assert_eq!(server.metric("tatcell_table_slots{state=\"live\"}"), 1);
+    assert_eq!(server.metric("tatcell_live_keys{table=\"2^10 ns\"}"), 1);
     back("other=x", Some(2));
     assert_eq!((metric("returned"), metric("unreturned")), (5, 6));
     assert_eq!(client.left("edge", &["user=b"]), (true, vec![9]));

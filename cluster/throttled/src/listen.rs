@@ -39,10 +39,12 @@ async fn serve(settings: ServerSettings, mut signals: Signals) -> Result<(), Str
         let (listener, told) = (tatcell_door::listen(address)?, Arc::downgrade(&server));
         pages::open_to_all(address).iter().for_each(|note| eprintln!("tatcell-throttled: {note}"));
         say("metrics at", &listener);
-        let metrics: pages::Metrics = Arc::new(move |out| {
+        let metrics: pages::Metrics = Arc::new(move |_| {
+            let mut out = String::new();
             if let Some(server) = told.upgrade() {
-                server.metrics(out);
+                server.metrics(&mut out);
             }
+            Ok((pages::Format::Prometheus, out))
         });
         tokio::spawn(pages::serve(listener, metrics, Arc::new(|_| None), stop.clone()));
     }

@@ -59,7 +59,7 @@ fn a_negative_quantity_gives_back_what_is_owed_and_no_more() {
     // A moment of the last two has drained.
     assert_eq!(server.metric("tatcell_throttled_given_back_total"), 3);
     assert_eq!(server.metric("tatcell_throttled_limited_total"), 0);
-    assert_eq!(server.metric("tatcell_table_slots{state=\"live\"}"), 1);
+    assert_eq!(server.metric("tatcell_live_keys{table=\"2^5 ns\"}"), 1);
 }
 
 #[test]

@@ -29,7 +29,10 @@ static const ngx_str_t  ngx_http_tatcell_policies[] = {
      && ngx_strncmp((text)->data, word, sizeof(word) - 1) == 0)
 
 
-/* tatcell_zone KEY zone=NAME:SIZE rate=RATE [burst=N] [rate_by=$variable] [policy=POLICY] [tag_bits=N] [skew=TIME] */
+/*
+ * tatcell_zone KEY zone=NAME:SIZE rate=RATE [burst=N] [rate_by=$variable] [policy=POLICY] [tag_bits=N] [skew=TIME]
+ *              [counters=/NAME]
+ */
 char *
 ngx_http_tatcell_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
@@ -50,6 +53,7 @@ ngx_http_tatcell_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
+    zone->pool = cf->pool;
     zone->burst = 1;
     zone->skew = NGX_HTTP_TATCELL_SKEW;
     zone->policy = TATCELL_FULL_ADMIT;
@@ -160,6 +164,19 @@ ngx_http_tatcell_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
             continue;
         }
 
+        if (ngx_http_tatcell_is(&value[i], "counters=")) {
+            zone->counters_name.data = value[i].data + 9;
+            zone->counters_name.len = value[i].len - 9;
+
+            if (zone->counters_name.len < 2 || zone->counters_name.data[0] != '/') {
+                ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                                   "invalid \"%V\": write a name of shared memory or a path, as in counters=/clients",
+                                   &value[i]);
+                return NGX_CONF_ERROR;
+            }
+            continue;
+        }
+
         if (ngx_http_tatcell_is(&value[i], "policy=")) {
             for (k = 0; ngx_http_tatcell_policies[k].len; k++) {
                 if (ngx_http_tatcell_policies[k].len == value[i].len
@@ -181,8 +198,8 @@ ngx_http_tatcell_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         }
 
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "unknown parameter \"%V\": write zone=, rate=, burst=, rate_by=, policy=, tag_bits= "
-                           "or skew=",
+                           "unknown parameter \"%V\": write zone=, rate=, burst=, rate_by=, policy=, tag_bits=, "
+                           "skew= or counters=",
                            &value[i]);
         return NGX_CONF_ERROR;
     }

@@ -15,6 +15,7 @@ static ngx_inline ngx_int_t ngx_http_tatcell_key(ngx_http_request_t *r, ngx_http
 static int32_t ngx_http_tatcell_decide(ngx_http_tatcell_ctx_t *ctx);
 static int32_t ngx_http_tatcell_ask(ngx_http_tatcell_ctx_t *ctx);
 static int32_t ngx_http_tatcell_ask_brief(ngx_http_tatcell_ctx_t *ctx);
+static void ngx_http_tatcell_inserted(ngx_http_tatcell_ctx_t *ctx, tatcell_counters_t *counters);
 static ngx_int_t ngx_http_tatcell_undecided(ngx_http_request_t *r, ngx_http_tatcell_ctx_t *ctx,
     ngx_http_tatcell_zone_t *zone, const char *why);
 static ngx_int_t ngx_http_tatcell_passed(ngx_http_request_t *r, ngx_http_tatcell_ctx_t *ctx);
@@ -147,12 +148,12 @@ ngx_http_tatcell_link(ngx_http_request_t *r, ngx_http_tatcell_ctx_t *ctx, ngx_ht
     switch (ngx_http_tatcell_limit_of(r, use, &limit, &text)) {
 
     case NGX_HTTP_TATCELL_UNLIMITED:
-        ngx_http_tatcell_counts(zone)->unlimited++;
+        ngx_http_tatcell_more(zone)->unlimited++;
         ctx->status = "UNLIMITED";
         return NGX_OK;
 
     case NGX_HTTP_TATCELL_BAD:
-        ngx_http_tatcell_counts(zone)->bad_rate++;
+        ngx_http_tatcell_more(zone)->bad_rate++;
         ngx_http_tatcell_log_bad_rate(r, zone, &text);
         break;
 
@@ -250,21 +251,27 @@ ngx_http_tatcell_decide(ngx_http_tatcell_ctx_t *ctx)
 static int32_t
 ngx_http_tatcell_ask(ngx_http_tatcell_ctx_t *ctx)
 {
-    int32_t          rc;
-    tatcell_link_t  *link;
-    tatcell_chain_t  chain = TATCELL_CHAIN_INIT;
+    int32_t             rc;
+    tatcell_link_t     *link;
+    tatcell_chain_t     chain = TATCELL_CHAIN_INIT;
+    tatcell_counters_t  counters[TATCELL_CHAIN_MAX];
+
+    /* Only the new keys are taken from them: what a request counts as is known later. */
+    ngx_memzero(counters, ctx->count * sizeof(tatcell_counters_t));
 
     if (ctx->count == 1) {
         link = ctx->links;
 
-        rc = ctx->reserve ? tatcell_table_reserve_hash(link->table, link->limit, ctx->now, link->hash, link->cost,
-                                                       &ctx->decision)
+        rc = ctx->reserve ? tatcell_table_reserve_ex_hash(link->table, link->limit, ctx->now, link->hash, link->cost,
+                                                          &ctx->decision, counters)
                           : tatcell_table_check_ex_hash(link->table, link->limit, ctx->now, link->hash, link->cost,
-                                                        0, &ctx->decision, NULL);
+                                                        0, &ctx->decision, counters);
 
         if (ctx->decisions != &ctx->decision) {
             ctx->decisions[0] = ctx->decision;
         }
+
+        ngx_http_tatcell_inserted(ctx, counters);
 
         return rc;
     }
@@ -274,9 +281,28 @@ ngx_http_tatcell_ask(ngx_http_tatcell_ctx_t *ctx)
     chain.link_size = sizeof(tatcell_link_t);
     chain.decisions = ctx->decisions;
     chain.decision_size = sizeof(tatcell_decision_t);
+    chain.link_counters = counters;
 
-    return ctx->reserve ? tatcell_chain_reserve(&chain, ctx->now, &ctx->decision)
-                        : tatcell_chain_check(&chain, ctx->now, &ctx->decision);
+    rc = ctx->reserve ? tatcell_chain_reserve(&chain, ctx->now, &ctx->decision)
+                      : tatcell_chain_check(&chain, ctx->now, &ctx->decision);
+
+    ngx_http_tatcell_inserted(ctx, counters);
+
+    return rc;
+}
+
+
+/* Counts the new keys of the zones that were asked. */
+static void
+ngx_http_tatcell_inserted(ngx_http_tatcell_ctx_t *ctx, tatcell_counters_t *counters)
+{
+    ngx_uint_t  i;
+
+    for (i = 0; i < ctx->count; i++) {
+        if (counters[i].inserted) {
+            ngx_http_tatcell_counters(ctx->uses[i]->zone)->inserted += counters[i].inserted;
+        }
+    }
 }
 
 
@@ -297,9 +323,11 @@ ngx_http_tatcell_ask_brief(ngx_http_tatcell_ctx_t *ctx)
     ctx->decision.departure = ctx->now;
     ctx->decisions[0].departure = ctx->now;
 
-    if (counters.untracked | counters.inherited | counters.forgiven) {
+    if (counters.untracked | counters.inherited | counters.forgiven | counters.inserted) {
         ctx->decisions[0].tracking = counters.untracked ? TATCELL_UNTRACKED
-                                     : counters.inherited ? TATCELL_INHERITED : TATCELL_FORGIVEN;
+                                     : counters.inherited ? TATCELL_INHERITED
+                                     : counters.forgiven ? TATCELL_FORGIVEN : TATCELL_TRACKED;
+        ngx_http_tatcell_inserted(ctx, &counters);
         ngx_memzero(&counters, sizeof(counters));
     }
 
@@ -341,7 +369,7 @@ ngx_http_tatcell_undecided(ngx_http_request_t *r, ngx_http_tatcell_ctx_t *ctx, n
 
     ctx->count = 0;
     ctx->status = "UNDECIDED";
-    ngx_http_tatcell_counts(zone)->undecided++;
+    ngx_http_tatcell_counters(zone)->contended++;
     ngx_http_tatcell_log_undecided(r, zone, why);
 
     if (lcf->undecided == NGX_HTTP_TATCELL_UNDECIDED_PASS || lcf->dry_run) {
@@ -357,16 +385,18 @@ ngx_http_tatcell_passed(ngx_http_request_t *r, ngx_http_tatcell_ctx_t *ctx)
 {
     uint64_t                      now, wait;
     ngx_uint_t                    i;
-    ngx_http_tatcell_counts_t    *counts;
+    tatcell_counters_t           *counts;
     ngx_http_tatcell_loc_conf_t  *lcf;
 
     now = ctx->now;
     lcf = ngx_http_get_module_loc_conf(r, ngx_http_tatcell_module);
 
     for (i = 0; i < ctx->count; i++) {
-        counts = ngx_http_tatcell_counts(ctx->uses[i]->zone);
-        counts->passed++;
-        counts->delayed += ctx->decisions[i].departure >= now + NGX_HTTP_TATCELL_MSEC;
+        counts = ngx_http_tatcell_counters(ctx->uses[i]->zone);
+        counts->conforming++;
+        if (ctx->decisions[i].departure >= now + NGX_HTTP_TATCELL_MSEC) {
+            ngx_http_tatcell_more(ctx->uses[i]->zone)->delayed++;
+        }
         counts->untracked += ctx->decisions[i].tracking == TATCELL_UNTRACKED;
         counts->inherited += ctx->decisions[i].tracking == TATCELL_INHERITED;
         counts->forgiven += ctx->decisions[i].tracking == TATCELL_FORGIVEN;
@@ -400,13 +430,13 @@ static ngx_int_t
 ngx_http_tatcell_refused(ngx_http_request_t *r, ngx_http_tatcell_ctx_t *ctx)
 {
     ngx_uint_t                    i;
-    ngx_http_tatcell_counts_t    *counts;
+    tatcell_counters_t           *counts;
     ngx_http_tatcell_loc_conf_t  *lcf;
 
     lcf = ngx_http_get_module_loc_conf(r, ngx_http_tatcell_module);
 
     i = ctx->decision.policy;
-    counts = ngx_http_tatcell_counts(ctx->uses[i]->zone);
+    counts = ngx_http_tatcell_counters(ctx->uses[i]->zone);
 
     counts->untracked += ctx->decisions[i].tracking == TATCELL_UNTRACKED;
     counts->inherited += ctx->decisions[i].tracking == TATCELL_INHERITED;
@@ -419,7 +449,7 @@ ngx_http_tatcell_refused(ngx_http_request_t *r, ngx_http_tatcell_ctx_t *ctx)
     }
 
     if (lcf->dry_run) {
-        counts->dry_run++;
+        counts->shadow++;
         ctx->status = "REJECTED_DRY_RUN";
         return NGX_DECLINED;
     }
@@ -428,7 +458,7 @@ ngx_http_tatcell_refused(ngx_http_request_t *r, ngx_http_tatcell_ctx_t *ctx)
         counts->never++;
 
     } else {
-        counts->rejected++;
+        counts->non_conforming++;
     }
 
     ctx->status = "REJECTED";

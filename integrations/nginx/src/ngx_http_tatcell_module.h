@@ -14,7 +14,7 @@
  *
  *   zone (shared memory)                        worker (private memory)
  *   [ slab pool of nginx ]                      zone: seed, table handle, specifications
- *   [ shared_t: counts, log gates, samples ]    use:  a limit for each tatcell directive
+ *   [ shared_t: counters, log gates, samples ]    use:  a limit for each tatcell directive
  *   [ table: 8 bytes a key ]
  *
  * Time is CLOCK_MONOTONIC in nanoseconds, read once a request: the cached time of nginx would be older than that of
@@ -66,21 +66,17 @@ typedef struct {
     unsigned   bytes:1;
 } ngx_http_tatcell_rate_t;
 
-/* What one process counted of one zone; written by that process alone. */
+/*
+ * What one process counted of one zone besides the counters of the library; written by that process alone. Those have
+ * as conforming what passed, at once or after a delay, as shadow what tatcell_dry_run let pass, and as contended what
+ * had no verdict.
+ */
 typedef struct {
-    uint64_t   passed;          /* at once or after a delay */
-    uint64_t   delayed;         /* of those: after a delay */
-    uint64_t   rejected;        /* refused for now */
-    uint64_t   never;           /* refused: a cost above the burst */
-    uint64_t   dry_run;         /* would have been refused */
-    uint64_t   undecided;       /* no verdict: did as tatcell_undecided says */
-    uint64_t   unlimited;       /* the rate of the key was "unlimited" */
+    uint64_t   delayed;         /* of the conforming: after a delay */
+    uint64_t   unlimited;       /* the rate of the key was "unlimited"; the zone was not asked */
     uint64_t   bad_rate;        /* the rate of the key was none; the zone's was taken */
-    uint64_t   untracked;       /* of the passed and rejected: decided without a slot, because the set was full */
-    uint64_t   inherited;
-    uint64_t   forgiven;
     uint64_t   reserved[5];
-} ngx_http_tatcell_counts_t;
+} ngx_http_tatcell_more_t;
 
 /* A refused key. Written without a lock: who reads it checks that the key has the hash. */
 typedef struct {
@@ -91,7 +87,8 @@ typedef struct {
 
 /* In the shared memory of a zone, before its table. */
 typedef struct {
-    ngx_http_tatcell_counts_t  counts[NGX_HTTP_TATCELL_PROCESSES];
+    tatcell_counters_t         counters[NGX_HTTP_TATCELL_PROCESSES];   /* where the zone has no counters= */
+    ngx_http_tatcell_more_t    more[NGX_HTTP_TATCELL_PROCESSES];
     tatcell_key_log_t          refused[NGX_HTTP_TATCELL_GATES];
     tatcell_key_log_t          delayed[NGX_HTTP_TATCELL_GATES];
     tatcell_log_t              undecided;
@@ -134,6 +131,9 @@ struct ngx_http_tatcell_zone_s {
     uint8_t                     seed[16];
     tatcell_table_t             table;
     ngx_http_tatcell_shared_t  *shared;
+    ngx_str_t                   counters_name;  /* of counters=, ends with a 0; empty: none */
+    tatcell_counters_t         *counters;       /* NGX_HTTP_TATCELL_PROCESSES of them */
+    ngx_pool_t                 *pool;           /* of the cycle */
     uint64_t                    swept;          /* the slot that is swept next */
 };
 
@@ -234,7 +234,8 @@ void ngx_http_tatcell_find_old(ngx_conf_t *cf, ngx_http_tatcell_zone_t *zone);
 ngx_int_t ngx_http_tatcell_init_zone(ngx_shm_zone_t *shm_zone, void *data);
 ngx_int_t ngx_http_tatcell_init_module(ngx_cycle_t *cycle);
 ngx_int_t ngx_http_tatcell_init_process(ngx_cycle_t *cycle);
-ngx_http_tatcell_counts_t *ngx_http_tatcell_counts(ngx_http_tatcell_zone_t *zone);
+tatcell_counters_t *ngx_http_tatcell_counters(ngx_http_tatcell_zone_t *zone);
+ngx_http_tatcell_more_t *ngx_http_tatcell_more(ngx_http_tatcell_zone_t *zone);
 
 /* decide */
 ngx_int_t ngx_http_tatcell_handler(ngx_http_request_t *r);

@@ -22,6 +22,8 @@ static ngx_uint_t ngx_http_tatcell_has_other_rate(ngx_http_tatcell_zone_t *zone,
 static ngx_int_t ngx_http_tatcell_limits(ngx_http_tatcell_zone_t *zone, ngx_log_t *log);
 static ngx_int_t ngx_http_tatcell_make(ngx_http_tatcell_zone_t *zone, ngx_log_t *log);
 static ngx_int_t ngx_http_tatcell_move(ngx_http_tatcell_zone_t *zone, ngx_log_t *log);
+static ngx_int_t ngx_http_tatcell_open_counters(ngx_http_tatcell_zone_t *zone, ngx_log_t *log);
+static void ngx_http_tatcell_close_counters(void *data);
 static void ngx_http_tatcell_sweep(ngx_event_t *ev);
 static void ngx_http_tatcell_stop_sweep(void *data);
 
@@ -299,7 +301,9 @@ ngx_http_tatcell_init_zone(ngx_shm_zone_t *shm_zone, void *data)
             return NGX_ERROR;
         }
 
-        if (ngx_http_tatcell_limits(zone, shm_zone->shm.log) != NGX_OK) {
+        if (ngx_http_tatcell_limits(zone, shm_zone->shm.log) != NGX_OK
+            || ngx_http_tatcell_open_counters(zone, shm_zone->shm.log) != NGX_OK)
+        {
             return NGX_ERROR;
         }
 
@@ -307,7 +311,9 @@ ngx_http_tatcell_init_zone(ngx_shm_zone_t *shm_zone, void *data)
         return NGX_OK;
     }
 
-    if (ngx_http_tatcell_make(zone, shm_zone->shm.log) != NGX_OK) {
+    if (ngx_http_tatcell_make(zone, shm_zone->shm.log) != NGX_OK
+        || ngx_http_tatcell_open_counters(zone, shm_zone->shm.log) != NGX_OK)
+    {
         return NGX_ERROR;
     }
 
@@ -418,7 +424,8 @@ ngx_http_tatcell_move(ngx_http_tatcell_zone_t *zone, ngx_log_t *log)
         return NGX_ERROR;
     }
 
-    ngx_memcpy(zone->shared->counts, zone->old->shared->counts, sizeof(zone->shared->counts));
+    ngx_memcpy(zone->shared->counters, zone->old->shared->counters, sizeof(zone->shared->counters));
+    ngx_memcpy(zone->shared->more, zone->old->shared->more, sizeof(zone->shared->more));
     ngx_memcpy(zone->shared->samples, zone->old->shared->samples, sizeof(zone->shared->samples));
 
     forgiven = moved.dropped + moved.clamped + moved.opened;
@@ -433,11 +440,69 @@ ngx_http_tatcell_move(ngx_http_tatcell_zone_t *zone, ngx_log_t *log)
 }
 
 
-/* The counts of this process: old and new workers of a reload have slots of their own. */
-ngx_http_tatcell_counts_t *
-ngx_http_tatcell_counts(ngx_http_tatcell_zone_t *zone)
+/*
+ * Finds the counters of the zone: those of its memory, or with counters= those in named memory, which other programs
+ * may read. There each process has the block of its slot, too, and counts go on over a restart.
+ */
+static ngx_int_t
+ngx_http_tatcell_open_counters(ngx_http_tatcell_zone_t *zone, ngx_log_t *log)
 {
-    return &zone->shared->counts[(ngx_uint_t) ngx_process_slot % NGX_HTTP_TATCELL_PROCESSES];
+    int32_t                 rc;
+    tatcell_host_memory_t  *memory;
+    ngx_pool_cleanup_t     *cln;
+
+    zone->counters = zone->shared->counters;
+
+    if (zone->counters_name.len == 0) {
+        return NGX_OK;
+    }
+
+    cln = ngx_pool_cleanup_add(zone->pool, sizeof(tatcell_host_memory_t));
+    if (cln == NULL) {
+        return NGX_ERROR;
+    }
+
+    memory = cln->data;
+    *memory = (tatcell_host_memory_t) TATCELL_HOST_MEMORY_INIT;
+
+    rc = tatcell_host_counters_open((char *) zone->counters_name.data, NGX_HTTP_TATCELL_PROCESSES, 0644, memory);
+
+    if (rc == 0) {
+        cln->handler = ngx_http_tatcell_close_counters;
+        rc = tatcell_host_counters_block(memory->memory, memory->bytes, 0, &zone->counters);
+    }
+
+    if (rc != 0) {
+        ngx_log_error(NGX_LOG_EMERG, log, memory->system_error,
+                      "tatcell: zone \"%V\" cannot have counters=%V: %s (%s); give another name, in %s:%ui",
+                      &zone->name, &zone->counters_name, tatcell_strerror(rc), tatcell_strerror_name(rc), zone->file,
+                      zone->line);
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_tatcell_close_counters(void *data)
+{
+    (void) tatcell_host_memory_unmap(data);
+}
+
+
+/* The counts of this process: old and new workers of a reload have slots of their own. */
+tatcell_counters_t *
+ngx_http_tatcell_counters(ngx_http_tatcell_zone_t *zone)
+{
+    return &zone->counters[(ngx_uint_t) ngx_process_slot % NGX_HTTP_TATCELL_PROCESSES];
+}
+
+
+ngx_http_tatcell_more_t *
+ngx_http_tatcell_more(ngx_http_tatcell_zone_t *zone)
+{
+    return &zone->shared->more[(ngx_uint_t) ngx_process_slot % NGX_HTTP_TATCELL_PROCESSES];
 }
 
 

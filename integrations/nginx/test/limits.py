@@ -1,11 +1,14 @@
 """What passes and what does not: bursts, keys, zones together, costs, rates from variables, fields, logs."""
 
 import json
+import os
 import pathlib
 import re
 import shutil
+import struct
 import subprocess
 import time
+import uuid
 
 from claims import Skip, equal
 import load
@@ -319,12 +322,56 @@ def claims(claims, server):
             equal([t["key"] for t in s["top"]], ["x", None])
             text = n.get("/metrics").body
             metrics = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
-            equal(metrics['tatcell_requests_total{zone="a",verdict="rejected"}'], "15")
-            equal(metrics['tatcell_live_keys{zone="a"}'], "2")
+            equal(metrics['tatcell_requests_total{table="a",verdict="conforming"}'], "6")
+            equal(metrics['tatcell_requests_total{table="a",verdict="non_conforming"}'], "15")
+            equal(metrics['tatcell_new_keys_total{table="a"}'], "2")
+            equal(metrics['tatcell_live_keys{table="a"}'], "2")
+            equal(metrics['tatcell_live_keys{table="b"}'], "0")
+            equal(metrics['tatcell_nginx_delayed_requests_total{table="b"}'], "0")
+            # 5 requests of an hour each were charged at once.
+            assert 17000 < float(metrics['tatcell_longest_debt_seconds{table="a"}']) <= 18000, text
             names = {line.split("{")[0] for line in text.splitlines() if not line.startswith("#")}
             equal(names, {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")})
+            if shutil.which("promtool"):
+                done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True)
+                equal((done.returncode, done.stdout + done.stderr), (0, ""))
             equal(n.connection().request("POST", "/stats"), None)
     claims.claim("stats_are_json_and_prometheus_text_and_add_up", counted)
+
+    def shared():
+        name = f"/tatcell-nginx-{os.getpid()}-{uuid.uuid4().hex}"
+        file = pathlib.Path("/dev/shm" + name)
+
+        def counted():
+            # Two lines of a header, and then 16 words for each process.
+            words = struct.unpack(f"={file.stat().st_size // 8}Q", file.read_bytes())[16:]
+            equal(len(words), 16 * 256)
+            return sum(words[0::16]), sum(words[3::16]), sum(words[9::16])
+
+        try:
+            with server() as n:
+                # Four ways to ask: for the verdict, with fields, two zones, and with leave to wait.
+                conf = dict(workers=2, http=f"tatcell_zone $arg_k zone=a:1m rate=1r/h burst=5 counters={name};"
+                                            "tatcell_zone $arg_k zone=b:1m rate=1r/h burst=9;",
+                            server="location = /page { tatcell zone=a nodelay; } location /two { tatcell zone=a nodelay; "
+                                   "tatcell zone=b nodelay; } location /fields { tatcell zone=a nodelay; "
+                                   "tatcell_headers ratelimit; } location /wait { tatcell zone=a delay=4; } "
+                                   "location /stats { tatcell_stats; }")
+                n.start(**conf)
+                for way, count in ("page", 7), ("two", 7), ("fields", 7), ("wait", 4):
+                    for _ in range(count):
+                        n.get(f"/{way}?k={way}")
+                s = stats(n)["a"]
+                equal(counted(), (s["passed"], s["rejected"], s["new_keys"]))
+                equal(counted(), (19, 6, 4))
+                equal(oct(file.stat().st_mode & 0o777), "0o644")
+                n.reload(**conf)
+                n.get("/page?k=another")
+                equal(counted(), (20, 6, 5))
+                equal(stats(n)["a"]["passed"], 20)
+        finally:
+            file.unlink(missing_ok=True)
+    claims.claim("counters_in_named_memory_are_those_of_the_stats_and_survive_a_reload", shared)
 
     def inherited():
         with server() as n:

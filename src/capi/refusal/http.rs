@@ -12,7 +12,8 @@ use crate::capi::limit::limit::tatcell_limit_t;
 use crate::capi::pointers::contract::{args, Contract, Grows};
 use crate::capi::pointers::places::Span;
 use crate::capi::pointers::texts::Room;
-use crate::http::{Field, Fields, HttpError, Policy, Said, Text, MAX_POLICIES};
+use crate::http::{Field, Fields, HttpError, Policy, Said, MAX_POLICIES};
+use crate::text::Text;
 
 /// field: RateLimit, the units that are left and for how long.
 pub const TATCELL_HTTP_RATELIMIT: u32 = 1;

@@ -10,6 +10,7 @@ mod fit;
 pub(super) mod handle;
 mod info;
 mod limit;
+mod metrics;
 mod migrate;
 pub(super) mod options;
 pub(super) mod override_addresses;

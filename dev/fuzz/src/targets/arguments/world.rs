@@ -27,6 +27,7 @@ const ARRAYS: &[(&str, &str, u64, [u64; 2])] = &[
     ("top", "count", 64, [3, 0]),
     ("due", "most", 24, [3, 0]),
     ("policies", "count", 80, [2, 1]),
+    ("tables", "count", 56, [2, 1]),
     ("stamps", "count", 8, [4, 1]),
 ];
 
@@ -173,12 +174,20 @@ impl<'w, 'd> World<'w, 'd> {
         let there = if count > fits { 16 } else { count };
         let align = match part.name {
             "memory" if ["_table_", "_counters_"].iter().any(|part| self.function.name.contains(part)) => 64,
-            "memory" | "image" | "hashes" | "top" | "due" | "policies" | "stamps" => 8,
+            "memory" | "image" | "hashes" | "top" | "due" | "policies" | "tables" | "stamps" => 8,
             _ => 1,
         };
         let bytes = (there * element) as usize;
         let content = match part.name {
             "policies" => (0..there.min(9)).flat_map(|_| self.content(policy_record(), true)).collect(),
+            // Those without a size end the call.
+            "tables" => {
+                let record = Record::find("tatcell_metrics_t").expect("a structure of the header");
+                let mut tables: Vec<u8> =
+                    (0..there.min(3)).flat_map(|_| self.content(record, true)).collect();
+                tables.resize(bytes, 0);
+                tables
+            }
             "image" if part.is_const => self.image(bytes),
             "memory" if self.function.name.ends_with("_attach") => self.image(bytes),
             "address" | "key" => (0..bytes).map(|_| self.data.byte()).collect(),

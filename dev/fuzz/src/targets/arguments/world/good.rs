@@ -216,6 +216,21 @@ impl World<'_, '_> {
                     ("decision", self.bend(decision, 8, true)),
                 ]
             }
+            "tatcell_metrics_t" => {
+                let name = self.place(b"pages \"1\"\0", 1, false);
+                let counters = self.place(&[1; 128], 8, false);
+                let (stats, info) = (find("tatcell_stats_t"), find("tatcell_table_info_t"));
+                let content = [self.content(stats, false), self.content(info, false)];
+                let [stats, info] = content.map(|bytes| self.place(&bytes, 8, false));
+                let name_len = if self.data.rarely() { 1 << 63 | self.data.word() as usize } else { 0 };
+                vec![
+                    ("name", self.bend(name, 1, true)),
+                    ("name_len", name_len),
+                    ("counters", self.bend(counters, 8, true)),
+                    ("stats", self.bend(stats, 8, true)),
+                    ("info", self.bend(info, 8, true)),
+                ]
+            }
             "tatcell_link_t" => self.link(),
             "tatcell_chain_t" => self.chain(),
             "tatcell_chain_burst_t" => self.requests(),
