@@ -1,7 +1,7 @@
 //! Writes the man pages and the completions of the command, from the definition of its arguments: `pages FOLDER`.
 //!
-//! `make cli` runs it, and `make install` copies what it wrote. The pages have the date of `SOURCE_DATE_EPOCH`, else that
-//! of today.
+//! `make cli` runs it, and `make install` copies what it wrote. The pages have the date of `SOURCE_DATE_EPOCH`, else
+//! today's.
 
 use std::fs::{create_dir_all, File};
 use std::io::{Error, Result};
