@@ -66,6 +66,8 @@ cli/src
     limit
     emit: key limit units
     plan
+    input_args
+    replay
     show: failure words
     show_args: failure units show
     size: failure limit units words
@@ -84,6 +86,9 @@ cli/src/show
     change: clock names lib
 cli/src/emit
     code programs: lib
+cli/src/replay
+    judge:
+    answer server: lib
 cli/src/check
     blocks meaning: lib
     zones

@@ -99,6 +99,25 @@ pub struct Found {
     pub good: Vec<(String, Option<u32>)>,
 }
 
+/// What else is done with the records, besides counting them.
+pub trait Each {
+    /// Takes the next record, in the order of their times.
+    fn record(&mut self, held: &Held, keys: &Keys) -> Result<(), Failure>;
+
+    /// Drops the keys that are not in the sample any more: the new number of each old one.
+    fn keep(&mut self, to: &[u32]);
+}
+
+struct NoMore;
+
+impl Each for NoMore {
+    fn record(&mut self, _: &Held, _: &Keys) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn keep(&mut self, _: &[u32]) {}
+}
+
 /// Bad records whose message is kept.
 const MESSAGES: usize = 3;
 /// So many bad records without a good one end the plan.
@@ -113,7 +132,12 @@ impl Plan {
 
     /// Reads the inputs.
     pub fn read(&self, progress: &mut dyn FnMut(&Progress)) -> Result<Found, Failure> {
-        let mut reading = Reading::new(self)?;
+        self.stream(progress, &mut NoMore)
+    }
+
+    /// Reads the inputs, and hands each record on in the order of their times.
+    pub fn stream(&self, progress: &mut dyn FnMut(&Progress), each: &mut dyn Each) -> Result<Found, Failure> {
+        let mut reading = Reading::new(self, each)?;
         for file in self.in_order()? {
             reading.file(&file, progress)?;
         }
@@ -184,6 +208,7 @@ pub struct Progress {
 
 struct Reading<'p> {
     plan: &'p Plan,
+    each: &'p mut dyn Each,
     hasher: ExclusiveTable<'static>,
     order: Order,
     found: Found,
@@ -196,7 +221,7 @@ struct Reading<'p> {
 }
 
 impl<'p> Reading<'p> {
-    fn new(plan: &'p Plan) -> Result<Reading<'p>, Failure> {
+    fn new(plan: &'p Plan, each: &'p mut dyn Each) -> Result<Reading<'p>, Failure> {
         let hasher = replay::table(LimitSpec::per_second(1), FullPolicy::Admit, plan.seed, 16)
             .map_err(Failure::Usage)?;
         let mut pinned = Vec::new();
@@ -225,6 +250,7 @@ impl<'p> Reading<'p> {
         let order = Order::new(u64::try_from(plan.sort.as_nanos()).unwrap_or(u64::MAX));
         Ok(Reading {
             plan,
+            each,
             hasher,
             order,
             found,
@@ -319,9 +345,14 @@ impl<'p> Reading<'p> {
             self.halve();
         }
         while let Some(held) = self.order.pop(false) {
-            self.found.add(&held)?;
+            self.add(&held)?;
         }
         Ok(())
+    }
+
+    fn add(&mut self, held: &Held) -> Result<(), Failure> {
+        self.found.add(held)?;
+        self.each.record(held, &self.found.keys)
     }
 
     fn halve(&mut self) {
@@ -330,6 +361,7 @@ impl<'p> Reading<'p> {
             self.order.renumber(&to);
             self.found.curves.keep(&to);
             self.found.replays.iter_mut().for_each(|replay| replay.keep(&to));
+            self.each.keep(&to);
             if to.iter().all(|to| *to != NO_KEY) && self.found.keys.one_in() > 1 << 40 {
                 // Only pinned keys are left.
                 break;
@@ -339,7 +371,7 @@ impl<'p> Reading<'p> {
 
     fn finish(mut self) -> Result<Found, Failure> {
         while let Some(held) = self.order.pop(true) {
-            self.found.add(&held)?;
+            self.add(&held)?;
         }
         if self.found.counts.records == 0 {
             let first = self.found.counts.first_bad.first();

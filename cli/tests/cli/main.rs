@@ -9,6 +9,7 @@ mod oracle;
 mod page;
 mod program;
 mod readers;
+mod replay;
 mod report;
 mod show;
 mod size;
