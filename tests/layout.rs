@@ -97,6 +97,7 @@ cli/src/plan
     keys order
     curve timeline
     replay
+    reading: curve keys order replay lib
     limits: keys replay timeline lib
     report: curve keys limits order replay lib
     charts: limits report
