@@ -1,4 +1,7 @@
 //! Reads the records of a plan: makes their keys, puts them in order, and counts them.
+//!
+//! With many keys, what is known of a key is not in the cache. So keys are looked for, and counted, several at a time:
+//! then the processor loads what it needs for all of them at once, instead of waiting for one after the other.
 
 use std::time::{Duration, Instant};
 
@@ -20,6 +23,20 @@ const MESSAGES: usize = 3;
 pub(super) const HOPELESS: u64 = 1000;
 const GRAINS: [u64; 3] = [1_000_000_000, 1_000_000, 1_000];
 
+/// Records that are taken at a time.
+const BATCH: usize = 32;
+
+/// A record whose key is not numbered yet.
+struct Unnumbered {
+    time: u64,
+    number: u64,
+    cost: u64,
+    hash: u64,
+    wide: [u64; RUNGS],
+    /// Where the bytes of its key end; they begin where those of the record before end.
+    end: usize,
+}
+
 /// Reads the inputs of a plan.
 pub(super) struct Reading<'p> {
     plan: &'p Plan,
@@ -33,6 +50,11 @@ pub(super) struct Reading<'p> {
     wide: [u64; RUNGS],
     wider: Vec<u8>,
     number: u64,
+    /// Records whose keys are to be numbered, and the bytes of these.
+    unnumbered: Vec<Unnumbered>,
+    bytes: Vec<u8>,
+    /// Records that have left the window for sorting, and are to be counted.
+    ready: Vec<Held>,
 }
 
 impl<'p> Reading<'p> {
@@ -75,6 +97,9 @@ impl<'p> Reading<'p> {
             wide: [0; RUNGS],
             wider: Vec::new(),
             number: 0,
+            unnumbered: Vec::new(),
+            bytes: Vec::new(),
+            ready: Vec::new(),
         })
     }
 
@@ -148,28 +173,75 @@ impl<'p> Reading<'p> {
 
     fn take(&mut self, record: &Record) -> Result<(), Failure> {
         let hash = self.hasher.hash(&self.key).map_err(|error| Failure::Usage(error.to_string()))?;
-        let (key, new) = self.found.keys.number(&self.key, hash);
         let counts = &mut self.found.counts;
         counts.records += 1;
         if !record.stamp.is_multiple_of(counts.grain) || counts.grain == u64::MAX {
             let grain = GRAINS.into_iter().find(|grain| record.stamp.is_multiple_of(*grain)).unwrap_or(1);
             counts.grain = counts.grain.min(grain);
         }
-        let held =
-            Held { time: record.time, number: self.number, cost: record.cost, hash, wide: self.wide, key };
-        self.order.push(held);
-        if new && self.found.keys.is_over() {
-            self.halve();
-        }
-        while let Some(held) = self.order.pop(false) {
-            self.add(&held)?;
+        self.bytes.extend_from_slice(&self.key);
+        let (time, cost, end) = (record.time, record.cost, self.bytes.len());
+        self.unnumbered.push(Unnumbered { time, number: self.number, cost, hash, wide: self.wide, end });
+        if self.unnumbered.len() >= BATCH {
+            self.number_keys()?;
         }
         Ok(())
     }
 
-    fn add(&mut self, held: &Held) -> Result<(), Failure> {
-        self.found.add(held)?;
-        self.each.record(held, &self.found.keys)
+    /// Numbers the keys of the records that are there, and puts these in order.
+    fn number_keys(&mut self) -> Result<(), Failure> {
+        let (mut records, mut bytes) =
+            (std::mem::take(&mut self.unnumbered), std::mem::take(&mut self.bytes));
+        let mut known = [NO_KEY; BATCH];
+        let mut start = 0;
+        for (record, known) in records.iter().zip(&mut known) {
+            let key = &bytes[std::mem::replace(&mut start, record.end)..record.end];
+            *known = self.found.keys.find(key, record.hash).unwrap_or(NO_KEY);
+        }
+        start = 0;
+        for (at, record) in records.iter().enumerate() {
+            let bytes = &bytes[std::mem::replace(&mut start, record.end)..record.end];
+            let (key, new) = match known[at] {
+                NO_KEY => self.found.keys.number(bytes, record.hash),
+                key => (key, false),
+            };
+            let Unnumbered { time, number, cost, hash, wide, .. } = *record;
+            self.order.push(Held { time, number, cost, hash, wide, key });
+            if new && self.found.keys.is_over() {
+                self.count()?;
+                self.halve();
+                // The numbers that were found are old ones.
+                known = [NO_KEY; BATCH];
+            }
+            while let Some(held) = self.order.pop(false) {
+                self.ready(held)?;
+            }
+        }
+        self.count()?;
+        records.clear();
+        bytes.clear();
+        (self.unnumbered, self.bytes) = (records, bytes);
+        Ok(())
+    }
+
+    fn ready(&mut self, held: Held) -> Result<(), Failure> {
+        self.ready.push(held);
+        if self.ready.len() >= BATCH {
+            self.count()?;
+        }
+        Ok(())
+    }
+
+    /// Counts the records that are ready.
+    fn count(&mut self) -> Result<(), Failure> {
+        let touched = self.ready.iter().fold(0, |sum, held| sum ^ self.found.touch(held));
+        std::hint::black_box(touched);
+        for held in &self.ready {
+            self.found.add(held)?;
+            self.each.record(held, &self.found.keys)?;
+        }
+        self.ready.clear();
+        Ok(())
     }
 
     fn halve(&mut self) {
@@ -188,9 +260,11 @@ impl<'p> Reading<'p> {
 
     /// Ends with what still waits to be sorted.
     pub(super) fn finish(mut self) -> Result<Found, Failure> {
+        self.number_keys()?;
         while let Some(held) = self.order.pop(true) {
-            self.add(&held)?;
+            self.ready(held)?;
         }
+        self.count()?;
         if self.found.counts.records == 0 {
             let first = self.found.counts.first_bad.first();
             let why = match (first, self.found.counts.other_paths) {
@@ -212,6 +286,12 @@ impl<'p> Reading<'p> {
 }
 
 impl Found {
+    /// Loads what is known of the key of a record; returns a part of it, so that it is not left out.
+    fn touch(&self, held: &Held) -> u64 {
+        self.replays.iter().for_each(|replay| replay.prefetch(held));
+        self.curves.touch(held.key as usize)
+    }
+
     fn add(&mut self, held: &Held) -> Result<(), Failure> {
         let span = self.counts.span.get_or_insert((held.time, held.time));
         span.1 = held.time;

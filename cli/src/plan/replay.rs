@@ -265,6 +265,11 @@ impl Replay {
         })
     }
 
+    /// Starts to load what the tables know of a record.
+    pub fn prefetch(&self, held: &Held) {
+        self.asking.iter().for_each(|asking| asking.table.prefetch(&[asking.hash(held)]));
+    }
+
     /// Asks the tables whether the request passes. `one_in`: for how many keys each numbered one stands.
     pub fn ask(&mut self, held: &Held, one_in: u64) -> Result<bool, String> {
         let last = std::mem::replace(&mut self.last, held.time);
