@@ -110,7 +110,8 @@ pub struct PlanArguments {
     #[arg(long)]
     pub json: bool,
 
-    /// Also write the answer as a page with pictures
+    /// Also write the answer as a page with pictures; FILE.svg: only the picture of traffic over time under the first
+    /// limit
     #[arg(long, value_name = "FILE")]
     pub report: Option<String>,
 
@@ -155,6 +156,10 @@ impl PlanArguments {
     pub fn plan(&self) -> Result<Plan, Failure> {
         let rates: Result<_, _> = self.rate.iter().map(|text| Rate::parse(text)).collect();
         let limits: Result<_, _> = self.limit.iter().map(|text| Chained::parse(text)).collect();
+        if self.report.as_deref().is_some_and(|file| file.ends_with(".svg")) && self.limit.is_empty() {
+            let what = "--report FILE.svg shows what a limit refuses: give --limit, or write a page";
+            return Err(Failure::Usage(what.into()));
+        }
         if self.window.is_zero() {
             return Err(Failure::Usage("--window 0: use a time above 0, such as 1min".into()));
         }

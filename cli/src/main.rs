@@ -105,7 +105,12 @@ fn run_plan(plan: &PlanArguments) -> Result<(), Failure> {
     }
     let report = report?;
     if let Some(file) = &plan.report {
-        std::fs::write(file, report.html()).map_err(|error| Failure::Input(format!("{file}: {error}")))?;
+        let page = match file.ends_with(".svg") {
+            // The arguments ask for a limit with it.
+            true => report.picture().unwrap_or_default(),
+            false => report.html(),
+        };
+        std::fs::write(file, page).map_err(|error| Failure::Input(format!("{file}: {error}")))?;
     }
     match plan.emitted(&asked, Some(&report))? {
         Some(emitted) if plan.json => put(&Both { report: &report, emitted }, true)?,
