@@ -49,7 +49,8 @@ struct Info {
 /// Calls bpf(2).
 fn bpf<T>(command: c_int, attributes: &T) -> Result<c_int, HostError> {
     // SAFETY: the attributes are those of the command, of the size that is named; what they point to outlives the call.
-    let done = unsafe { libc::syscall(libc::SYS_bpf, command, core::ptr::from_ref(attributes), size_of::<T>()) };
+    let done =
+        unsafe { libc::syscall(libc::SYS_bpf, command, core::ptr::from_ref(attributes), size_of::<T>()) };
     if done < 0 {
         return Err(last_error());
     }

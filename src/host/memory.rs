@@ -290,8 +290,10 @@ fn expected_size(file: &File, bytes: usize) -> Result<usize, HostError> {
 }
 
 /// Named memory that is mapped for reading alone, to look at the table in it: shared memory, a file, or a saved image
-/// in a file. Permission to write is not needed. On Linux also a map of BPF (an array that can be mapped, with a line in
-/// each element) at the path where it is pinned; the kernel then asks for permission to write the pin.
+/// in a file. Permission to write is not needed.
+///
+/// On Linux also a map of BPF, at the path where it is pinned: an array that can be mapped, with a line in each
+/// element. The kernel then asks for permission to write the pin.
 ///
 /// ```no_run
 /// use tatcell::{host::ReadOnlyMemory, AttachOptions};
