@@ -12,8 +12,8 @@
 //!           then          least = max(least, earliest + full - price)
 //! ```
 //!
-//! Times are in parts of a nanosecond, 1 / units of it, so every number is whole and exact. After an impossible decision
-//! nothing is known of the key, and its bounds are as far apart as they can be.
+//! Times are in parts of a nanosecond, 1 / units of it, so every number is whole and exact. After an impossible
+//! decision nothing is known of the key, and its bounds are as far apart as they can be.
 
 use std::time::Duration;
 

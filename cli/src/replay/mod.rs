@@ -132,6 +132,14 @@ fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
+/// A URL without the name and the password in it.
+fn without_password(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("//") else { return url.into() };
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let host = authority.rsplit('@').next().unwrap_or(authority);
+    format!("{scheme}//{host}{path}")
+}
+
 impl ReplayArguments {
     /// Sends the requests, and returns what was decided.
     pub fn replay(&self, progress: Progress) -> Result<Answer, Failure> {
@@ -152,7 +160,8 @@ impl ReplayArguments {
             Common { seed: plan.seed, slots: plan.slots, window: plan.window, max_keys: plan.max_keys };
         let places = vec![0; limit.rungs.len()];
         let library = Replay::new(limit, &places, FullPolicy::Admit, &common).map_err(Failure::Usage)?;
-        let connection = server.connect().map_err(|what| Failure::Input(format!("{}: {what}", self.to)))?;
+        let to = without_password(&self.to);
+        let connection = server.connect().map_err(|what| Failure::Input(format!("{to}: {what}")))?;
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let mut sending = Sending {
             plan: &plan,
@@ -161,7 +170,7 @@ impl ReplayArguments {
             speed: self.speed,
             top: self.top,
             library,
-            answer: Answer::new(&self.to, &self.limit, judge.is_some().then_some(0)),
+            answer: Answer::new(&to, &self.limit, judge.is_some().then_some(0)),
             judge,
             start: Instant::now(),
             epoch: nanoseconds(now),
@@ -182,7 +191,7 @@ impl ReplayArguments {
         match answer.impossible {
             Some(odd) if odd > 0 => Err(Failure::Bound(format!(
                 "{} decided {odd} of {} times as {} cannot have",
-                self.to, answer.sent, self.limit
+                answer.server, answer.sent, self.limit
             ))),
             _ => Ok(()),
         }
@@ -327,5 +336,30 @@ impl Sending<'_> {
         answer.keys = order.iter().take(self.top).map(key_answer).collect();
         answer.input = Some(input);
         self.answer
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_is_not_shown() {
+        for (url, want) in [
+            ("redis://:secret@127.0.0.1:6379", "redis://127.0.0.1:6379"),
+            ("redis://ann:se@cret@localhost/", "redis://localhost/"),
+            ("http://127.0.0.1:80/a@b", "http://127.0.0.1:80/a@b"),
+            ("nonsense", "nonsense"),
+        ] {
+            assert_eq!(without_password(url), want);
+        }
+    }
+
+    #[test]
+    fn a_speed_is_a_number_or_max() {
+        assert_eq!((speed("2.5"), speed("max")), (Ok(Speed::Times(2.5)), Ok(Speed::Max)));
+        for bad in ["0", "-1", "nan", "inf", "fast", ""] {
+            assert!(speed(bad).is_err(), "{bad}");
+        }
     }
 }

@@ -93,7 +93,7 @@ impl Server {
         remote: bool,
         timeout: Duration,
     ) -> Result<Server, Failure> {
-        let fail = |what: String| Failure::Usage(format!("--to {url}: {what}"));
+        let fail = |what: String| Failure::Usage(format!("--to {}: {what}", super::without_password(url)));
         if url.starts_with("redis:") || url.starts_with("redis+unix:") || url.starts_with("unix:") {
             let [rung] = &limit.rungs[..] else {
                 return Err(fail("CL.THROTTLE asks for one limit: give --limit without \"and\"".into()));
