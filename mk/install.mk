@@ -4,6 +4,11 @@ PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
 DOCDIR ?= $(PREFIX)/share/doc/tatcell
+BINDIR ?= $(PREFIX)/bin
+MANDIR ?= $(PREFIX)/share/man
+BASHDIR ?= $(PREFIX)/share/bash-completion/completions
+ZSHDIR ?= $(PREFIX)/share/zsh/site-functions
+FISHDIR ?= $(PREFIX)/share/fish/vendor_completions.d
 DESTDIR ?=
 INSTALL ?= install
 
@@ -16,11 +21,15 @@ FILLED := tatcell.pc tatcell-config.cmake tatcell-config-version.cmake
 INSTALLED := $(HEADERS:%=$(INCLUDEDIR)/%) $(LIBDIR)/libtatcell.a $(LIBDIR)/libtatcell.so.$(VERSION) \
     $(LIBDIR)/libtatcell.so.$(ABI) $(LIBDIR)/libtatcell.so $(LIBDIR)/pkgconfig/tatcell.pc \
     $(CMAKE_DIR)/tatcell-config.cmake $(CMAKE_DIR)/tatcell-config-version.cmake $(LICENSES:%=$(DOCDIR)/%)
+# The command, its man pages and completions: what `make cli` built for this machine. CLI= leaves them out.
+CLI ?= $(if $(TARGET),,cli/target/release/tatcell)
+PAGES := cli/target/pages
+COMMAND := $(BINDIR)/tatcell $(MANDIR)/man1/tatcell.1 $(BASHDIR)/tatcell $(ZSHDIR)/_tatcell $(FISHDIR)/tatcell.fish
 # The path from one folder to another.
 relative = $(shell realpath -m --relative-to='$(1)' '$(2)')
 
 .PHONY: install uninstall
-install: lib ## Install headers, libraries, pkg-config, CMake (DESTDIR=, PREFIX=, LIBDIR=, INCLUDEDIR=), or uninstall
+install: lib ## Install the library, and the command if `make cli` built it (DESTDIR=, PREFIX=, LIBDIR=), or uninstall
 	@mkdir -p $(PACKAGE)
 	@# Who links the archive into a shared object keeps its symbols local, if the linker can do that.
 	pointer=$$(echo __SIZEOF_POINTER__ | $(CC) -E -P -x c - | tr -d '\n'); \
@@ -43,8 +52,21 @@ install: lib ## Install headers, libraries, pkg-config, CMake (DESTDIR=, PREFIX=
 	ln -sf libtatcell.so.$(ABI) '$(DESTDIR)$(LIBDIR)/libtatcell.so'
 	$(INSTALL) -m 644 $(PACKAGE)/tatcell.pc '$(DESTDIR)$(LIBDIR)/pkgconfig'
 	$(INSTALL) -m 644 $(PACKAGE)/tatcell-config.cmake $(PACKAGE)/tatcell-config-version.cmake '$(DESTDIR)$(CMAKE_DIR)'
+	@if [ -z '$(CLI)' ]; then :; \
+	elif [ ! -x '$(CLI)' ]; then echo 'without the command tatcell: to install it, run `make cli` first'; \
+	else $(MAKE) install-command; fi
+
+# Shells look for these names; the files are those of examples/pages.rs.
+.PHONY: install-command
+install-command:
+	$(INSTALL) -d $(patsubst %,'$(DESTDIR)%',$(BINDIR) $(MANDIR)/man1 $(BASHDIR) $(ZSHDIR) $(FISHDIR))
+	$(INSTALL) -m 755 $(CLI) '$(DESTDIR)$(BINDIR)/tatcell'
+	$(INSTALL) -m 644 $(PAGES)/man1/*.1 '$(DESTDIR)$(MANDIR)/man1'
+	$(INSTALL) -m 644 $(PAGES)/bash/tatcell.bash '$(DESTDIR)$(BASHDIR)/tatcell'
+	$(INSTALL) -m 644 $(PAGES)/zsh/_tatcell '$(DESTDIR)$(ZSHDIR)'
+	$(INSTALL) -m 644 $(PAGES)/fish/tatcell.fish '$(DESTDIR)$(FISHDIR)'
 
 # Removes what install installed, with the same DESTDIR, PREFIX, LIBDIR and INCLUDEDIR
 uninstall:
-	rm -f $(patsubst %,'$(DESTDIR)%',$(INSTALLED))
+	rm -f $(patsubst %,'$(DESTDIR)%',$(INSTALLED) $(COMMAND)) '$(DESTDIR)$(MANDIR)/man1'/tatcell-*.1
 	for folder in '$(DESTDIR)$(CMAKE_DIR)' '$(DESTDIR)$(DOCDIR)'; do [ ! -d "$$folder" ] || rmdir "$$folder"; done

@@ -68,6 +68,8 @@ cli/src
     limit
     emit: key limit units
     plan
+    input_args
+    replay
     show: failure words
     show_args: failure units show
     size: failure limit units words
@@ -87,6 +89,9 @@ cli/src/show
     change: clock names lib
 cli/src/emit
     code programs: lib
+cli/src/replay
+    judge:
+    answer server: lib
 cli/src/check
     blocks meaning: lib
     zones
@@ -95,6 +100,7 @@ cli/src/plan
     keys order
     curve timeline
     replay
+    reading: curve keys order replay lib
     limits: keys replay timeline lib
     report: curve keys limits order replay lib
     charts: limits report

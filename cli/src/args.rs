@@ -8,13 +8,12 @@ use tatcell::FullPolicy;
 use crate::check::CheckArguments;
 use crate::emit::{Emitted, Form, Wanted};
 use crate::failure::Failure;
-use crate::input::{Format, How};
-use crate::key::KeySpec;
+use crate::input_args::InputArguments;
 use crate::limit::{Chained, Rung};
 use crate::plan::curve::Rate;
 use crate::plan::report::Report;
 use crate::plan::Plan;
-use crate::record::Wants;
+use crate::replay::ReplayArguments;
 use crate::show_args::ShowArguments;
 use crate::size::SizeArguments;
 use crate::units::duration;
@@ -34,6 +33,8 @@ pub struct Arguments {
 pub enum Command {
     /// Which limit a log would have needed, and whom a limit would have refused
     Plan(Box<PlanArguments>),
+    /// What a server decides of the requests of a log, next to what the library says
+    Replay(Box<ReplayArguments>),
     /// What is in a table that runs, or in a saved image: load, longest debts, words; bans and resets
     Show(Box<ShowArguments>),
     /// How large a table must be for a limit and its keys, and what fits one table
@@ -67,30 +68,9 @@ pub enum Policy {
 #[derive(Args, Debug)]
 #[command(after_help = EXIT)]
 pub struct PlanArguments {
-    /// Logs or captures, also compressed by gzip or zstd; - is the standard input. Rotated files may come in any order
-    #[arg(required = true, value_name = "FILE")]
-    pub files: Vec<String>,
-
-    /// The format; without this it is found by itself
-    #[arg(short, long, value_enum)]
-    pub format: Option<Format>,
-
-    /// The format in the words of nginx's log_format, such as '$remote_addr $msec "$request" $request_time'
-    #[arg(long, value_name = "TEXT", conflicts_with = "format")]
-    pub log_format: Option<String>,
-
-    /// What a limit counts by: address, address/24,56 (prefix lengths), a field or column, path, path:2 (segments),
-    /// path=/user/*/posts, or several with + between
-    #[arg(short, long, default_value = "address")]
-    pub key: String,
-
-    /// The field that says how many units a record costs, such as bytes; without this each costs 1
-    #[arg(short, long, value_name = "FIELD")]
-    pub cost: Option<String>,
-
-    /// The field that is the time, if it is not the usual one
-    #[arg(long, value_name = "FIELD")]
-    pub time: Option<String>,
+    /// What to read.
+    #[command(flatten)]
+    pub input: InputArguments,
 
     /// A rate for which to find the burst that each key needs; may be repeated
     #[arg(short, long, value_name = "RATE", default_values = ["0.5/s", "1/s", "2/s", "5/s", "10/s", "20/s", "50/s"])]
@@ -106,10 +86,6 @@ pub struct PlanArguments {
     #[arg(short, long, value_enum, value_delimiter = ',', default_value = "admit")]
     pub policy: Vec<Policy>,
 
-    /// Slots of each table
-    #[arg(long, default_value_t = 1 << 20)]
-    pub slots: usize,
-
     /// The chance of a full set for which a size of the table is recommended, in billionths
     #[arg(long, value_name = "PPB", default_value_t = 1000)]
     pub target: u64,
@@ -122,14 +98,6 @@ pub struct PlanArguments {
     #[arg(short, long, value_name = "KEY")]
     pub good: Vec<String>,
 
-    /// Most keys that are counted exactly; beyond that a sample of them is, and the output says so
-    #[arg(long, value_name = "COUNT", default_value_t = 1_000_000)]
-    pub max_keys: usize,
-
-    /// How far records may be out of order, such as 10s or 500ms
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration)]
-    pub sort: Duration,
-
     /// The length of the windows of which the worst is reported
     #[arg(long, value_name = "TIME", default_value = "1min", value_parser = duration)]
     pub window: Duration,
@@ -138,19 +106,12 @@ pub struct PlanArguments {
     #[arg(long, value_name = "COUNT", default_value_t = 10)]
     pub top: usize,
 
-    /// The seed of the hash, 32 hexadecimal digits: the same seed gives the same answer; without this it is random
-    #[arg(long, value_name = "HEX", value_parser = seed)]
-    pub seed: Option<[u8; 16]>,
-
-    /// End at the first record that cannot be read, instead of counting it
-    #[arg(long)]
-    pub strict: bool,
-
     /// Write JSON
     #[arg(long)]
     pub json: bool,
 
-    /// Also write the answer as a page with pictures
+    /// Also write the answer as a page with pictures; FILE.svg: only the picture of traffic over time under the first
+    /// limit
     #[arg(long, value_name = "FILE")]
     pub report: Option<String>,
 
@@ -165,14 +126,6 @@ pub struct PlanArguments {
     /// End with 1 if a limit refuses more keys than this
     #[arg(long, value_name = "COUNT")]
     pub max_hit: Option<u64>,
-}
-
-fn seed(text: &str) -> Result<[u8; 16], String> {
-    let fail = || format!("{text:?} is no seed: use 32 hexadecimal digits");
-    if text.len() != 32 {
-        return Err(fail());
-    }
-    u128::from_str_radix(text, 16).map(u128::to_be_bytes).map_err(|_| fail())
 }
 
 /// Reads percents that are a bound.
@@ -201,41 +154,25 @@ fn percent(text: &str) -> Result<u64, String> {
 impl PlanArguments {
     /// Makes the plan.
     pub fn plan(&self) -> Result<Plan, Failure> {
-        let key = KeySpec::parse(&self.key).map_err(Failure::Usage)?;
         let rates: Result<_, _> = self.rate.iter().map(|text| Rate::parse(text)).collect();
         let limits: Result<_, _> = self.limit.iter().map(|text| Chained::parse(text)).collect();
-        if self.slots == 0 || self.slots > 1 << 30 {
-            return Err(Failure::Usage(format!("--slots {}: use 1 to {} slots", self.slots, 1 << 30)));
-        }
-        if self.max_keys == 0 {
-            return Err(Failure::Usage("--max-keys 0: use at least 1 key".into()));
+        if self.report.as_deref().is_some_and(|file| file.ends_with(".svg")) && self.limit.is_empty() {
+            let what = "--report FILE.svg shows what a limit refuses: give --limit, or write a page";
+            return Err(Failure::Usage(what.into()));
         }
         if self.window.is_zero() {
             return Err(Failure::Usage("--window 0: use a time above 0, such as 1min".into()));
         }
-        let seed = match self.seed {
-            Some(seed) => seed,
-            None => tatcell::host::random_seed()
-                .map_err(|error| Failure::Input(format!("no random seed: {error}")))?,
-        };
-        let wants = Wants { fields: key.fields().to_vec(), cost: self.cost.clone(), time: self.time.clone() };
         Ok(Plan {
-            files: self.files.clone(),
-            how: How { format: self.format, log_format: self.log_format.clone(), wants },
-            key,
             rates: rates.map_err(Failure::Usage)?,
             limits: limits.map_err(Failure::Usage)?,
             policies: self.policy.iter().map(|policy| (*policy).into()).collect(),
             spare_ppm: percent(&self.spare).map_err(Failure::Usage)?,
             good: self.good.clone(),
-            max_keys: self.max_keys,
-            slots: self.slots,
             target_ppb: self.target,
-            sort: self.sort,
             window: self.window,
             top: self.top,
-            seed,
-            strict: self.strict,
+            ..self.input.plan()?
         })
     }
 
@@ -273,7 +210,7 @@ impl PlanArguments {
         // As many as are enough, and no table of a few slots.
         let slots = (bytes / 8).saturating_sub(16).max(1024).next_power_of_two();
         let wanted =
-            Wanted { limit: asked, key: &plan.key, cost: self.cost.as_deref(), policy: *policy, slots };
+            Wanted { limit: asked, key: &plan.key, cost: self.input.cost.as_deref(), policy: *policy, slots };
         wanted.emit(form).map(Some).map_err(Failure::Usage)
     }
 

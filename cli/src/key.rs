@@ -179,8 +179,17 @@ impl KeySpec {
 
     /// Shows a key as text: its parts, with a space between.
     pub fn show(&self, key: &[u8]) -> String {
+        let shown = |(text, part): (Vec<u8>, &Part)| match (String::from_utf8_lossy(&text), part) {
+            (text, Part::Text | Part::Path { .. }) => text.escape_debug().to_string(),
+            (text, _) => text.into_owned(),
+        };
+        self.texts(key).into_iter().zip(&self.parts).map(shown).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Returns the parts of a key: addresses as text, and other parts as they were.
+    pub fn texts(&self, key: &[u8]) -> Vec<Vec<u8>> {
         let mut rest = key;
-        let mut shown = Vec::new();
+        let mut texts = Vec::new();
         let alone = self.parts.len() == 1;
         for part in &self.parts {
             if let Part::Address { .. } = part {
@@ -197,7 +206,8 @@ impl KeySpec {
                     all[..bytes.len()].copy_from_slice(bytes);
                     (IpAddr::V6(Ipv6Addr::from(all)), 128)
                 };
-                shown.push(if *bits == whole { address.to_string() } else { format!("{address}/{bits}") });
+                let text = if *bits == whole { address.to_string() } else { format!("{address}/{bits}") };
+                texts.push(text.into_bytes());
                 continue;
             }
             let text = if alone {
@@ -208,12 +218,12 @@ impl KeySpec {
                 rest = after;
                 text
             };
-            shown.push(match part {
-                Part::Pattern(pattern) => format!("/{}", pattern.join("/")),
-                _ => String::from_utf8_lossy(text).escape_debug().to_string(),
+            texts.push(match part {
+                Part::Pattern(pattern) => format!("/{}", pattern.join("/")).into_bytes(),
+                _ => text.to_vec(),
             });
         }
-        shown.join(" ")
+        texts
     }
 
     /// Reads a key that a person wrote, as [`show`](Self::show) writes it.

@@ -44,6 +44,20 @@ fn put<T: Serialize + std::fmt::Display>(answer: &T, json: bool) -> Result<(), F
 fn run(arguments: Arguments) -> Result<(), Failure> {
     match arguments.command {
         Command::Plan(plan) => run_plan(&plan),
+        Command::Replay(replay) => {
+            let terminal = io::stderr().is_terminal();
+            let answer = replay.replay(&mut |sent, since| {
+                if terminal {
+                    let _ = write!(io::stderr(), "\r{sent} requests, {} s of the log\x1b[K", since.as_secs());
+                }
+            });
+            if terminal {
+                let _ = write!(io::stderr(), "\r\x1b[K");
+            }
+            let answer = answer?;
+            put(&answer, replay.json)?;
+            replay.judge(&answer)
+        }
         Command::Show(show) => {
             let out = io::BufWriter::new(io::stdout().lock());
             let terminal = io::stdout().is_terminal();
@@ -91,7 +105,12 @@ fn run_plan(plan: &PlanArguments) -> Result<(), Failure> {
     }
     let report = report?;
     if let Some(file) = &plan.report {
-        std::fs::write(file, report.html()).map_err(|error| Failure::Input(format!("{file}: {error}")))?;
+        let page = match file.ends_with(".svg") {
+            // The arguments ask for a limit with it.
+            true => report.picture().unwrap_or_default(),
+            false => report.html(),
+        };
+        std::fs::write(file, page).map_err(|error| Failure::Input(format!("{file}: {error}")))?;
     }
     match plan.emitted(&asked, Some(&report))? {
         Some(emitted) if plan.json => put(&Both { report: &report, emitted }, true)?,

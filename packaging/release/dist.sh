@@ -63,10 +63,9 @@ crate() {
 binary() {
     stage=$work/$name-$target
     rm -rf "$stage" && mkdir -p "$stage/share/doc/tatcell"
-    $MAKE -s install "PREFIX=$stage"
     $MAKE -s cli
+    $MAKE -s install "PREFIX=$stage"
     (cd cluster && $CARGO build --quiet --release --locked --features tls -p tatcell-throttled -p tatcell-ratelimit)
-    install -d "$stage/bin"
     install -s -m 755 cli/target/release/tatcell cluster/target/release/tatcell-throttled \
         cluster/target/release/tatcell-ratelimit "$stage/bin"
     install -m 644 README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE docs/*.md "$stage/share/doc/tatcell"

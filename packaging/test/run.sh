@@ -1,13 +1,14 @@
 #!/bin/sh
 # Uses the package as its users do, as TAP: packaging/test/run.sh. Installs into a staging folder, builds programs
-# against it with pkg-config and CMake, moves the folder and builds them again, uninstalls; then packs the crate.
+# against it with pkg-config and CMake, moves the folder and builds them again, uninstalls; the same for the command
+# with its man pages and completions; then packs the crate.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 CC=${CC:-cc} CXX=${CXX:-c++} CARGO=${CARGO:-cargo} MAKE=${MAKE:-make}
 root=$PWD out=$PWD/target/package
 strict='-Wall -Wextra -Werror -pedantic'
 # Neither the caller's folders nor the job server of the make that runs this script.
-unset DESTDIR PREFIX LIBDIR INCLUDEDIR DOCDIR LD_LIBRARY_PATH PKG_CONFIG_PATH MAKEFLAGS MFLAGS MAKELEVEL
+unset DESTDIR PREFIX LIBDIR INCLUDEDIR DOCDIR BINDIR MANDIR BASHDIR ZSHDIR FISHDIR CLI LD_LIBRARY_PATH PKG_CONFIG_PATH MAKEFLAGS MFLAGS MAKELEVEL
 rm -rf "$out" && mkdir -p "$out" || exit 1
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 so=libtatcell.so.1
@@ -115,7 +116,7 @@ with_cmake() {
 # A multiarch folder for libraries, and another one for headers.
 multiarch() {
     lib=$out/multiarch/usr/lib/some-linux-gnu
-    run_make install "DESTDIR=$out/multiarch" PREFIX=/usr LIBDIR=/usr/lib/some-linux-gnu \
+    run_make install "DESTDIR=$out/multiarch" PREFIX=/usr CLI= LIBDIR=/usr/lib/some-linux-gnu \
         INCLUDEDIR=/usr/include/tatcell-0 || return 1
     words=$(PKG_CONFIG_PATH=$lib/pkgconfig flags) && builds "$out/multi" $words &&
         LD_LIBRARY_PATH=$lib "$out/multi" || return 1
@@ -123,7 +124,7 @@ multiarch() {
 }
 
 stage=$out/stage
-check 'make install' run_make install "DESTDIR=$stage" PREFIX=/usr
+check 'make install' run_make install "DESTDIR=$stage" PREFIX=/usr CLI=
 check 'exactly the listed files are installed' listed "$stage"
 check 'libtatcell.so leads to the library with its version' linked "$stage"
 check 'all may read the files, the owner alone may write them' modes "$stage"
@@ -136,6 +137,8 @@ with_cmake "$stage" moved
 if have pkg-config; then check 'other folders for libraries and headers' multiarch
 else skip 'other folders for libraries and headers' 'no pkg-config: apt-get install pkg-config'; fi
 check 'make uninstall leaves nothing' gone "$stage"
+
+. packaging/test/command.sh
 
 # The crate as a registry would get it: it builds alone, and has its licences, headers and C sources' map.
 packed() {

@@ -292,6 +292,9 @@ fn expected_size(file: &File, bytes: usize) -> Result<usize, HostError> {
 /// Named memory that is mapped for reading alone, to look at the table in it: shared memory, a file, or a saved image
 /// in a file. Permission to write is not needed.
 ///
+/// On Linux also a map of BPF, at the path where it is pinned: an array that can be mapped, with a line in each
+/// element. The kernel then asks for permission to write the pin.
+///
 /// ```no_run
 /// use tatcell::{host::ReadOnlyMemory, AttachOptions};
 /// let memory = ReadOnlyMemory::attach(c"/limits", 0)?;
@@ -307,8 +310,17 @@ impl ReadOnlyMemory {
     /// the size that it must have, or 0 for any size.
     ///
     /// # Errors
-    /// The errors of [`Memory::attach`]; [`HostError::System`] (13, EACCES) if it may not be read.
+    /// The errors of [`Memory::attach`]; [`HostError::System`] (13, EACCES) if it may not be read;
+    /// [`HostError::Unsupported`] if what is pinned there is no map of lines that can be mapped.
     pub fn attach(name: &CStr, bytes: usize) -> Result<ReadOnlyMemory, HostError> {
+        #[cfg(tatcell_linux)]
+        if let Some((map, found)) = super::bpf::open(name)? {
+            if bytes != 0 && whole(bytes, size_of::<Line>())? != found {
+                return Err(HostError::WrongSize);
+            }
+            let start = map_for(libc::PROT_READ, found, libc::MAP_SHARED, map.fd())?;
+            return Ok(ReadOnlyMemory(Memory { start, bytes: found, pages: Pages::Normal, shared: true }));
+        }
         Memory::attach_to_read(name, bytes).map(ReadOnlyMemory)
     }
 

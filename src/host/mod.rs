@@ -8,13 +8,15 @@
 //! - [`TickClock`]: the processor's own counter (TSC, CNTVCT) with its frequency, at a tenth of the cost of a system
 //!   call.
 //! - [`Memory`]: anonymous memory, on huge pages if the system gives them, and named memory that several processes map.
-//! - [`ReadOnlyMemory`]: named memory, mapped for reading alone, to look at the table in it.
+//! - [`ReadOnlyMemory`]: named memory or a map of BPF, mapped for reading alone, to look at the table in it.
 //! - [`SharedCounters`], [`ReadOnlyCounters`]: counters in named memory, which other processes read.
 //! - [`OwnedTable`]: a table with its memory and seed, in one call.
 //! - [`random_seed`]: secret bytes for the seed of a table.
 //!
 //! Unix only. It depends on the C library of the program (`clock_gettime`, `mmap` and so on, never `malloc`).
 
+#[cfg(tatcell_linux)]
+mod bpf;
 mod clock;
 mod counters;
 mod guard;

@@ -40,6 +40,12 @@ impl Drop for File {
 }
 
 impl File {
+    /// Takes a descriptor that nobody else closes.
+    #[cfg(tatcell_linux)]
+    pub fn of(fd: c_int) -> File {
+        File(fd)
+    }
+
     /// Opens a file of the system for reading.
     #[cfg(not(tatcell_getentropy))]
     pub fn to_read(path: &CStr) -> Result<File, HostError> {

@@ -59,14 +59,15 @@ pub struct Wanted<'a> {
 }
 
 /// A rate with a period of whole seconds, in lowest terms, and a burst.
-struct Numbers {
-    units: u64,
-    seconds: u64,
-    burst: u64,
+#[derive(Clone, Copy)]
+pub(crate) struct Numbers {
+    pub(crate) units: u64,
+    pub(crate) seconds: u64,
+    pub(crate) burst: u64,
 }
 
 impl Numbers {
-    fn of(limit: &Asked) -> Result<Numbers, String> {
+    pub(crate) fn of(limit: &Asked) -> Result<Numbers, String> {
         let (units, period, burst) = limit.spec.numbers();
         let gcd = |mut a: u128, mut b: u128| {
             while b != 0 {

@@ -63,8 +63,8 @@ impl Wanted<'_> {
             Some("request_length") => " cost=$request_length".into(),
             Some(cost) => return Err(format!("nginx decides before it knows {cost}: leave --cost out")),
         };
-        // What stands before the slots takes less than 64k.
-        let size = (self.slots * 8).div_ceil(1024) + 64;
+        // What stands before the slots takes less than 96k, which the module asks for at least.
+        let size = (self.slots * 8).div_ceil(1024) + 96;
         let (rate, burst, policy) = (numbers.rate("r"), numbers.burst, self.policy());
         Ok(format!(
             "{}# Include it in http, and put the last line where the limit is to apply.\n{maps}\

@@ -150,6 +150,19 @@ pub fn timeline(line: &TimelineReport, id: &str) -> String {
     out + "</svg>"
 }
 
+/// The same alone, as a file, with the style of the page and the limit over it.
+pub fn alone(line: &TimelineReport, limit: &str, style: &str) -> String {
+    let (came, refused): (u64, u64) = (line.came.iter().sum(), line.refused.iter().sum());
+    let mut head = String::new();
+    label(&mut head, FRAME[0], FRAME[2] - 12.0, "start", &format!("{limit}: {refused} of {came} refused"));
+    let svg = timeline(line, "traffic").replacen("<svg ", "<svg xmlns=\"http://www.w3.org/2000/svg\" ", 1);
+    svg.replacen("<title", &format!("<style>{style}</style><title"), 1).replacen(
+        "</svg>",
+        &(head + "</svg>\n"),
+        1,
+    )
+}
+
 /// How many keys need which burst; those beyond `burst` are in the other colour.
 pub fn peaks(peaks: &[PeakReport], burst: Option<u64>, id: &str) -> String {
     let [left, right, top, bottom] = FRAME;

@@ -125,6 +125,11 @@ impl Report {
         out + "</main></body></html>\n"
     }
 
+    /// Writes the picture of traffic over time under the first limit; None without a limit.
+    pub fn picture(&self) -> Option<String> {
+        self.limits.first().map(|limit| charts::alone(&limit.timeline, &limit.limit, STYLE))
+    }
+
     /// The rate of the curves that is that of a limit, else the middle one.
     fn rate_of(&self, limit: &LimitReport) -> Option<&RateReport> {
         let same = self.rates.iter().find(|rate| Some(rate.per_second) == limit.per_second);

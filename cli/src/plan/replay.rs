@@ -265,8 +265,13 @@ impl Replay {
         })
     }
 
-    /// Asks the tables. `one_in`: for how many keys each numbered one stands.
-    pub fn ask(&mut self, held: &Held, one_in: u64) -> Result<(), String> {
+    /// Starts to load what the tables know of a record.
+    pub fn prefetch(&self, held: &Held) {
+        self.asking.iter().for_each(|asking| asking.table.prefetch(&[asking.hash(held)]));
+    }
+
+    /// Asks the tables whether the request passes. `one_in`: for how many keys each numbered one stands.
+    pub fn ask(&mut self, held: &Held, one_in: u64) -> Result<bool, String> {
         let last = std::mem::replace(&mut self.last, held.time);
         self.asking.iter_mut().for_each(|asking| asking.upkeep(last, held.time));
         let start = held.time - held.time % self.window;
@@ -314,7 +319,7 @@ impl Replay {
                 self.refused[key] += 1;
             }
         }
-        Ok(())
+        Ok(passes)
     }
 
     fn close(&mut self) {

@@ -131,7 +131,7 @@ fn quantile(sorted: &[(u64, u64)], all: u64, ppm: u64) -> u64 {
 }
 
 impl Report {
-    pub(super) fn new(plan: &Plan, found: &Found) -> Report {
+    pub(crate) fn new(plan: &Plan, found: &Found) -> Report {
         let keys: u64 = (0..found.keys.len()).map(|key| found.keys.weight(key)).sum();
         Report {
             version: 1,

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::limits::{LimitReport, TableReport};
-use super::report::{RateReport, Report};
+use super::report::{InputReport, RateReport, Report};
 use crate::words::{bytes, chance, percent, plural};
 
 fn grain(ns: u64) -> &'static str {
@@ -15,9 +15,9 @@ fn grain(ns: u64) -> &'static str {
     }
 }
 
-impl Report {
-    fn input(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let input = &self.input;
+impl fmt::Display for InputReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let input = self;
         writeln!(f, "{} ({})", input.files.join(", "), input.formats.join(", "))?;
         let about = if input.one_in > 1 { "about " } else { "" };
         writeln!(
@@ -58,7 +58,9 @@ impl Report {
         }
         input.first_bad.iter().try_for_each(|bad| writeln!(f, "  {bad}"))
     }
+}
 
+impl Report {
     fn rates(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "\nThe burst that a key needs so as never to be refused, at each rate:\n")?;
         writeln!(
@@ -190,7 +192,7 @@ impl TableReport {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.input(f)?;
+        self.input.fmt(f)?;
         if !self.rates.is_empty() {
             self.rates(f)?;
         }

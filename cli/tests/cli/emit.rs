@@ -48,6 +48,23 @@ fn has(program: &str, how: &str) -> bool {
     found
 }
 
+/// A program, also of those for administrators.
+fn program(name: &str) -> Command {
+    let mut command = Command::new(name);
+    command.env("PATH", format!("{}:/usr/sbin", std::env::var("PATH").unwrap_or_default()));
+    command
+}
+
+/// The module of tatcell for a program, which `make test` builds where the program's headers are.
+fn module(program: &str, file: &str) -> Option<PathBuf> {
+    let module = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/modules").join(file);
+    if !module.is_file() {
+        println!("SKIP what_{program}_makes_of_it: its module is not built: make -C cli test");
+        return None;
+    }
+    Some(module)
+}
+
 fn runs(command: &mut Command) {
     let output = command.output().expect("a program");
     let (out, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -80,28 +97,22 @@ fn nginx_has_the_limit() {
         let found = check(&file)["limits"][0]["emission_interval_seconds"].as_f64().expect("a number");
         assert!((found - interval).abs() < 1e-12, "{limit}: {found}");
     }
-    // nginx itself knows everything but the two directives of the module, whose place they take in its own tests.
-    if has("nginx", "apt-get install nginx") {
-        for key in ["address/24", "path:2"] {
-            let conf = text(&log, "nginx", &["-k", key]);
-            let known: Vec<_> = conf.lines().filter(|line| !line.starts_with("tatcell")).collect();
-            let whole = format!(
-                "events {{ }}\npid {0}/pid;\nerror_log stderr;\nhttp {{ access_log off;\n{1}\n}}\n",
-                folder.display(),
-                known.join("\n")
-            );
-            fs::write(folder.join("nginx.conf"), whole).expect("a file");
-            let path = format!("{}:/usr/sbin", std::env::var("PATH").unwrap_or_default());
-            runs(
-                Command::new("nginx")
-                    .env("PATH", path)
-                    .arg("-t")
-                    .arg("-p")
-                    .arg(&folder)
-                    .arg("-c")
-                    .arg("nginx.conf"),
-            );
-        }
+    if !has("nginx", "apt-get install nginx") {
+        return;
+    }
+    let Some(module) = module("nginx", "nginx/installed/ngx_http_tatcell_module.so") else { return };
+    for more in [&["-k", "address"][..], &["-k", "address/24"], &["-k", "path:2"], &["-p", "sampled"]] {
+        let conf = text(&log, "nginx", more);
+        let (http, location) = conf.trim_end().rsplit_once('\n').expect("a last line");
+        assert!(location.starts_with("tatcell zone="), "{conf}");
+        let whole = format!(
+            "load_module {};\nevents {{ }}\npid {folder}/pid;\nerror_log stderr;\nhttp {{ access_log off;\n{http}\n\
+             server {{ listen unix:{folder}/socket; location / {{ {location} }} }} }}\n",
+            module.display(),
+            folder = folder.display()
+        );
+        fs::write(folder.join("nginx.conf"), whole).expect("a file");
+        runs(program("nginx").arg("-t").arg("-p").arg(&folder).args(["-c", "nginx.conf"]));
     }
 }
 
@@ -224,19 +235,23 @@ fn haproxy_s_lua_is_accepted() {
             runs(Command::new(lua).arg(&around));
         }
     }
-    if has("haproxy", "apt-get install haproxy") {
-        let conf = folder.join("haproxy.cfg");
-        fs::write(
-            &conf,
-            "global\n    maxconn 10\ndefaults\n    mode http\n    timeout connect 1s\n    timeout client 1s\n    \
-             timeout \
-             server 1s\nfrontend web\n    bind 127.0.0.1:0\n    http-request set-var(txn.wait) src,ipmask(24,56)\n    \
-             http-request return status 429 hdr Retry-After %[var(txn.wait)] if { var(txn.wait) -m int gt 0 }\n",
-        )
-        .expect("a file");
-        let path = format!("{}:/usr/sbin", std::env::var("PATH").unwrap_or_default());
-        runs(Command::new("haproxy").env("PATH", path).arg("-c").arg("-f").arg(&conf));
+    if !has("haproxy", "apt-get install haproxy") {
+        return;
     }
+    let Some(module) = module("haproxy", "haproxy/tatcell.so") else { return };
+    // What the comment says stands in haproxy.cfg, with the places of this test.
+    let said = lua.lines().skip_while(|line| *line != "-- In haproxy.cfg:").skip(1);
+    let said: String =
+        said.map_while(|line| line.strip_prefix("--   ")).map(|line| format!("{line}\n")).collect();
+    let said = said
+        .replace("/usr/local/lib/haproxy", &module.parent().expect("a folder").display().to_string())
+        .replace("/etc/haproxy/limit.lua", &file.display().to_string());
+    assert!(said.contains("lua.tatcell") && said.contains("lua-load-per-thread /"), "{said}");
+    let conf = folder.join("haproxy.cfg");
+    let rest = "    mode http\n    timeout client 1s\n    http-request return status 200\n";
+    let bind = format!("    bind unix@{}\n", folder.join("socket").display());
+    fs::write(&conf, said + &bind + rest).expect("a file");
+    runs(program("haproxy").arg("-c").arg("-f").arg(&conf));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Tests of the command: its readers, its answers against oracles, the program itself, and the page that shows it.
 
 mod accuracy;
+mod bpf;
 mod chains;
 mod check;
 mod emit;
@@ -10,6 +11,7 @@ mod oracle;
 mod page;
 mod program;
 mod readers;
+mod replay;
 mod report;
 mod serve;
 mod show;

@@ -1,6 +1,6 @@
 //! The page for operators: each command of it runs, and prints what the page shows.
 //!
-//! With TATCELL_WRITE=1 it writes what the commands print into the page.
+//! With TATCELL_WRITE=1 it writes what the commands print into the page, and the picture of the page next to it.
 
 use std::fs;
 use std::net::IpAddr;
@@ -92,6 +92,16 @@ fn each_command_of_the_page_prints_what_the_page_shows() {
         fresh += "\n```";
     }
     assert!(commands >= 8, "{commands} commands");
+    let picture = page.with_file_name("report.svg");
+    if write {
+        fs::copy(folder.join("report.svg"), &picture).expect("the picture");
+    }
+    let shown = fs::read(&picture).expect("the picture");
+    let fresh_one = fs::read(folder.join("report.svg")).expect("a picture");
+    assert!(
+        shown == fresh_one,
+        "docs/report.svg is not what the page makes: TATCELL_WRITE=1 make -C cli test"
+    );
     if write {
         fs::write(&page, fresh.strip_suffix("```").expect("text")).expect("the page");
     }

@@ -99,6 +99,7 @@ fn bad_arguments_end_with_2_and_a_message_that_helps() {
         ),
         (&["plan", name, "--log-format", "$a $b"], "no field \"time_local, msec, time_iso8601 or time\""),
         (&["plan", name, "--good", "nobody"], "key \"nobody\" is none of this plan"),
+        (&["plan", name, "--report", "traffic.svg"], "--report FILE.svg shows what a limit refuses"),
         (&["plan", name, "--slots", "0"], "--slots 0: use 1 to 1073741824 slots"),
         (&["plan", name, "--window", "0"], "--window 0: use a time above 0"),
         (&["plan", name, "--max-refused", "nan"], "\"nan\" is no share: use percents from 0 to 100"),

@@ -212,6 +212,30 @@ fn the_page_stands_alone_and_is_read_without_a_picture() {
 }
 
 #[test]
+fn the_picture_alone_is_that_of_the_page() {
+    let file = folder("report-picture").join("access.log");
+    fs::write(&file, incident().combined()).expect("a file");
+    let picture = file.with_extension("svg");
+    let output = Command::new(PROGRAM)
+        .args(["plan", file.to_str().expect("a name"), "-l", "5/s burst 20", "--report"])
+        .arg(&picture)
+        .output()
+        .expect("the program runs");
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let picture = fs::read_to_string(picture).expect("a picture");
+    well_formed(&picture);
+    assert!(picture.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox"), "{picture}");
+    assert!(picture.contains(">5/s burst 20: 8985 of 101135 refused</text>"), "{picture}");
+    let (page, _) = both(&file, &["-l", "5/s burst 20"]);
+    let bars = |text: &str| {
+        let (_, first) = text.split_once("<svg").expect("a picture");
+        let (first, _) = first.split_once("</svg>").expect("its end");
+        first.lines().filter(|line| line.starts_with("<g>")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert!(bars(&picture) == bars(&page) && bars(&page).len() > 50);
+}
+
+#[test]
 fn names_from_the_input_are_only_text() {
     let file = folder("report-names").join("log.csv");
     let mut text = String::from("time,user\n");

@@ -1,0 +1,307 @@
+//! Reads the records of a plan: makes their keys, puts them in order, and counts them.
+//!
+//! With many keys, what is known of a key is not in the cache. So keys are looked for, and counted, several at a time:
+//! then the processor loads what it needs for all of them at once, instead of waiting for one after the other.
+
+use std::time::{Duration, Instant};
+
+use tatcell::{ExclusiveTable, FullPolicy, LimitSpec};
+
+use super::curve::Curves;
+use super::keys::{Keys, NO_KEY};
+use super::order::{Held, Order, RUNGS};
+use super::replay::{self, Common, Replay};
+use super::{Counts, Each, Found, Plan, Progress};
+use crate::failure::Failure;
+use crate::input::{Input, Next};
+use crate::key::{KeySpec, NoKey};
+use crate::record::Record;
+
+/// Bad records whose message is kept.
+const MESSAGES: usize = 3;
+/// So many bad records without a good one end the plan.
+pub(super) const HOPELESS: u64 = 1000;
+const GRAINS: [u64; 3] = [1_000_000_000, 1_000_000, 1_000];
+
+/// Records that are taken at a time.
+const BATCH: usize = 32;
+
+/// A record whose key is not numbered yet.
+struct Unnumbered {
+    time: u64,
+    number: u64,
+    cost: u64,
+    hash: u64,
+    wide: [u64; RUNGS],
+    /// Where the bytes of its key end; they begin where those of the record before end.
+    end: usize,
+}
+
+/// Reads the inputs of a plan.
+pub(super) struct Reading<'p> {
+    plan: &'p Plan,
+    each: &'p mut dyn Each,
+    hasher: ExclusiveTable<'static>,
+    order: Order,
+    found: Found,
+    key: Vec<u8>,
+    /// The prefixes that limits count by, and their hashes in the record that is read.
+    prefixes: Vec<KeySpec>,
+    wide: [u64; RUNGS],
+    wider: Vec<u8>,
+    number: u64,
+    /// Records whose keys are to be numbered, and the bytes of these.
+    unnumbered: Vec<Unnumbered>,
+    bytes: Vec<u8>,
+    /// Records that have left the window for sorting, and are to be counted.
+    ready: Vec<Held>,
+}
+
+impl<'p> Reading<'p> {
+    /// Makes the tables, and starts without a record.
+    pub(super) fn new(plan: &'p Plan, each: &'p mut dyn Each) -> Result<Reading<'p>, Failure> {
+        let hasher = replay::table(LimitSpec::per_second(1), FullPolicy::Admit, plan.seed, 16)
+            .map_err(Failure::Usage)?;
+        let mut pinned = Vec::new();
+        for text in &plan.good {
+            let key = plan.key.read(text).map_err(Failure::Usage)?;
+            pinned.push(hasher.hash(&key).map_err(|error| Failure::Usage(error.to_string()))?);
+        }
+        let (mut replays, mut prefixes) = (Vec::new(), Vec::new());
+        let (seed, slots, window, max_keys) = (plan.seed, plan.slots, plan.window, plan.max_keys);
+        for limit in &plan.limits {
+            let places = plan.places(limit, &mut prefixes).map_err(Failure::Usage)?;
+            for policy in &plan.policies {
+                let common = Common { seed, slots, window, max_keys };
+                let replay = Replay::new(limit.clone(), &places, *policy, &common);
+                replays.push(replay.map_err(Failure::Usage)?);
+            }
+        }
+        let found = Found {
+            counts: Counts { grain: u64::MAX, ..Counts::default() },
+            keys: Keys::new(plan.max_keys, pinned),
+            curves: Curves::new(plan.rates.clone()),
+            replays,
+            late: (0, 0),
+            good: Vec::new(),
+        };
+        let order = Order::new(u64::try_from(plan.sort.as_nanos()).unwrap_or(u64::MAX));
+        Ok(Reading {
+            plan,
+            each,
+            hasher,
+            order,
+            found,
+            key: Vec::new(),
+            prefixes,
+            wide: [0; RUNGS],
+            wider: Vec::new(),
+            number: 0,
+            unnumbered: Vec::new(),
+            bytes: Vec::new(),
+            ready: Vec::new(),
+        })
+    }
+
+    /// Reads one input.
+    pub(super) fn file(&mut self, name: &str, progress: &mut dyn FnMut(&Progress)) -> Result<(), Failure> {
+        let mut input = Input::open(name, &self.plan.how)?;
+        let format = input.format.map_or("a log format of one's own", |format| format.name());
+        if !self.found.counts.formats.iter().any(|known| known == format) {
+            self.found.counts.formats.push(format.into());
+        }
+        let binary = input.is_binary();
+        let mut record = Record::new(&self.plan.how.wants);
+        let mut told = Instant::now();
+        let mut good = 0;
+        loop {
+            match input.next(&mut record)? {
+                Next::End => break,
+                Next::Bad(problem) => self.bad(problem.in_file(&input.name), good)?,
+                Next::Record => match self.plan.key.write(&record.values, binary, &mut self.key) {
+                    Ok(()) => {
+                        self.widen(&record, binary)?;
+                        self.take(&record)?;
+                        good += 1;
+                    }
+                    Err(NoKey::OtherPath) => {
+                        self.found.counts.other_paths += 1;
+                        good += 1;
+                    }
+                    Err(NoKey::NoAddress(index)) => {
+                        let text = String::from_utf8_lossy(&record.values[index]).escape_debug().to_string();
+                        let field = &self.plan.key.fields()[index];
+                        self.bad(
+                            format!("{}:{}: {field} is no address: \"{text}\"", input.name, input.line()),
+                            good,
+                        )?;
+                    }
+                },
+            }
+            self.number += 1;
+            if self.number.is_multiple_of(1 << 16) && told.elapsed() > Duration::from_millis(300) {
+                told = Instant::now();
+                let bytes = (input.bytes_read(), input.size);
+                progress(&Progress { file: input.name.clone(), bytes, records: self.found.counts.records });
+            }
+        }
+        self.found.counts.stamps_end |= good > 0 && input.stamps_end();
+        Ok(())
+    }
+
+    fn bad(&mut self, message: String, good: u64) -> Result<(), Failure> {
+        let counts = &mut self.found.counts;
+        counts.bad += 1;
+        if self.plan.strict || counts.bad >= HOPELESS && good == 0 {
+            return Err(Failure::Input(message));
+        }
+        if counts.first_bad.len() < MESSAGES {
+            counts.first_bad.push(message);
+        }
+        Ok(())
+    }
+
+    /// Hashes the prefixes that limits count by. A record that has a key has an address.
+    fn widen(&mut self, record: &Record, binary: bool) -> Result<(), Failure> {
+        for (prefix, hash) in self.prefixes.iter().zip(&mut self.wide) {
+            if prefix.write(&record.values, binary, &mut self.wider).is_ok() {
+                *hash = self.hasher.hash(&self.wider).map_err(|error| Failure::Usage(error.to_string()))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, record: &Record) -> Result<(), Failure> {
+        let hash = self.hasher.hash(&self.key).map_err(|error| Failure::Usage(error.to_string()))?;
+        let counts = &mut self.found.counts;
+        counts.records += 1;
+        if !record.stamp.is_multiple_of(counts.grain) || counts.grain == u64::MAX {
+            let grain = GRAINS.into_iter().find(|grain| record.stamp.is_multiple_of(*grain)).unwrap_or(1);
+            counts.grain = counts.grain.min(grain);
+        }
+        self.bytes.extend_from_slice(&self.key);
+        let (time, cost, end) = (record.time, record.cost, self.bytes.len());
+        self.unnumbered.push(Unnumbered { time, number: self.number, cost, hash, wide: self.wide, end });
+        if self.unnumbered.len() >= BATCH {
+            self.number_keys()?;
+        }
+        Ok(())
+    }
+
+    /// Numbers the keys of the records that are there, and puts these in order.
+    fn number_keys(&mut self) -> Result<(), Failure> {
+        let (mut records, mut bytes) =
+            (std::mem::take(&mut self.unnumbered), std::mem::take(&mut self.bytes));
+        let mut known = [NO_KEY; BATCH];
+        let mut start = 0;
+        for (record, known) in records.iter().zip(&mut known) {
+            let key = &bytes[std::mem::replace(&mut start, record.end)..record.end];
+            *known = self.found.keys.find(key, record.hash).unwrap_or(NO_KEY);
+        }
+        start = 0;
+        for (at, record) in records.iter().enumerate() {
+            let bytes = &bytes[std::mem::replace(&mut start, record.end)..record.end];
+            let (key, new) = match known[at] {
+                NO_KEY => self.found.keys.number(bytes, record.hash),
+                key => (key, false),
+            };
+            let Unnumbered { time, number, cost, hash, wide, .. } = *record;
+            self.order.push(Held { time, number, cost, hash, wide, key });
+            if new && self.found.keys.is_over() {
+                self.count()?;
+                self.halve();
+                // The numbers that were found are old ones.
+                known = [NO_KEY; BATCH];
+            }
+            while let Some(held) = self.order.pop(false) {
+                self.ready(held)?;
+            }
+        }
+        self.count()?;
+        records.clear();
+        bytes.clear();
+        (self.unnumbered, self.bytes) = (records, bytes);
+        Ok(())
+    }
+
+    fn ready(&mut self, held: Held) -> Result<(), Failure> {
+        self.ready.push(held);
+        if self.ready.len() >= BATCH {
+            self.count()?;
+        }
+        Ok(())
+    }
+
+    /// Counts the records that are ready.
+    fn count(&mut self) -> Result<(), Failure> {
+        let touched = self.ready.iter().fold(0, |sum, held| sum ^ self.found.touch(held));
+        std::hint::black_box(touched);
+        for held in &self.ready {
+            self.found.add(held)?;
+            self.each.record(held, &self.found.keys)?;
+        }
+        self.ready.clear();
+        Ok(())
+    }
+
+    fn halve(&mut self) {
+        while self.found.keys.is_over() {
+            let to = self.found.keys.halve();
+            self.order.renumber(&to);
+            self.found.curves.keep(&to);
+            self.found.replays.iter_mut().for_each(|replay| replay.keep(&to));
+            self.each.keep(&to);
+            if to.iter().all(|to| *to != NO_KEY) && self.found.keys.one_in() > 1 << 40 {
+                // Only pinned keys are left.
+                break;
+            }
+        }
+    }
+
+    /// Ends with what still waits to be sorted.
+    pub(super) fn finish(mut self) -> Result<Found, Failure> {
+        self.number_keys()?;
+        while let Some(held) = self.order.pop(true) {
+            self.ready(held)?;
+        }
+        self.count()?;
+        if self.found.counts.records == 0 {
+            let first = self.found.counts.first_bad.first();
+            let why = match (first, self.found.counts.other_paths) {
+                (Some(first), _) => first.clone(),
+                (None, 0) => "the input has no record".into(),
+                (None, other) => format!("none of {other} paths has the form that the key asks for"),
+            };
+            return Err(Failure::Input(why));
+        }
+        self.found.replays.iter_mut().for_each(Replay::finish);
+        self.found.late = (self.order.late, self.order.early);
+        for text in &self.plan.good {
+            let key = self.plan.key.read(text).map_err(Failure::Usage)?;
+            let hash = self.hasher.hash(&key).map_err(|error| Failure::Usage(error.to_string()))?;
+            self.found.good.push((text.clone(), self.found.keys.find(&key, hash)));
+        }
+        Ok(self.found)
+    }
+}
+
+impl Found {
+    /// Loads what is known of the key of a record; returns a part of it, so that it is not left out.
+    fn touch(&self, held: &Held) -> u64 {
+        self.replays.iter().for_each(|replay| replay.prefetch(held));
+        self.curves.touch(held.key as usize)
+    }
+
+    fn add(&mut self, held: &Held) -> Result<(), Failure> {
+        let span = self.counts.span.get_or_insert((held.time, held.time));
+        span.1 = held.time;
+        if held.key != NO_KEY {
+            self.curves.add(held.key as usize, held.time, held.cost);
+        }
+        let one_in = self.keys.one_in();
+        for replay in &mut self.replays {
+            replay.ask(held, one_in).map_err(Failure::Usage)?;
+        }
+        Ok(())
+    }
+}

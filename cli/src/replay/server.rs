@@ -1,0 +1,260 @@
+//! The server that is asked: by `CL.THROTTLE`, as redis-cell and tatcell-throttled have it, or by HTTP.
+
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::time::Duration;
+
+use redis::{Client, ConnectionAddr, IntoConnectionInfo};
+use ureq::http::uri::{Scheme, Uri};
+
+use crate::emit::Numbers;
+use crate::failure::Failure;
+use crate::key::{KeySpec, Part};
+use crate::limit::Chained;
+
+/// Where a part of the key goes in a request of HTTP.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Place {
+    Path,
+    Header(String),
+}
+
+enum Kind {
+    /// The client, the limit as the command has it, and what stands before each key.
+    Throttle { client: Client, limit: Numbers, prefix: String },
+    /// The address with its port, the host and the path that were named, and where the parts of a key go.
+    Http { address: SocketAddr, host: String, path: String, places: Vec<Place> },
+}
+
+/// A server, by its URL.
+pub struct Server {
+    kind: Kind,
+    timeout: Duration,
+}
+
+/// A connection to it.
+pub enum Connection {
+    /// By Redis' protocol.
+    Throttle(redis::Connection),
+    /// By HTTP.
+    Http(ureq::Agent),
+}
+
+/// Finds the address of a host; only this machine's, unless others are allowed.
+fn find(host: &str, port: u16, remote: bool) -> Result<SocketAddr, Failure> {
+    let fail = |what: String| Failure::Input(format!("{host}: {what}"));
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    let mut found = (bare, port).to_socket_addrs().map_err(|error| fail(error.to_string()))?;
+    let first = found.next().ok_or_else(|| fail("it has no address".into()))?;
+    if !remote && !first.ip().is_loopback() {
+        return Err(Failure::Usage(format!(
+            "{host} is not this machine: a replay charges a server's clients and loads it; give --remote if it may"
+        )));
+    }
+    Ok(first)
+}
+
+/// Where the parts of a key go.
+fn places(key: &KeySpec) -> Result<Vec<Place>, String> {
+    let place = |(field, part): (&String, &Part)| match (part, &**field) {
+        (Part::Path { .. }, _) => Ok(Place::Path),
+        (_, "address") => Ok(Place::Header("x-forwarded-for".into())),
+        (Part::Pattern(_), _) => Err("a pattern is not a path that can be asked for: use --key path".into()),
+        (_, "host") => Ok(Place::Header("host".into())),
+        (_, field) => match field.strip_prefix("http_") {
+            Some(header) => Ok(Place::Header(header.replace('_', "-"))),
+            None => Err(format!("a request has no {field}: use address, path, host or http_NAME")),
+        },
+    };
+    key.fields().iter().zip(key.parts()).map(place).collect()
+}
+
+/// A path as a request has it: what may not stand there is written as its number.
+fn escaped(path: &[u8]) -> String {
+    let mut text = String::new();
+    for byte in path {
+        match byte {
+            b'!' | b'$'..=b';' | b'=' | b'@'..=b'Z' | b'_' | b'a'..=b'z' | b'~' => {
+                text.push(char::from(*byte))
+            }
+            _ => text += &format!("%{byte:02X}"),
+        }
+    }
+    text
+}
+
+impl Server {
+    /// Reads the URL, and says what cannot be asked there.
+    pub fn new(
+        url: &str,
+        limit: &Chained,
+        key: &KeySpec,
+        cost: Option<&str>,
+        remote: bool,
+        timeout: Duration,
+    ) -> Result<Server, Failure> {
+        let fail = |what: String| Failure::Usage(format!("--to {}: {what}", super::without_password(url)));
+        if url.starts_with("redis:") || url.starts_with("redis+unix:") || url.starts_with("unix:") {
+            let [rung] = &limit.rungs[..] else {
+                return Err(fail("CL.THROTTLE asks for one limit: give --limit without \"and\"".into()));
+            };
+            if !rung.asked.is_gcra() || rung.lengths.is_some() {
+                return Err(fail(
+                    "CL.THROTTLE has a rate and a burst, as in --limit \"10/s burst 20\"".into(),
+                ));
+            }
+            let mut info = url.into_connection_info().map_err(|error| fail(error.to_string()))?;
+            if let ConnectionAddr::Tcp(host, port) = info.addr().clone() {
+                let address = find(&host, port, remote)?;
+                info = info.set_addr(ConnectionAddr::Tcp(address.ip().to_string(), port));
+            }
+            let client = Client::open(info).map_err(|error| fail(error.to_string()))?;
+            let limit = Numbers::of(&rung.asked).map_err(fail)?;
+            let random = tatcell::host::random_seed()
+                .map_err(|error| Failure::Input(format!("no random prefix: {error}")))?;
+            let prefix = random[..4].iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+            let prefix = format!("replay-{prefix}:");
+            return Ok(Server { kind: Kind::Throttle { client, limit, prefix }, timeout });
+        }
+        let uri: Uri = url.parse().map_err(|error| fail(format!("{error}")))?;
+        let (Some(scheme), Some(authority)) = (uri.scheme(), uri.authority()) else {
+            return Err(fail("use redis://HOST:PORT or http://HOST:PORT/PATH".into()));
+        };
+        if *scheme != Scheme::HTTP {
+            return Err(fail("no TLS and no other protocol: use redis:// or http://".into()));
+        }
+        if let Some(cost) = cost {
+            return Err(fail(format!("a request of HTTP costs 1: leave --cost {cost} out")));
+        }
+        let address = find(authority.host(), authority.port_u16().unwrap_or(80), remote)?;
+        let path = uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
+        let places = places(key).map_err(fail)?;
+        Ok(Server { kind: Kind::Http { address, host: authority.to_string(), path, places }, timeout })
+    }
+
+    /// Returns how wrong its clock may be: Redis' servers count finer than HTTP's, some of which look at it each few
+    /// milliseconds.
+    pub fn clock_error(&self) -> Duration {
+        match self.kind {
+            Kind::Throttle { .. } => Duration::from_millis(1),
+            Kind::Http { .. } => Duration::from_millis(10),
+        }
+    }
+
+    /// Connects. For HTTP that is done by the first request.
+    pub fn connect(&self) -> Result<Connection, String> {
+        match &self.kind {
+            Kind::Throttle { client, .. } => {
+                let fail = |error: redis::RedisError| error.to_string();
+                let connection = client.get_connection_with_timeout(self.timeout).map_err(fail)?;
+                connection.set_read_timeout(Some(self.timeout)).map_err(fail)?;
+                connection.set_write_timeout(Some(self.timeout)).map_err(fail)?;
+                Ok(Connection::Throttle(connection))
+            }
+            Kind::Http { .. } => {
+                let config = ureq::Agent::config_builder()
+                    .http_status_as_error(false)
+                    .max_redirects(0)
+                    .max_redirects_will_error(false)
+                    .proxy(None)
+                    .timeout_global(Some(self.timeout))
+                    .user_agent(concat!("tatcell/", env!("CARGO_PKG_VERSION")))
+                    .build();
+                Ok(Connection::Http(config.into()))
+            }
+        }
+    }
+
+    /// Asks for one request of a key. Returns whether it passed.
+    pub fn ask(&self, connection: &mut Connection, texts: &[Vec<u8>], cost: u64) -> Result<bool, String> {
+        match (&self.kind, connection) {
+            (Kind::Throttle { limit, prefix, .. }, Connection::Throttle(connection)) => {
+                let mut key = prefix.clone().into_bytes();
+                key.extend(texts.join(&b' '));
+                let mut command = redis::cmd("CL.THROTTLE");
+                command.arg(key).arg(limit.burst - 1).arg(limit.units).arg(limit.seconds).arg(cost);
+                let answer: Vec<i64> = command.query(connection).map_err(|error| error.to_string())?;
+                match answer[..] {
+                    [0, ..] => Ok(true),
+                    [1, ..] => Ok(false),
+                    _ => Err(format!("it answered {answer:?} to CL.THROTTLE")),
+                }
+            }
+            (Kind::Http { address, host, path, places }, Connection::Http(agent)) => {
+                let mut target = path.clone();
+                if let Some(at) = places.iter().position(|place| *place == Place::Path) {
+                    target = escaped(&texts[at]);
+                }
+                if !target.starts_with('/') {
+                    return Err(format!("{target:?} is no path"));
+                }
+                let mut request = agent.get(format!("http://{address}{target}"));
+                let named = places.iter().any(|place| *place == Place::Header("host".into()));
+                if !named {
+                    request = request.header("host", host);
+                }
+                for (place, text) in places.iter().zip(texts) {
+                    if let Place::Header(name) = place {
+                        // A network is sent as its first address.
+                        let end = text.iter().position(|byte| *byte == b'/' && name == "x-forwarded-for");
+                        request = request.header(name, &text[..end.unwrap_or(text.len())]);
+                    }
+                }
+                let mut response = request.call().map_err(|error| error.to_string())?;
+                // To its end: then the connection is used again.
+                io::copy(&mut response.body_mut().as_reader(), &mut io::sink())
+                    .map_err(|error| error.to_string())?;
+                match response.status().as_u16() {
+                    429 | 503 => Ok(false),
+                    status if status < 500 => Ok(true),
+                    status => Err(format!("it answered {status}")),
+                }
+            }
+            _ => Err("a connection of another protocol".into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn server(url: &str, key: &str, limit: &str) -> Result<Server, Failure> {
+        let limit = Chained::parse(limit).expect("a limit");
+        let key = KeySpec::parse(key).expect("a key");
+        Server::new(url, &limit, &key, None, false, Duration::from_secs(1))
+    }
+
+    #[test]
+    fn what_cannot_be_asked_is_refused_with_its_reason() {
+        for (url, key, limit, want) in [
+            ("ftp://127.0.0.1/", "address", "5/s", "use redis:// or http://"),
+            ("https://127.0.0.1/", "address", "5/s", "no TLS"),
+            ("127.0.0.1:6379", "address", "5/s", "use redis://HOST:PORT or http://HOST:PORT/PATH"),
+            ("redis://127.0.0.1", "address", "5/s and 9/s", "asks for one limit"),
+            ("redis://127.0.0.1", "address", "fixed 5/s", "has a rate and a burst"),
+            ("http://127.0.0.1/", "path=/a/*", "5/s", "a pattern is not a path"),
+            ("http://127.0.0.1/", "user", "5/s", "a request has no user"),
+            ("http://192.0.2.1/", "address", "5/s", "192.0.2.1 is not this machine"),
+            ("redis://192.0.2.1", "address", "5/s", "192.0.2.1 is not this machine"),
+        ] {
+            let Err(Failure::Usage(message)) = server(url, key, limit) else { panic!("{url} is asked") };
+            assert!(message.contains(want), "{url}: {message}");
+        }
+        for url in ["http://127.0.0.1:80/x?y", "http://[::1]:80/", "http://localhost", "redis://[::1]/"] {
+            assert!(
+                server(url, "address+path+http_x_key", "5/s burst 9").is_ok() || url.starts_with("redis")
+            );
+        }
+        let limit = Chained::parse("5/s").expect("a limit");
+        let key = KeySpec::parse("address").expect("a key");
+        let far = Server::new("http://192.0.2.1/", &limit, &key, None, true, Duration::from_secs(1));
+        assert!(far.is_ok(), "with --remote");
+    }
+
+    #[test]
+    fn a_path_keeps_what_may_stand_there() {
+        assert_eq!(escaped(b"/a-b_c/%20;x=1,2"), "/a-b_c/%20;x=1,2");
+        assert_eq!(escaped("/a b/ü\"<>".as_bytes()), "/a%20b/%C3%BC%22%3C%3E");
+    }
+}
