@@ -206,6 +206,14 @@ mod tests {
     }
 
     #[test]
+    fn a_program_in_rust_is_left_out() {
+        let shown =
+            "/**\n * Does it.\n *\n * ```\n * let a = do_it();\n *\n * ```\n *\n * @param a  a number\n */\n";
+        let items = Items::parse(&format!("{shown}int32_t tatcell_do(int32_t a);\n")).expect("an item");
+        assert_eq!(items.all[0].comment, "/**\n * Does it.\n *\n * @param a  a number\n */");
+    }
+
+    #[test]
     fn each_missing_part_is_named() {
         for (part, said) in [
             ("Does it.", "no first sentence"),

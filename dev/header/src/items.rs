@@ -135,8 +135,7 @@ impl Item {
             lines[0] = text[0].to_owned();
             lines = one_line_comments(&lines);
         }
-        let comment: Vec<String> = comment.iter().map(|l| (*l).to_owned()).collect();
-        let comment = one_line_comments(&comment).join("\n");
+        let comment = one_line_comments(&without_examples(comment)).join("\n");
         Item { kind, name: name.to_owned(), comment, text: lines.join("\n"), place: None }
     }
 
@@ -159,6 +158,23 @@ impl Item {
 /// Is this line of a structure a field? Sentences end with a semicolon, too.
 pub fn is_field(line: &str) -> bool {
     line.starts_with("    ") && line.ends_with(';') && !line.trim_start().starts_with('*')
+}
+
+/// A comment without its programs, which are in Rust, and without the empty lines before them.
+fn without_examples(comment: &[&str]) -> Vec<String> {
+    let mut out: Vec<String> = Vec::new();
+    let mut within = false;
+    for line in comment {
+        if line.trim().starts_with("* ```") {
+            within = !within;
+            while within && out.last().is_some_and(|last| last.trim() == "*") {
+                out.pop();
+            }
+        } else if !within {
+            out.push((*line).to_owned());
+        }
+    }
+    out
 }
 
 /// Comments of one line on one line.
