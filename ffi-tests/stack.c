@@ -10,7 +10,7 @@
    inserts keys, and a ladder; one that gives back what it charged; a ladder with its decision; a chain with its
    decision, or whose links are not plain. */
 enum { MOST_CHAIN = 512, MOST_PREPARED = 576, MOST_LADDER = 800, MOST_ASKED = 1280 };
-enum { MOST_INSERT = 1280, MOST_INSERTS = 1472, MOST_UNDO = 1920, MOST_TOLD = 1792, MOST_LONG = 4096 };
+enum { MOST_INSERT = 896, MOST_INSERTS = 1280, MOST_UNDO = 1664, MOST_TOLD = 1792, MOST_LONG = 4096 };
 enum { DEEPEST = 1 << 16, PAINT = 0xa5 };
 static unsigned char stack[DEEPEST] __attribute__((aligned(64)));
 static ucontext_t here, there;

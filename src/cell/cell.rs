@@ -389,11 +389,16 @@ macro_rules! operations {
 
             #[inline(always)]
             #[allow(dead_code)] // of a cell with one owner nobody else asks
+            pub(crate) fn permit(limit: &$limit, now: u64, answer: &Answer) -> Permit {
+                answer.permit(&limit.0, Place { now, mask: Self::MASK, generation: 0, slot: 0 })
+            }
+
+            #[inline(always)]
+            #[allow(dead_code)] // of a cell with one owner nobody else asks
             pub(crate) fn decision(limit: &$limit, now: u64, cost: u64, answer: Option<Answer>) -> Decision {
                 match answer {
                     Some(answer) => {
-                        let place = Place { now, mask: Self::MASK, generation: 0, slot: 0 };
-                        let permit = answer.permit(&limit.0, place);
+                        let permit = Self::permit(limit, now, &answer);
                         algorithms::decision(&answer, &limit.0, now, cost, Tracking::Tracked, permit)
                     }
                     None => Decision::contended(cost, limit.0.burst),

@@ -146,7 +146,7 @@ impl<'a> Target<'a> {
     pub(super) fn insert(&self, now: u64, cost: u64) -> Result<Made, Option<Refusal>> {
         let Target::Key(table, Some(limit), hash) = *self else { return Err(None) };
         let Done { answer, tracking, slot, inserted, .. } =
-            either!(table, t => t.charge_plain(limit, now, hash, cost));
+            either!(table, t => t.charge_absent(limit, now, hash, cost));
         match answer {
             Some(Answer { verdict, flags, lead, stored, .. }) if verdict.passes() => {
                 Ok(Made { lead, stored, slot, tracking, soft: flags & Decision::SOFT != 0, inserted })
@@ -199,7 +199,12 @@ impl<'a> Target<'a> {
 
     /// Returns the permit of a charge of the short way.
     pub(super) fn permit(&self, now: u64, cost: u64, seen: &Seen<'_>) -> Permit {
-        self.charged(now, cost, seen).permit
+        let Some(done) = self.done(now, cost, seen) else { return Permit::NONE };
+        match (*self, &done.answer) {
+            (Target::Cell(_, limit), Some(answer)) => Cell::permit(limit, now, answer),
+            (Target::Key(table, Some(limit), _), _) => either!(table, t => t.permit(limit, now, &done)),
+            _ => Permit::NONE,
+        }
     }
 
     /// Returns the decision about a charge of the short way, or about its refusal.

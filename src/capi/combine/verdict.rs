@@ -39,7 +39,7 @@ fn code(passes: Option<bool>) -> i32 {
 /// @retval TATCELL_ERR_OPTION as tatcell_chain_check, or permits, decisions or counters are set.
 /// @retval others as tatcell_chain_check. Nothing is changed on error.
 /// Thread: as tatcell_chain_check. Cost: one scan and one compare-and-swap for each link, only loads if a link refuses;
-/// 2 KiB of stack at most, as tatcell_chain_check. Since 0.4.
+/// 1.7 KiB of stack at most, as tatcell_chain_check. Since 0.4.
 #[no_mangle]
 #[must_use]
 pub unsafe extern "C" fn tatcell_chain_verdict(chain: *const tatcell_chain_t, now: u64) -> i32 {
@@ -116,7 +116,7 @@ fn not_in_place(c: Contract<'_>, chain: *const tatcell_chain_t) -> Result<(), i3
 /// @retval TATCELL_ERR_ALGORITHM, TATCELL_ERR_PREFIX as tatcell_ladder_check_burst.
 /// @retval others as tatcell_ladder_check. Nothing is changed on error.
 /// Thread: as tatcell_ladder_check. Cost: for each tier a hash, a scan of one or two cache lines and a
-/// compare-and-swap, and a scan for each prefix length that is asked in overrides; 2.25 KiB of stack at most.
+/// compare-and-swap, and a scan for each prefix length that is asked in overrides; 2 KiB of stack at most.
 /// Since 0.4.
 #[no_mangle]
 #[must_use]

@@ -23,7 +23,19 @@ impl<'a> Contract<'a> {
         q: *const U,
         out: *mut V,
     ) -> Option<Three<'a, T, &'a U, V>> {
-        let (p, out) = self.all(p, q, out, 0)?;
+        self.together_by((0, T::MARK), p, q, out)
+    }
+
+    /// Does the same as [`together`](Self::together) for an object that has this mark as its word `at`.
+    #[inline(always)]
+    pub(in crate::capi) fn together_by<T: Marked, U: Plain, V>(
+        self,
+        mark: (usize, u64),
+        p: *const T,
+        q: *const U,
+        out: *mut V,
+    ) -> Option<Three<'a, T, &'a U, V>> {
+        let (p, out) = self.all(mark, p, q, out, 0)?;
         // SAFETY: not NULL, aligned, and any bytes are a U; the contract: valid, quiet.
         Some((p, unsafe { &*q }, out))
     }
@@ -36,7 +48,7 @@ impl<'a> Contract<'a> {
         q: *mut U,
         out: *mut V,
     ) -> Option<Three<'a, T, &'a mut U, V>> {
-        let (p, out) = self.all(p, q.cast_const(), out, 0)?;
+        let (p, out) = self.all((0, T::MARK), p, q.cast_const(), out, 0)?;
         // SAFETY: not NULL, aligned, and any bytes are a U; the contract: valid, quiet, alone.
         Some((p, unsafe { &mut *q }, out))
     }
@@ -53,7 +65,7 @@ impl<'a> Contract<'a> {
         out: *mut W,
     ) -> Option<Four<'a, T, U, V, W>> {
         const { assert!(align_of::<T>() <= 8) };
-        let (q, out) = self.all(q, p, out, own.addr())?;
+        let (q, out) = self.all((0, V::MARK), q, p, out, own.addr())?;
         if own.is_null() || apart(own, p).is_err() || apart(own, q).is_err() {
             return None;
         }
@@ -62,10 +74,12 @@ impl<'a> Contract<'a> {
         Some((own, p, q, out))
     }
 
-    /// Returns the first and the last of three pointers if all are good and the address `more` is aligned too.
+    /// Returns the first and the last of three pointers if all are good and the address `more` is aligned too. Word
+    /// `at` of the first is `mark`, which only an initialised object has there.
     #[inline(always)]
     fn all<T: Marked, U, V>(
         self,
+        (at, mark): (usize, u64),
         p: *const T,
         q: *const U,
         out: *mut V,
@@ -75,8 +89,8 @@ impl<'a> Contract<'a> {
         if (p.addr() | q.addr() | out.addr() | more) % 8 != 0 || p.is_null() || q.is_null() {
             return None;
         }
-        // SAFETY: not NULL, aligned, and any bytes are a number; the contract: valid, quiet.
-        if unsafe { p.cast::<u64>().read() } != T::MARK {
+        // SAFETY: not NULL, aligned, `at` lies in a T, and any bytes are a number; the contract: valid, quiet.
+        if unsafe { p.cast::<u64>().add(at).read() } != mark {
             return None;
         }
         let out = NonNull::new(out).map(|to| Out { to, c: self });

@@ -266,25 +266,41 @@ pub unsafe extern "C" fn tatcell_table_check(
     cost: u64,
     retry_after: *mut u64,
 ) -> i32 {
-    args!(
-        c,
-        (table, limit, retry) = c.table_asked(table, limit, retry_after, || c.key(key, key_len).map(drop))
-    );
+    args!(c);
     if key_len == 16 {
-        args!(c, key = c.input(key.cast::<[u8; 16]>()));
-        return match table.short(limit) {
-            Some(short) => check_short16(short, limit, now, key, retry, cost),
-            None => check_sized(table, limit, now, key, retry, cost),
-        };
+        let key = key.cast::<[u8; 16]>();
+        if let Some((short, limit, retry)) = c.short_asked(table, limit, retry_after) {
+            args!(c, key = c.input(key));
+            return check_short16(short, limit, now, key, retry, cost);
+        }
+        let tested = || c.input(key).map(drop);
+        args!(
+            c,
+            (table, limit, retry) = c.table_asked(table, limit, retry_after, tested),
+            key = c.input(key)
+        );
+        return check_sized(table, limit, now, key, retry, cost);
     }
     if key_len == 4 {
-        args!(c, key = c.input(key.cast::<[u8; 4]>()));
-        return match table.short(limit) {
-            Some(short) => check_short4(short, limit, now, key, retry, cost),
-            None => check_sized(table, limit, now, key, retry, cost),
-        };
+        let key = key.cast::<[u8; 4]>();
+        if let Some((short, limit, retry)) = c.short_asked(table, limit, retry_after) {
+            args!(c, key = c.input(key));
+            return check_short4(short, limit, now, key, retry, cost);
+        }
+        let tested = || c.input(key).map(drop);
+        args!(
+            c,
+            (table, limit, retry) = c.table_asked(table, limit, retry_after, tested),
+            key = c.input(key)
+        );
+        return check_sized(table, limit, now, key, retry, cost);
     }
-    args!(c, key = c.key(key, key_len));
+    let tested = || c.key(key, key_len).map(drop);
+    args!(
+        c,
+        (table, limit, retry) = c.table_asked(table, limit, retry_after, tested),
+        key = c.key(key, key_len)
+    );
     check_other(table, limit, now, key, retry, cost)
 }
 

@@ -4,6 +4,7 @@ use core::ffi::c_void;
 
 use super::options::{tatcell_table_options_t, TATCELL_TABLE_EXCLUSIVE};
 use crate::capi::codes::{table_code, TATCELL_ERR_HANDLE, TATCELL_PASS};
+use crate::capi::limit::limit::tatcell_limit_t;
 use crate::capi::pointers::contract::{args, inside, Contract, Marked, Out};
 use crate::capi::pointers::places::Span;
 use crate::combine::link::TableRef;
@@ -35,7 +36,7 @@ pub struct tatcell_table_t {
 pub(in crate::capi) struct Handle {
     /// `READY`.
     mark: u64,
-    /// Not 0 if the shortest path may be taken: a shared table with a [short](Hasher::Short) hasher.
+    /// `SHORT` if the shortest path may be taken: a shared table with a [short](Hasher::Short) hasher. Else 0.
     short: u64,
     /// What a prepared burst carries: the same for tables that make the same hashes of the same keys. Never 0.
     pub ticket: u64,
@@ -54,7 +55,9 @@ impl Handle {
 }
 
 /// "tatcell", kind of object, version of `Handle`: raised whenever it, `Table` or `Geometry` change.
-const READY: u64 = 0x7461_7463_656c_6807;
+const READY: u64 = 0x7461_7463_656c_6808;
+/// The second mark of a handle with which the shortest path may be taken. It says all that `READY` says.
+const SHORT: u64 = !READY;
 
 /// Either form of a table.
 pub(in crate::capi) enum Any {
@@ -78,16 +81,6 @@ unsafe impl Marked for Handle {
 #[derive(Clone, Copy)]
 pub(in crate::capi) struct Short<'a>(&'a Handle);
 
-impl Handle {
-    /// Returns the shortest path if this limit may take it. The limit's mark alone is not enough: a caller's limit may
-    /// hold any bytes, and the handle decides what is read as round keys.
-    #[inline(always)]
-    pub(in crate::capi) fn short(&self, limit: &TableLimit) -> Option<Short<'_>> {
-        let short = (self.short != 0).then_some(Short(self))?;
-        (limit.0.fingerprint == short.parts().0.whole).then_some(short)
-    }
-}
-
 impl<'a> Short<'a> {
     /// Returns its table, and the round keys of that.
     #[inline(always)]
@@ -106,6 +99,24 @@ impl<'a> Contract<'a> {
     pub(in crate::capi) fn handle(self, p: *const tatcell_table_t) -> Result<&'a Handle, i32> {
         self.marked(inside(p))
     }
+
+    /// Tests the arguments of a check together, and returns them if the shortest path may be taken with this table and
+    /// limit. The limit's mark alone is not enough: a caller's limit may hold any bytes, and the handle decides what is
+    /// read as round keys.
+    #[inline(always)]
+    pub(super) fn short_asked(
+        self,
+        table: *const tatcell_table_t,
+        limit: *const tatcell_limit_t,
+        retry: *mut u64,
+    ) -> Option<(Short<'a>, &'a TableLimit, Option<Out<'a, u64>>)> {
+        const { assert!(core::mem::offset_of!(Handle, short) == 8) };
+        let asked =
+            self.together_by::<Handle, TableLimit, _>((1, SHORT), inside(table), inside(limit), retry);
+        let (table, limit, retry) = asked?;
+        let short = Short(table);
+        (limit.0.fingerprint == short.parts().0.whole).then_some((short, limit, retry))
+    }
 }
 
 /// Writes a handle, if there is one, and returns the code.
@@ -116,7 +127,8 @@ pub(in crate::capi) fn publish(made: Result<Any, TableError>, out: Out<'_, tatce
                 Any::Shared(t) => ticket(t),
                 Any::Exclusive(t) => ticket(t),
             };
-            let short = matches!(&table, Any::Shared(Table { hasher: Hasher::Short(_), .. })) as u64;
+            let short = matches!(&table, Any::Shared(Table { hasher: Hasher::Short(_), .. }));
+            let short = if short { SHORT } else { 0 };
             out.put_inside(Handle { mark: READY, short, ticket, table });
             TATCELL_PASS
         }

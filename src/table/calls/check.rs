@@ -26,7 +26,7 @@ use crate::sync::{back_off, AtomicU64};
 use crate::table::error::TableError;
 use crate::table::handle::Table;
 use crate::table::layout::word::Tag;
-use crate::table::set::attempt::Done;
+use crate::table::set::attempt::{Done, PlainCheck};
 use crate::table::set::search::{Avx512, Base, Scan};
 
 impl<'m, M: Access> Table<'m, M> {
@@ -247,7 +247,7 @@ impl<'m, M: Access> Table<'m, M> {
                 self.attempt((slot, word), tag, limit, now_q, cost, |q| limit.0.ticks_up(q, now))
             }
             Err(next) if gcra::is_plain(&limit.0, cost) => {
-                let op = Op::new(&limit.0, Kind::Check, cost, 0);
+                let op = PlainCheck(Op::new(&limit.0, Kind::Check, cost, 0));
                 let done = set.insert_behind::<M, _>(self.ask(tag, hash, now_q, &op), next)?;
                 Some(short_answer(&done, limit, now))
             }

@@ -6,13 +6,13 @@ use crate::algorithms::{self, Kind, Op};
 use crate::answer::{Answer, Decision, Permit, Tracking, Verdict};
 use crate::limit::params::Params;
 use crate::limit::TableLimit;
-use crate::sync::access::{Access, Shared};
+use crate::sync::access::{Access, Shared, Ways};
 use crate::sync::{AtomicU64, Look, Ordering, Swap};
 use crate::table::handle::Table;
 use crate::table::layout::geometry::SLOTS_PER_LINE;
 use crate::table::layout::policy::FullPolicy;
 use crate::table::layout::word::{Layout, Tag};
-use crate::table::set::attempt::Done;
+use crate::table::set::attempt::{Done, Met, PlainCheck};
 use crate::table::set::search::{Avx512, Base, Scan};
 use crate::table::set::set::Set;
 
@@ -101,10 +101,27 @@ impl<M: Access> Table<'_, M> {
         View { layout: &self.geometry.layout, now_q: self.now_q(now), wide: self.wide }
     }
 
-    /// Charges a key, whether it is absent or not.
+    /// Charges a key that was absent a moment ago, by a plain request. Its two parts have their frames one after the
+    /// other, because both lie below that of a chain.
+    #[inline(always)]
+    pub(crate) fn charge_absent(&self, limit: &TableLimit, now: u64, hash: u64, cost: u64) -> Done {
+        match self.insert_plain(limit, now, hash, cost) {
+            Ok(done) => done,
+            Err(met) => self.settle_plain(limit, now, hash, cost, met),
+        }
+    }
+
     #[inline(never)]
-    pub(crate) fn charge_plain(&self, limit: &TableLimit, now: u64, hash: u64, cost: u64) -> Done {
-        self.run_as(hash, self.now_q(now), &Op::new(&limit.0, Kind::Check, cost, 0))
+    fn insert_plain(&self, limit: &TableLimit, now: u64, hash: u64, cost: u64) -> Result<Done, Met> {
+        let ((set, tag), op) = (self.place(hash), PlainCheck(Op::new(&limit.0, Kind::Check, cost, 0)));
+        set.insert_absent::<M, _>(self.ask(tag, hash, self.now_q(now), &op))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn settle_plain(&self, limit: &TableLimit, now: u64, hash: u64, cost: u64, met: Met) -> Done {
+        let ((set, tag), op) = (self.place(hash), PlainCheck(Op::new(&limit.0, Kind::Check, cost, 0)));
+        set.settle(Ways::of::<M>(), self.ask(tag, hash, self.now_q(now), &op).any(), met)
     }
 
     /// Returns whether a refund of a swap that was stored would store the word that the swap replaced. It does if that

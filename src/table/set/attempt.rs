@@ -4,8 +4,8 @@
 //! `insert` and `settle` find the slot, by the protocol that is drawn in `insert`.
 
 use super::set::{Seen, Set};
-use crate::algorithms::Operation;
-use crate::answer::{Answer, Step, Tracking};
+use crate::algorithms::{gcra, Op, Operation};
+use crate::answer::{Answer, Decision, Step, Tracking, Verdict};
 use crate::sync::{back_off, AtomicU64, Ordering, MAX_LOST};
 use crate::table::layout::policy::FullPolicy;
 use crate::table::layout::word::{Layout, Tag};
@@ -30,6 +30,47 @@ pub(in crate::table) struct Met {
     pub lost: u32,
     /// The claim it has placed.
     pub own: Option<Seen>,
+}
+
+/// A check that is [plain](gcra::is_plain). Its first step calls nothing, so that an insert has all registers for the
+/// words of its set.
+pub(in crate::table) struct PlainCheck<'a>(pub Op<'a>);
+
+impl Operation for PlainCheck<'_> {
+    fn step(&self, lead: u64) -> Step {
+        self.0.step(lead)
+    }
+
+    #[inline(always)]
+    fn first_step(&self) -> Step {
+        let Op { p, cost, .. } = self.0;
+        match gcra::fits(0, cost.wrapping_mul(p.t_q), p.burst_q) {
+            Ok(lead) => {
+                let flags = if lead > p.soft_q { Decision::SOFT } else { 0 };
+                let answer = Answer { verdict: Verdict::Conforming, flags, lead, wait: 0, stored: lead };
+                Step { answer, store: Some(lead) }
+            }
+            // Only a forged limit does not have room for a plain cost.
+            Err(wait) => {
+                let answer = Answer { verdict: Verdict::NonConforming, flags: 0, lead: 0, wait, stored: 0 };
+                Step { answer, store: None }
+            }
+        }
+    }
+
+    fn shadows(&self) -> bool {
+        self.0.shadows()
+    }
+
+    #[inline(always)]
+    fn commit_lead(&self, lead: u64, claim: u64) -> u64 {
+        self.0.commit_lead(lead, claim)
+    }
+
+    #[inline(always)]
+    fn refundable(&self, stored: u64, above: u64) -> u64 {
+        self.0.refundable(stored, above)
+    }
 }
 
 /// How a request ended; an answer of `None` means contended.
@@ -181,7 +222,7 @@ impl<const N: usize> Set<'_, N> {
 #[cfg(all(test, not(tatcell_loom)))]
 mod tests {
     use super::*;
-    use crate::algorithms::{Kind, Op};
+    use crate::algorithms::Kind;
     use crate::impossible::tests::answered;
     use crate::limit::LimitSpec;
     use crate::sync::access::{Shared, Ways};

@@ -91,7 +91,10 @@ impl<const N: usize> Set<'_, N> {
                 }
             }
         } else if let Some(next) = next {
-            return self.insert::<A, O>(ask, home, next);
+            return match self.insert::<A, O>(ask, home, next) {
+                Ok(done) => done,
+                Err(met) => self.settle(Ways::of::<A>(), ask.any(), met),
+            };
         }
         self.settle(Ways::of::<A>(), ask.any(), Met { lost, ..Met::default() })
     }
@@ -120,35 +123,55 @@ impl<const N: usize> Set<'_, N> {
         if home.tagged(ask.layout, ask.tag) != 0 {
             return None;
         }
-        Some(self.insert::<A, O>(ask, home, next))
+        match self.insert::<A, O>(ask, home, next) {
+            Ok(done) => Some(done),
+            Err(met) => Some(self.settle(Ways::of::<A>(), ask.any(), met)),
+        }
     }
 
-    /// Inserts a key of which the scan that loaded `home` and `next` found no word.
+    /// Inserts a key that most likely has no word. `Err`: [`settle`](Set::settle) goes on from there.
     #[inline(always)]
-    fn insert<A: Access, O: Operation>(&self, ask: Ask<'_, O>, home: Words<N>, next: Words<N>) -> Done {
+    pub(in crate::table) fn insert_absent<A: Access, O: Operation>(
+        &self,
+        ask: Ask<'_, O>,
+    ) -> Result<Done, Met> {
+        let (home, next) = (Words::load(self.home), Words::load(self.next));
+        match Words::tagged_in(&home, &next, ask.layout, ask.tag) {
+            0 => self.insert::<A, O>(ask, home, next),
+            _ => Err(Met::default()),
+        }
+    }
+
+    /// Inserts a key of which the scan that loaded `home` and `next` found no word. `Err`: it has met others, and
+    /// [`settle`](Set::settle) goes on. The caller calls that, so there is one call for all that can happen here.
+    #[inline(always)]
+    fn insert<A: Access, O: Operation>(
+        &self,
+        ask: Ask<'_, O>,
+        home: Words<N>,
+        next: Words<N>,
+    ) -> Result<Done, Met> {
         // A refused request, or one that stores nothing, needs no slot.
         let Step { answer, store } = ask.op.first_step();
         let lead = match store {
             Some(lead) if answer.verdict == Verdict::Conforming => lead,
-            _ => return Done::untracked(Some(answer), Tracking::Tracked),
+            _ => return Ok(Done::untracked(Some(answer), Tracking::Tracked)),
         };
         let Some((at, slot, word)) = self.vacancy(&ask, home, next) else {
-            return self.settle(Ways::of::<A>(), ask.any(), Met::default());
+            return Err(Met::default());
         };
         let claim = Seen { at, word: ask.claim(word) };
         if A::replace(slot, word, claim.word).is_err() {
-            return self.settle(Ways::of::<A>(), ask.any(), Met { looks: 1, lost: 1, own: None });
+            return Err(Met { looks: 1, lost: 1, own: None });
         }
         // Separates the claim from the next scan: without the fence two threads can each miss the other's claim.
         A::fence_behind_swap();
         // Exclusive table: the first scan already proved the key absent.
         if !A::EXCLUSIVE && !self.is_alone(&ask, at) {
-            return self.settle(Ways::of::<A>(), ask.any(), Met { looks: 1, lost: 0, own: Some(claim) });
+            return Err(Met { looks: 1, lost: 0, own: Some(claim) });
         }
-        match ask.commit(A::replace, self, slot, claim, lead, answer) {
-            Some(done) => done,
-            None => self.settle(Ways::of::<A>(), ask.any(), Met { looks: 2, lost: 1, own: Some(claim) }),
-        }
+        let done = ask.commit(A::replace, self, slot, claim, lead, answer);
+        done.ok_or(Met { looks: 2, lost: 1, own: Some(claim) })
     }
 
     /// Returns the slot that an insert of this key takes, its position and its word: the first EMPTY one in search
