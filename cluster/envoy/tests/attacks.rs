@@ -241,6 +241,22 @@ fn a_request_that_does_not_end_is_given_up_after_10_s() {
 }
 
 #[test]
+#[ignore = "it takes 80 s: make -C cluster attacks runs it"]
+fn attacks_by_a_connection_that_answers_no_ping_end() {
+    let rules = Rules::new("pings", RULES);
+    let server = rules.start(&[]);
+    let mut stream = connect(&server);
+    stream.set_read_timeout(Some(Duration::from_secs(120))).expect("a timeout");
+    stream.write_all(PREFACE).expect("sent");
+    let begun = Instant::now();
+    assert!(closed(stream));
+    let took = begun.elapsed();
+    println!("closed after {took:?}");
+    assert!((Duration::from_secs(75)..Duration::from_secs(110)).contains(&took), "{took:?}");
+    assert!(Client::to(&server.address).left("edge", &["user=a"]).0);
+}
+
+#[test]
 fn clients_beyond_the_most_are_turned_away_and_places_come_back() {
     let rules = Rules::new("places", RULES);
     let server = rules.start(&["--max-clients", "3"]);

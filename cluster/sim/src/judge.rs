@@ -186,7 +186,7 @@ fn loses_marks(what: &What) -> bool {
     }
 }
 
-/// How long after the last trouble each node has read the mark twice.
+/// How long it takes until each node that reaches the store has read the mark twice, or has connected and read it.
 const READ: Time = 2 * SECOND;
 
 /// Returns the faults by which a change that was in force may have been undone: the store lost it, a node opened with
@@ -276,7 +276,9 @@ fn both(plan: &Plan, found: &Found, change: &Seen) -> Option<Both> {
     ends.extend(found.opened_old.iter().map(|(.., to)| *to).filter(|to| *to >= from));
     // Two marks of one version: until the last one.
     ends.extend(found.seen.iter().filter(|_| found.disagree).map(|seen| seen.begun));
-    let last = ends.into_iter().max()?.saturating_add(READ).min(found.lasted);
+    // As the page says: each node reads the marks once a second, and twice after a copy.
+    let read = if copied.is_empty() { SECOND } else { READ };
+    let last = ends.into_iter().max()?.saturating_add(read).min(found.lasted);
     Some(Both { from, to: back(plan, 0..plan.hosts, last), copy })
 }
 
