@@ -229,6 +229,25 @@ fn a_server_that_sends_what_nobody_asked_for_is_left() {
     }
 }
 
+/// A whole and valid reply, but not that of a script: the connection is not in step, as if it had another id.
+#[test]
+fn an_answer_of_another_shape_is_not_used_and_closes_the_connection() {
+    for other in [&b":1\r\n"[..], b"+OK\r\n", b"$-1\r\n", b"*0\r\n", b"*1\r\n*0\r\n"] {
+        let mut world = World::new(9);
+        world.step(Event::Time, &sound);
+        world.wait(&sound);
+        let limit = world.cluster.limit("x").expect("a limit");
+        assert_eq!(world.cluster.submit_at(limit, b"key", 3, world.time, 7), Verdict::Pending);
+        world.actions.clear();
+        world.step(Event::Time, &|call| if call.len() == 15 { other.to_vec() } else { sound(call) });
+        let mut answers = Vec::new();
+        world.cluster.drain(&mut answers);
+        assert!(answers.iter().all(|answer| answer.verdict != Verdict::Pass), "{other:?}: {answers:?}");
+        assert_eq!(world.cluster.metrics().granted_units, 0);
+        assert!(!world.cluster.metrics().up && world.actions.contains(&"close".to_owned()), "{other:?}");
+    }
+}
+
 #[test]
 fn a_server_that_sends_more_than_an_answer_is_left() {
     let mut world = World::new(9);

@@ -20,7 +20,8 @@
 //! the time of the way there, and lapses early, never late. (3) An interval ends at or below y + M <= x + M, where y is
 //! the time of the grant. No reading from before a piece came takes of it, so a thread that stops between its clock and
 //! its call gains nothing. So all intervals lie in [s - hold, s + w + M], and `units * T <= w + hold + M = w + B T`.
-//! Delays, deaths, the number of nodes and the size of grants do not occur in that.
+//! Delays, deaths, the number of nodes and the size of grants do not occur in that. What a store that lies and clocks
+//! that err add to it is proved row by row in `sim/src/table.rs`, the table of docs/CLUSTER.md.
 //!
 //! **Units that are put back** lower `low`, and are given to other requests again. While a word has one generation, the
 //! lengths that requests took are its way up less what lapsed, and its way up is at most the piece and what was put

@@ -3,7 +3,8 @@
 # tests that need it skip. Nothing is fetched where TATCELL_NO_INSTALL is set. What went wrong goes to standard error.
 #
 #     tests/fetch.sh valkey     prints the program of a Valkey server
-#     tests/fetch.sh servers    prints variables for the servers' tests: a Python with clients, Envoy, redis-cell
+#     tests/fetch.sh servers    prints variables for the servers' tests: a Python with clients, Envoy, redis-cell,
+#                               ioredis
 may_fetch() { [ -z "${TATCELL_NO_INSTALL:-}" ]; }
 
 # Runs a command in a folder; of one that fails it says the last line.
@@ -57,8 +58,16 @@ redis_cell() {
     [ ! -f "$module" ] || echo "TATCELL_REDIS_CELL=$module"
 }
 
+# A client of Redis for Node.
+ioredis() {
+    module=$target/ioredis/node_modules/ioredis
+    [ -d "$module" ] || ! may_fetch || ! command -v npm > /dev/null ||
+        within "$target/ioredis" ioredis npm install --no-audit --no-fund --prefix . ioredis@5
+    [ ! -d "$module" ] || echo "TATCELL_IOREDIS=$module"
+}
+
 case ${1:-} in
 valkey) valkey ;;
-servers) python; redis_cell ;;
+servers) python; redis_cell; ioredis ;;
 *) echo "usage: tests/fetch.sh valkey|servers" >&2; exit 2 ;;
 esac

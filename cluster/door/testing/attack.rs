@@ -81,6 +81,17 @@ pub fn attack(
     );
 }
 
+/// The attack that takes the last descriptors: half of the connections wait in the system's queue, which may have 128
+/// places. The server must not try again without a pause.
+pub fn without_descriptors(server: &Server, end: Instant) {
+    let _held = connections(&server.address, 120);
+    server.line_with("cannot accept connections, and tries again");
+    let (before, begun) = (server.cpu(), Instant::now());
+    std::thread::sleep(end.saturating_duration_since(begun));
+    let took = server.cpu() - before;
+    assert!(took < Duration::from_millis(200) + begun.elapsed() / 2, "{took:?}");
+}
+
 /// Opens so many connections.
 pub fn connections(address: &str, count: usize) -> Vec<TcpStream> {
     let connect = |_| TcpStream::connect(address).expect("the server");

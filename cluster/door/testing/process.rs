@@ -117,6 +117,30 @@ pub fn refused(program: &str, settings: &[&str]) -> String {
     said
 }
 
+/// Sends SIGHUP and then SIGTERM to a program that has not read its settings yet: a new pipe without a writer keeps it
+/// there, and its handlers must stand before. Returns whether it ended well.
+pub fn hang_up_at_the_settings(program: &str, pipe: &std::path::Path) -> bool {
+    assert!(Command::new("mkfifo").arg(pipe).status().is_ok_and(|status| status.success()));
+    let mut child = Command::new(program).arg("--config").arg(pipe).spawn().expect("the program");
+    let id = child.id().to_string();
+    let send = |signal: &str| {
+        let sent = Command::new("kill").args([signal, id.as_str()]).status();
+        assert!(sent.is_ok_and(|status| status.success()), "{signal}");
+    };
+    // It sleeps in the opening of the pipe, and its thread for signals stands.
+    let tasks = format!("/proc/{}/task", child.id());
+    let begun = std::time::Instant::now();
+    while std::fs::read_dir(&tasks).map_or(0, Iterator::count) < 2 {
+        assert!(begun.elapsed() < PATIENCE, "no thread for signals");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    std::thread::sleep(Duration::from_millis(200));
+    send("-HUP");
+    std::thread::sleep(Duration::from_millis(200));
+    send("-TERM");
+    child.wait().expect("an end").success()
+}
+
 /// Returns status and body of a page.
 pub fn http(address: &str, path: &str) -> (String, String) {
     let mut stream = TcpStream::connect(address).expect("the pages");

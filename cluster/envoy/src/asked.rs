@@ -3,9 +3,8 @@
 use std::borrow::Cow;
 
 use tatcell_door::{Answer, Keeper, Limit};
-use tonic::Status;
 
-use crate::api::{Code, CurrentLimit, Descriptor, DescriptorStatus, HeaderValue, Unit};
+use crate::api::{Code, CurrentLimit, Descriptor, DescriptorStatus, HeaderValue};
 use crate::rules::{key_of, push, Counters, Level, Pass, Rule, RuleLimit, SENT};
 
 /// The answer of a limit of 0.
@@ -39,28 +38,23 @@ pub(crate) struct Asked<'r> {
 }
 
 impl<'r> Asked<'r> {
-    /// Finds what applies. A limit that the proxy sent replaces the rule's, unless it cannot be kept.
-    ///
-    /// # Errors
-    /// INVALID_ARGUMENT: the unit of such a limit is unknown.
+    /// Finds what applies. A limit that the proxy sent replaces the rule's, unless it cannot be kept or its unit is
+    /// unknown.
     pub fn new(
         domain: &str,
         level: &'r Level,
         descriptor: &Descriptor,
         hits: u64,
         keeper: &Keeper,
-    ) -> Result<Asked<'r>, Status> {
+    ) -> Asked<'r> {
         let (hits, back) = if descriptor.is_negative_hits { (0, hits) } else { (hits, 0) };
         let mut unkept = false;
         if let Some(limit) = &descriptor.limit {
-            if limit.unit() == Unit::Unknown {
-                return Err(Status::invalid_argument("the limit in a descriptor: its unit is unknown"));
-            }
             match Pass::some(limit.requests_per_unit, limit.unit(), keeper) {
                 Ok(pass) => {
                     let parts = all_parts(domain, descriptor);
                     let pass = Some(Cow::Owned(pass));
-                    return Ok(Asked { pass, parts, hits, back, ..Asked::default() });
+                    return Asked { pass, parts, hits, back, ..Asked::default() };
                 }
                 Err(_) => unkept = true,
             }
@@ -70,7 +64,7 @@ impl<'r> Asked<'r> {
         let rule = level.matched(descriptor, &mut parts);
         let limit = rule.and_then(|rule| rule.limit.as_ref());
         let pass = limit.map(|limit| Cow::Borrowed(&limit.pass));
-        Ok(Asked { rule, limit, pass, parts, unkept, back, hits })
+        Asked { rule, limit, pass, parts, unkept, back, hits }
     }
 
     /// Returns the limit that must be asked, and the cost.
@@ -138,7 +132,8 @@ impl<'r> Asked<'r> {
     }
 }
 
-/// Returns the key of a limit that the proxy sent: it has no rule that could join values.
+/// Returns the key of a limit that the proxy sent: it has no rule that could join values. Its last byte tells it from
+/// that of a rule, with which it shares nothing, also behind a store.
 fn all_parts(domain: &str, descriptor: &Descriptor) -> Vec<u8> {
     let mut parts = Vec::with_capacity(64);
     push(&mut parts, domain);
@@ -146,6 +141,7 @@ fn all_parts(domain: &str, descriptor: &Descriptor) -> Vec<u8> {
         push(&mut parts, &entry.key);
         push(&mut parts, &entry.value);
     }
+    parts.push(b'+');
     parts
 }
 

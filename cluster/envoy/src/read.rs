@@ -19,40 +19,54 @@ pub struct Source {
     pub text: String,
 }
 
-/// Reads files, and the files in folders that end in `.yaml` or `.yml`, in the order of their names. In a folder, names
-/// that begin with a dot (those of editors, and of mounted volumes) are left out, as is what is no file; `note` gets a
-/// line for each.
+/// Reads files, and the files in folders that end in `.yaml` or `.yml`, in the order of their names. In a folder, what
+/// editors leave is left out, as is what is no file or has another encoding; `note` gets a line for each.
 ///
 /// # Errors
 /// The name of the file that cannot be read.
 pub fn sources(paths: &[String], note: &mut dyn FnMut(String)) -> Result<Vec<Source>, String> {
-    let sources = files(paths, note)?.iter().map(|file| source(file)).collect::<Result<Vec<_>, _>>()?;
+    let mut sources = Vec::new();
+    for (name, in_folder) in files(paths, note)? {
+        match source(&name)? {
+            Some(source) => sources.push(source),
+            None if in_folder => note(format!("{name} is left out: it is not UTF-8")),
+            None => return Err(format!("cannot read {name}: it is not UTF-8")),
+        }
+    }
     if sources.is_empty() {
         return Err(format!("no rules in {}: it has no .yaml or .yml file", paths.join(", ")));
     }
     Ok(sources)
 }
 
-/// Returns the names of these files, and of those in folders.
-fn files(paths: &[String], note: &mut dyn FnMut(String)) -> Result<Vec<String>, String> {
+/// Whether an editor left a file of this name: a copy, or the one that it writes. Names with two dots are those of
+/// mounted volumes.
+fn is_of_editor(name: &[u8]) -> bool {
+    let dot = name.starts_with(b".") && !name.starts_with(b"..");
+    dot || name.starts_with(b"#") || name.ends_with(b"~")
+}
+
+/// Returns the names of these files, and of those in folders, with whether it is one of a folder.
+fn files(paths: &[String], note: &mut dyn FnMut(String)) -> Result<Vec<(String, bool)>, String> {
     let mut files = Vec::new();
     for path in paths {
         let cannot = |e| format!("cannot read {path}: {e}");
         if !Path::new(path).is_dir() {
-            files.push(path.clone());
+            files.push((path.clone(), false));
             continue;
         }
         let mut names = Vec::new();
         for entry in std::fs::read_dir(path).map_err(cannot)? {
             let file = entry.map_err(cannot)?.path();
-            if !file.extension().is_some_and(|end| end == "yaml" || end == "yml") {
-                continue;
-            }
             let name = file.to_string_lossy().into_owned();
-            let hidden = file.file_name().is_some_and(|own| own.as_encoded_bytes().starts_with(b"."));
-            match hidden || file.is_dir() {
-                true => note(format!("{name} is left out: it is hidden, or a folder")),
-                false => names.push(name),
+            let own = file.file_name().unwrap_or_default().as_encoded_bytes();
+            let rules = file.extension().is_some_and(|end| end == "yaml" || end == "yml");
+            if is_of_editor(own) {
+                note(format!("{name} is left out: it has the name of an editor's file"));
+            } else if rules && file.is_dir() {
+                note(format!("{name} is left out: it is a folder"));
+            } else if rules && !own.starts_with(b".") {
+                names.push((name, true));
             }
         }
         names.sort();
@@ -61,16 +75,22 @@ fn files(paths: &[String], note: &mut dyn FnMut(String)) -> Result<Vec<String>, 
     Ok(files)
 }
 
-fn source(name: &str) -> Result<Source, String> {
+/// Reads a file. Returns `None` if it has another encoding; one that ends within a character is being written.
+fn source(name: &str) -> Result<Option<Source>, String> {
     let cannot = |e| format!("cannot read {name}: {e}");
     // A pipe would wait for a writer, and a device may never end.
     if !std::fs::metadata(name).map_err(cannot)?.is_file() {
         return Err(format!("cannot read {name}: it is not a file"));
     }
-    let text = std::fs::read_to_string(name).map_err(cannot)?;
+    let text = std::fs::read(name).map_err(cannot)?;
+    let text = match std::str::from_utf8(&text) {
+        Ok(text) => text,
+        Err(why) if why.error_len().is_some() => return Ok(None),
+        Err(_) => return Err(format!("cannot read {name}: it ends within a character")),
+    };
     // Some editors begin a file with a mark of the encoding.
-    let text = text.strip_prefix('\u{feff}').unwrap_or(&text).to_owned();
-    Ok(Source { name: name.to_owned(), text })
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text).to_owned();
+    Ok(Some(Source { name: name.to_owned(), text }))
 }
 
 /// Makes the parts of rules.

@@ -344,7 +344,8 @@ fn next(parts: &[u8]) -> Option<(&str, &[u8])> {
 pub const SENT: u32 = u32::MAX;
 
 /// Returns the key under which tables keep what these parts owe to one limit: two limits of the same parts share
-/// nothing. Behind a store the limit's name tells them apart, so there the parts are the key.
+/// nothing. Behind a store the limit's name tells them apart, and the parts those that a proxy sent: there the parts
+/// are the key.
 pub fn key_of(parts: &[u8], requests: u32, unit: Unit, epoch: u32) -> Vec<u8> {
     let numbers = [unit as u32, requests, epoch];
     [parts, &numbers.map(u32::to_le_bytes).concat()].concat()

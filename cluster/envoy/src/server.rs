@@ -219,8 +219,15 @@ async fn serve(settings: ServerSettings, mut signals: Signals) -> Result<(), Str
             }
             Some(look) = looks.join_next(), if reloads.is_empty() => {
                 if let Some(look) = look.ok().and_then(|look| watch.is_due(look)) {
-                    let service = service.clone();
-                    reloads.spawn_blocking(move || (false, reload(&service, look)));
+                    let (service, paths) = (service.clone(), settings.rules.clone());
+                    reloads.spawn_blocking(move || {
+                        let how = reload(&service, look);
+                        if how.is_ok() {
+                            // For the notes about what is left out.
+                            let _ = read::sources(&paths, &mut note);
+                        }
+                        (false, how)
+                    });
                 }
             }
             how = &mut serving => {

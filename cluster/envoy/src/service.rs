@@ -432,7 +432,7 @@ fn ask<'r>(in_force: &'r InForce, request: &RateLimitRequest, seen: &Seen) -> Re
         asked.push(match level {
             None => Asked::default(),
             Some(level) => {
-                let asked = Asked::new(&request.domain, level, descriptor, hits, &in_force.keeper)?;
+                let asked = Asked::new(&request.domain, level, descriptor, hits, &in_force.keeper);
                 Counters::add(&seen.unkept, asked.unkept.into());
                 asked
             }

@@ -99,11 +99,31 @@ fn upstream() -> u16 {
     port
 }
 
-/// Status line and headers of a GET.
-fn get(port: u16, user: &str) -> Option<String> {
+/// Two limits for the same entries, which Envoy takes from the metadata of a request.
+const METADATA: &str = r#"          - name: envoy.filters.http.set_metadata
+            typed_config:
+              "@type": type.googleapis.com/envoy.extensions.filters.http.set_metadata.v3.Config
+              metadata:
+              - metadata_namespace: limits
+                value:
+                  hourly: {requests_per_unit: 10, unit: HOUR}
+                  daily: {requests_per_unit: 100, unit: DAY}
+"#;
+
+fn sends(limit: &str) -> String {
+    format!(
+        "                  - actions:
+                    - request_headers: {{header_name: x-both, descriptor_key: both}}
+                    limit: {{dynamic_metadata: {{metadata_key: {{key: limits, path: [{{key: {limit}}}]}}}}}}
+"
+    )
+}
+
+/// Status line and headers of a GET with this field.
+fn get(port: u16, field: &str) -> Option<String> {
     let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).ok()?;
     stream.set_read_timeout(Some(PATIENCE)).ok()?;
-    write!(stream, "GET / HTTP/1.1\r\nhost: x\r\nx-user: {user}\r\nconnection: close\r\n\r\n").ok()?;
+    write!(stream, "GET / HTTP/1.1\r\nhost: x\r\n{field}\r\nconnection: close\r\n\r\n").ok()?;
     let mut page = String::new();
     stream.read_to_string(&mut page).ok()?;
     page.split_once("\r\n\r\n").map(|(head, _)| head.to_owned())
@@ -125,6 +145,10 @@ fn envoy_itself_asks_and_refuses() {
     let config = shown.split("```").next().expect("its end");
     let config = config.replace("8081", server.port()).replace("8080", &port.to_string());
     let config = config.replace("port_value: 9000", &format!("port_value: {upstream}"));
+    // And with two limits that it sends along.
+    let (filter, action) = ("          - name: envoy.filters.http.ratelimit\n", "descriptor_key: user}\n");
+    let config = config.replace(filter, &format!("{METADATA}{filter}"));
+    let config = config.replace(action, &format!("{action}{}{}", sends("hourly"), sends("daily")));
     let file = rules.0.join("envoy.yaml");
     std::fs::write(&file, &config).expect("a file");
     let log = std::fs::File::create(rules.0.join("envoy.log")).expect("a file");
@@ -138,7 +162,7 @@ fn envoy_itself_asks_and_refuses() {
     let mut first = None;
     for _ in 0..600 {
         // Before its cluster is warm Envoy lets requests pass unasked: they have no header of ours.
-        first = get(port, "warm").filter(|head| head.contains("ratelimit-remaining"));
+        first = get(port, "x-user: warm").filter(|head| head.contains("ratelimit-remaining"));
         if first.is_some() {
             break;
         }
@@ -146,13 +170,16 @@ fn envoy_itself_asks_and_refuses() {
     }
     let first = first.unwrap_or_else(|| panic!("envoy did not ask: {}", told()));
     assert!(first.contains("200 OK"), "{first}");
-    let heads: Vec<String> = (0..5).map(|_| get(port, "me").expect("an answer")).collect();
+    let heads: Vec<String> = (0..5).map(|_| get(port, "x-user: me").expect("an answer")).collect();
     let codes: Vec<&str> = heads.iter().map(|head| &head[9..12]).collect();
     assert_eq!(codes, ["200", "200", "200", "429", "429"], "{heads:?}");
     assert!(
         heads[0].contains("ratelimit-remaining: 2") && heads[3].contains("ratelimit-remaining: 0"),
         "{heads:?}"
     );
-    assert!(get(port, "other").is_some_and(|head| head.contains("200 OK")));
+    assert!(get(port, "x-user: other").is_some_and(|head| head.contains("200 OK")));
+    // 10 an hour and 100 a day of one key, and neither takes from the other.
+    let passed = |_: &usize| get(port, "x-both: me").expect("an answer").contains("200 OK");
+    assert_eq!((0..30).filter(passed).count(), 10);
     assert!(server.metric("tatcell_ratelimit_requests_total") >= 7);
 }

@@ -201,8 +201,16 @@ fn a_limit_that_the_proxy_sends_along_applies_in_place_of_the_rules() {
     let passed: Vec<bool> =
         (0..3).map(|_| told(&try_decide(&service, &asked).expect("an answer")).0).collect();
     assert_eq!(passed, [true, true, false]);
-    asked.descriptors[0].limit = Some(Override { requests_per_unit: 2, unit: 0 });
-    assert_eq!(try_decide(&service, &asked).expect_err("an error").code(), tonic::Code::InvalidArgument);
+    // One without a unit, or with that of a later version, leaves the rule's limit to its descriptor: an error would
+    // open the gate for all of them.
+    let rules = told(&decide(&service, "messaging", &["remote_address=50.0.0.5"]));
+    for unit in [0, 99] {
+        asked.descriptors[0].limit = Some(Override { requests_per_unit: 2, unit });
+        assert_eq!(told(&try_decide(&service, &asked).expect("an answer")), rules);
+    }
+    let mut text = String::new();
+    service.metrics(&mut text);
+    assert!(text.contains("tatcell_ratelimit_unkept_overrides_total 2"), "{text}");
 }
 
 #[test]
@@ -297,11 +305,26 @@ fn what_editors_and_volumes_leave_in_a_folder_is_left_out_by_name() {
     std::fs::write(rules.0.join("._rules.yaml"), [0xff, 0]).expect("a file");
     std::os::unix::fs::symlink("nobody@nowhere", rules.0.join(".#rules.yaml")).expect("a link");
     std::fs::create_dir(rules.0.join("old.yaml")).expect("a folder");
+    for name in [".rules.yaml.swp", "rules.yaml~", "#rules.yaml#"] {
+        std::fs::write(rules.0.join(name), "domain: d\n").expect("a file");
+    }
+    // As an editor of another system saves it.
+    let utf16: Vec<u8> = "\u{feff}domain: e\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    std::fs::write(rules.0.join("utf16.yaml"), utf16).expect("a file");
+    std::fs::create_dir(rules.0.join("..data")).expect("a folder");
     let mut notes = Vec::new();
     let sources =
-        tatcell_ratelimit::read::sources(&[folder], &mut |note| notes.push(note)).expect("one file");
-    assert_eq!((sources.len(), notes.len()), (1, 3), "{notes:?}");
+        tatcell_ratelimit::read::sources(std::slice::from_ref(&folder), &mut |note| notes.push(note));
+    let sources = sources.expect("one file");
+    assert_eq!((sources.len(), notes.len()), (1, 7), "{notes:?}");
     assert!(notes.iter().all(|note| note.contains(" is left out: ")), "{notes:?}");
+    // One that is named by itself is refused, and so is one that is being written.
+    let utf16 = rules.0.join("utf16.yaml");
+    let error = read(&[utf16.to_string_lossy().into_owned()]).expect_err("refused");
+    assert!(error.contains("utf16.yaml: it is not UTF-8"), "{error}");
+    std::fs::write(&utf16, "domain: \u{e9}".as_bytes().split_last().expect("bytes").1).expect("a file");
+    let error = read(&[folder]).expect_err("refused");
+    assert!(error.contains("utf16.yaml: it ends within a character"), "{error}");
     // The mark of an encoding is not part of the first key.
     rules.write(&format!("\u{feff}{}", EXAMPLES.trim_start()));
     let sources = read(&[rules.path()]).expect("a file");

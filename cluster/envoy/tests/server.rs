@@ -155,29 +155,8 @@ fn negative_hits_are_given_back_and_fields_of_other_versions_are_refused() {
 #[test]
 fn a_hang_up_while_it_starts_kills_nobody_and_a_stop_does_not_wait_for_a_reload() {
     let rules = Rules::new("signals", RULES);
-    // A pipe without a writer keeps it at its settings: the handlers stand before those are read.
     let pipe = rules.0.join("pipe");
-    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().is_ok_and(|status| status.success()));
-    let config = pipe.to_string_lossy().into_owned();
-    let mut child =
-        std::process::Command::new(PROGRAM).args(["--config", &config]).spawn().expect("the program");
-    let id = child.id().to_string();
-    let send = |signal: &str| {
-        let sent = std::process::Command::new("kill").args([signal, id.as_str()]).status();
-        assert!(sent.is_ok_and(|status| status.success()), "{signal}");
-    };
-    // It sleeps in the opening of the pipe, and its thread for signals stands.
-    let tasks = format!("/proc/{}/task", child.id());
-    let begun = std::time::Instant::now();
-    while std::fs::read_dir(&tasks).map_or(0, Iterator::count) < 2 {
-        assert!(begun.elapsed() < common::PATIENCE, "no thread for signals");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    std::thread::sleep(Duration::from_millis(200));
-    send("-HUP");
-    std::thread::sleep(Duration::from_millis(200));
-    send("-TERM");
-    assert!(child.wait().expect("an end").success(), "SIGHUP killed it");
+    assert!(common::hang_up_at_the_settings(PROGRAM, &pipe), "SIGHUP killed it");
     // Rules that became a pipe are refused, and the stop is a stop.
     let server = rules.start(&[]);
     std::fs::remove_file(rules.path()).expect("removed");

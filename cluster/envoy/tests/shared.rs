@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{request, Client, Redis, Rules};
+use common::{refused, request, Client, Redis, Rules, PROGRAM};
 use tatcell_ratelimit::api::{Override, Unit};
 
 const RULES: &str = "
@@ -12,6 +12,8 @@ descriptors:
     rate_limit: {unit: hour, requests_per_unit: 6}
   - key: tenant
     rate_limit: {unit: year, requests_per_unit: 400}
+  - key: plan
+    rate_limit: {unit: day, requests_per_unit: 400}
 ";
 
 #[test]
@@ -20,7 +22,7 @@ fn two_services_pass_together_what_one_would_and_take_new_rules() {
     let url = redis.url();
     let store = ["--store", &url, "--nodes", "2", "--keys", "1000", "--store-wait", "5s"];
     let rules = Rules::new("shared", RULES);
-    let servers = [(); 2].map(|()| rules.start(&store));
+    let servers = [(); 2].map(|()| rules.start(&[&store[..], &["--headers", "true"]].concat()));
     let clients = servers.each_ref().map(|server| Client::to(&server.address));
     let passed = |descriptor: &str, asked: usize| {
         (0..asked).filter(|i| clients[i % 2].left("edge", &[descriptor]).0).count()
@@ -39,6 +41,28 @@ fn two_services_pass_together_what_one_would_and_take_new_rules() {
     assert_eq!((answer.overall_code, limits), (1, vec![6, 400]));
     let counted = |name: &str| servers[1].metric(&format!("tatcell_ratelimit_{name}_total"));
     assert_eq!((counted("unkept_overrides"), counted("returned"), counted("unreturned")), (1, 0, 7));
+    // Of an accepted request only the limit is known, and of a refused one also how long it must wait.
+    let told = |descriptor: &str| {
+        let answer = clients[0].ask(request("edge", &[descriptor])).expect("an answer");
+        let keys: Vec<String> = answer.response_headers_to_add.into_iter().map(|header| header.key).collect();
+        (answer.overall_code, answer.statuses[0].duration_until_reset.is_some(), keys.join(" "))
+    };
+    assert_eq!(told("tenant=b"), (1, false, "ratelimit-limit".to_owned()));
+    assert_eq!(told("user=a"), (2, true, "ratelimit-limit ratelimit-remaining ratelimit-reset".to_owned()));
+    // A node gives back what it still holds: once it holds more than it was asked for, the next unit is of that.
+    let holds = || clients[1].left("edge", &["plan=d"]).1[0];
+    assert!((0..100).any(|_| holds() > 0), "no piece of more than a unit");
+    holds();
+    let mut asked = request("edge", &["plan=d"]);
+    (asked.descriptors[0].is_negative_hits, asked.descriptors[0].hits_addend) = (true, Some(2));
+    assert_eq!(clients[1].ask(asked).expect("an answer").overall_code, 1);
+    let given = counted("returned");
+    assert!((1..=2).contains(&given) && counted("unreturned") == 9 - given, "{given} of 2");
+    // A limit that a proxy sends shares nothing with a rule of the same number.
+    let mut asked = request("edge", &["user=e", "user=e"]);
+    asked.descriptors[1].limit = Some(Override { requests_per_unit: 6, unit: Unit::Hour.into() });
+    let ask = || clients[0].ask(asked.clone()).expect("an answer").overall_code;
+    assert_eq!((0..10).filter(|_| ask() == 1).count(), 6);
     // A limit that the cluster does not have yet: the node is opened anew.
     rules.write(&RULES.replace("requests_per_unit: 6", "requests_per_unit: 7"));
     for server in &servers {
@@ -48,6 +72,20 @@ fn two_services_pass_together_what_one_would_and_take_new_rules() {
     assert_eq!(passed("user=b", 30), 7);
     let answer = clients[0].ask(request("edge", &["user=c"])).expect("an answer");
     assert_eq!(answer.statuses[0].current_limit.as_ref().map(|limit| limit.requests_per_unit), Some(7));
+}
+
+#[test]
+fn a_limit_that_no_store_can_keep_is_refused_at_the_start() {
+    let rules = Rules::new(
+        "fast",
+        &RULES.replace("hour, requests_per_unit: 6", "second, requests_per_unit: 2000000000"),
+    );
+    let said =
+        refused(PROGRAM, &["--rules", &rules.path(), "--store", "redis://127.0.0.1:1/", "--nodes", "2"]);
+    assert!(said.contains("1e9"), "{said}");
+    // Tables keep it.
+    let said = rules.start(&[]);
+    assert_eq!(Client::to(&said.address).left("edge", &["user=a"]), (true, vec![1_999_999_999]));
 }
 
 #[test]

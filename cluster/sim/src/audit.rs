@@ -40,6 +40,8 @@ pub enum Way {
 pub struct Worst {
     /// Units above `rate w + burst`; below 0 if the bound was not reached.
     pub excess: f64,
+    /// The units that may be added to this window; 0 if the bound was not reached.
+    pub allowed: f64,
     /// The key.
     pub key: u32,
     /// Where its worst window ends and begins.
@@ -51,11 +53,19 @@ pub struct Worst {
 /// Rounding of the audit, units.
 pub const HAIR: f64 = 0.01;
 
-/// Returns the worst window of all keys, among admissions in the order of `at`. What was given back in a window is taken
-/// off; also what was given back up to `late` after it, because an answer may come that long after its reading.
-pub fn worst(list: &[Admitted], rate: f64, burst: f64, late: Time) -> Option<Worst> {
+/// Returns the worst window of all keys, among admissions in the order of `at`: that which is nearest to what may be
+/// added to it, or farthest above. So what may be added to a later window excuses none. What was given back in a window
+/// is taken off; also what was given back up to `late` after it, because an answer may come that long after its
+/// reading.
+pub fn worst(
+    list: &[Admitted],
+    rate: f64,
+    burst: f64,
+    late: Time,
+    mut allowed: impl FnMut(&Admitted, Time, Time) -> f64,
+) -> Option<Worst> {
     let mut keys: BTreeMap<u32, (f64, Time, Time)> = BTreeMap::new();
-    let mut worst: Option<Worst> = None;
+    let mut worst: Option<(f64, Worst)> = None;
     let gives_back = list.iter().any(|a| a.way == Way::Back);
     for (i, a) in list.iter().enumerate() {
         let (level, last, since) = keys.entry(a.key).or_insert((0.0, a.at, a.at));
@@ -73,11 +83,13 @@ pub fn worst(list: &[Admitted], rate: f64, burst: f64, late: Time) -> Option<Wor
         let after = after.iter().take_while(|b| b.at <= a.at.saturating_add(late));
         let after: u64 = after.filter(|b| b.key == a.key && b.way == Way::Back).map(|b| b.units).sum();
         let excess = *level - after as f64 - burst;
-        if worst.is_none_or(|worst| excess > worst.excess) {
-            worst = Some(Worst { excess, key: a.key, from: *since, to: a.at });
+        let allowed = if excess > 0.0 { allowed(a, *since, a.at) } else { 0.0 };
+        let rank = if excess > 0.0 { excess / (allowed + HAIR) } else { excess };
+        if worst.as_ref().is_none_or(|(most, _)| rank > *most) {
+            worst = Some((rank, Worst { excess, allowed, key: a.key, from: *since, to: a.at }));
         }
     }
-    worst
+    worst.map(|(_, worst)| worst)
 }
 
 #[cfg(test)]
@@ -114,8 +126,18 @@ mod tests {
             let pairs = held().flat_map(|from| held().map(move |to| (from, to)));
             let pairs = pairs.filter(|(from, to)| from.key == to.key && from.at <= to.at);
             let slow = pairs.map(|(from, to)| sum(from, to)).fold(f64::MIN, f64::max);
-            let found = worst(&list, 20.0, 3.0, late).map_or(f64::MIN, |found| found.excess);
+            let found = worst(&list, 20.0, 3.0, late, |_, _, _| 0.0).map_or(f64::MIN, |found| found.excess);
             assert!((found - slow).abs() < 1e-6, "{found} {slow}");
         }
+    }
+
+    #[test]
+    fn what_may_be_added_later_excuses_no_earlier_window() {
+        let at = |at: Time, units: u64| Admitted { key: 0, at, units, node: 0, way: Way::Held };
+        let list = [at(SECOND, 4), at(9 * SECOND, 13)];
+        // Above the burst of 3: 1 at first, when nothing may be added, and 10 of 20 later.
+        let found = worst(&list, 1.0, 3.0, 0, |_, _, to| if to > 5 * SECOND { 20.0 } else { 0.0 });
+        let found = found.expect("a window");
+        assert_eq!((found.excess, found.allowed, found.to), (1.0, 0.0, SECOND));
     }
 }

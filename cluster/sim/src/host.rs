@@ -54,7 +54,7 @@ pub(crate) struct Host {
     token: u64,
     /// The limit of its configuration, as a place in the plan.
     configured: usize,
-    /// Whether its node is one whose marks and keys have another form.
+    /// Whether its node is of 0.3, whose marks and keys have another form.
     pub foreign: bool,
     opening: Option<Time>,
     open_since: Option<Time>,

@@ -2,7 +2,7 @@
 //! below stay the worlds in which kept seeds found their faults.
 
 use crate::clock::{Time, MS, SECOND};
-use crate::plan::{grow, Fault, Limit, Plan, Shape, What};
+use crate::plan::{grow, Fault, Limit, Plan, Shape, What, BACK_FROM};
 use crate::random::Random;
 
 /// The first of these seeds.
@@ -25,7 +25,8 @@ pub(crate) fn draw(plan: &mut Plan) {
         26..=33 => two_primaries(&mut random, plan),
         34..=41 => clocks_apart(&mut random, plan),
         42..=49 => other_version(&mut random, plan),
-        _ if random.chance(150) => grow(&mut random, plan),
+        // So that half of the worlds are large.
+        _ if random.chance(if plan.seed < BACK_FROM { 150 } else { 250 }) => grow(&mut random, plan),
         _ => {}
     }
 }
@@ -165,7 +166,7 @@ fn clocks_apart(random: &mut Random, plan: &mut Plan) {
     }
 }
 
-/// Nodes are replaced by some whose marks and keys have another form.
+/// Nodes are replaced by some of 0.3, whose marks and keys have another form.
 fn other_version(random: &mut Random, plan: &mut Plan) {
     large(plan);
     plan.faults.truncate(random.below(4) as usize);

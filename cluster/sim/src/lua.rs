@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use mlua::{Function, Lua, MultiValue, Table, Value};
+use tatcell_cluster::script;
 
 use crate::data::{Data, Set};
 use crate::resp::Reply;
@@ -33,21 +34,19 @@ struct Text {
     digest: String,
     is_grant: bool,
     function: Function,
-    /// The same with marks and keys of another form.
+    /// The same as nodes of the version before have it.
     foreign: Function,
 }
 
-/// What the marks and keys of nodes of another version begin with.
-pub const OTHER_FORM: &str = "other;";
-
-/// Returns a script as nodes of another version might have it: what it writes, and what it takes for its own, begins
-/// with another word. Other scripts stay as they are.
+/// Returns a script as nodes of 0.3.0 have it: their text of the one that grants, and what they do with a mark. They
+/// know no ids, so the reply gets that of its call. They give nothing back here: that call has other arguments.
 fn foreign(text: &str) -> String {
-    let form = ["'^(%d+)", "string.format('"];
-    form.iter().fold(text.to_owned(), |text, of| {
-        let (word, rest) = of.split_at(of.rfind(['^', '\'']).map_or(0, |at| at + 1));
-        text.replace(of, &format!("{word}{OTHER_FORM}{rest}"))
-    })
+    match text {
+        script::GRANT => include_str!("before/grant.lua").replace("retry, stamp}", "retry, stamp, ARGV[11]}"),
+        script::MARK => include_str!("before/mark.lua").to_owned(),
+        script::GIVE_BACK => "return {0, ARGV[3]}".to_owned(),
+        other => other.to_owned(),
+    }
 }
 
 /// The bytes of an argument of `redis.call`.
@@ -178,7 +177,7 @@ impl Scripts {
         let function = self.lua.load(text).into_function().map_err(|error| error.to_string())?;
         let words = String::from_utf8_lossy(text);
         let digest = redis::Script::new(&words).get_hash().to_owned();
-        let is_grant = words == tatcell_cluster::script::GRANT;
+        let is_grant = words == script::GRANT;
         let foreign = self.lua.load(foreign(&words)).into_function().map_err(|error| error.to_string())?;
         self.texts.push(Text { digest, is_grant, function, foreign });
         self.known.insert(text.to_vec(), self.texts.len() - 1);
@@ -200,7 +199,7 @@ impl Scripts {
         self.calls
     }
 
-    /// Runs a script on the data of a server: its number, and whether it is that of another version.
+    /// Runs a script on the data of a server: its number, and whether it is that of the version before.
     pub fn run(
         &mut self,
         (number, foreign): (usize, bool),
@@ -255,4 +254,35 @@ fn reply(value: &Value) -> mlua::Result<Reply> {
         }
         _ => Reply::Nil,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tatcell_cluster::script::{By, Mark};
+
+    /// The text is that which 0.3.0 wrote, also as tests/marks.rs has it.
+    #[test]
+    fn a_mark_of_the_version_before_is_its_text_and_each_refuses_that_of_the_other() {
+        let mut lua = Scripts::new().expect("Lua");
+        let number = lua.number(script::MARK.as_bytes()).expect("Lua");
+        let next = "8 per 1000000000 ns, burst 5, reserve 50/250, 2 nodes, changes take 30000 ms".to_owned();
+        let mine = Mark { version: 1, ahead_us: 0, next: next.clone(), before: next };
+        let call = script::mark(By::Text, b"m", 60_000, &mine, None);
+        let words = call.args_iter().filter_map(|word| match word {
+            redis::Arg::Simple(bytes) => Some(bytes),
+            _ => None,
+        });
+        let words: Vec<&[u8]> = words.skip(4).chain([&b"7"[..]]).collect();
+        for foreign in [true, false] {
+            let mut data = Data::default();
+            let reply = lua.run((number, foreign), b"m", &words, &mut data, 5);
+            assert!(matches!(&reply, Reply::Array(list) if list[0] == Reply::Int(1)), "{reply:?}");
+            let text = String::from_utf8_lossy(data.get(b"m", 5).expect("a mark")).into_owned();
+            let old = "8 per 1000000000 ns, burst 5, 2 nodes, reserve 50/250";
+            assert_eq!(text == old, foreign, "{text}");
+            let reply = lua.run((number, !foreign), b"m", &words, &mut data, 5);
+            assert!(matches!(&reply, Reply::Error(text) if text.contains("not a mark of")), "{reply:?}");
+        }
+    }
 }

@@ -91,7 +91,7 @@ pub enum What {
     NodeKilled { node: usize, old: bool },
     /// A node is shut down, and opened again.
     NodeCloses { node: usize, old: bool },
-    /// A node is replaced by one whose marks and keys have another form, until the fault ends.
+    /// A node is replaced by one of 0.3, whose marks and keys have another form, until the fault ends.
     NodeUpgraded { node: usize },
     /// A host's clock of decisions is set.
     NodeSet { node: usize, by: i64 },
@@ -296,7 +296,7 @@ fn what(random: &mut Random, plan: &Plan) -> What {
 /// Seeds from here on draw what `more` adds. Those below stay the worlds in which kept seeds found their faults.
 pub const MORE_FROM: u64 = 40_000;
 
-/// Of the seeds from here on, one in four gives units back.
+/// Of the seeds from here on, one in four gives units back, and half are large.
 pub const BACK_FROM: u64 = 200_000;
 
 /// Draws from numbers of its own: makes a part of the worlds large, and lets slots go from host to host in others.
@@ -441,5 +441,16 @@ impl Plan {
     pub fn is_large(&self) -> bool {
         let change = self.faults.iter().any(|fault| matches!(fault.what, What::Change { .. }));
         self.length >= 20 * SECOND && self.hosts >= 3 && change
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_of_the_worlds_are_large() {
+        let large = (200_000..204_000).filter(|seed| Plan::of(*seed).is_large()).count();
+        assert!(large >= 2_000, "{large} of 4000");
     }
 }

@@ -72,7 +72,7 @@ pub fn play(plan: &Plan, lua: &mut Scripts, tell: bool) -> Outcome {
     world.finish();
     world.found.lasted = world.now;
     world.found.calls = world.lua.calls() - calls;
-    world.found.late_asks = world.servers.iter().map(|server| server.late_asks).sum();
+    world.found.late_asks = world.servers.iter().flat_map(|server| server.late_asks.clone()).collect();
     let mut found = world.found;
     let checks = judge(plan, &mut found);
     let over = checks.iter().filter(|check| check.worst.excess > check.allowed + HAIR);
@@ -131,8 +131,11 @@ fn look_at_liveness(world: &mut World<'_>, from: Time) {
 
 /// Leaves out faults, then hosts, then time, as long as the world still fails. Returns the smallest plan found.
 pub fn shrink(plan: &Plan, lua: &mut Scripts) -> Plan {
+    smallest(plan, |plan| !play(plan, lua, false).wrong.is_empty())
+}
+
+fn smallest(plan: &Plan, mut fails: impl FnMut(&Plan) -> bool) -> Plan {
     let mut best = plan.clone();
-    let mut fails = |plan: &Plan| !play(plan, lua, false).wrong.is_empty();
     loop {
         let mut shorter = None;
         for leave_out in (0..best.faults.len()).rev() {
@@ -295,5 +298,34 @@ impl std::fmt::Display for Tally {
             write!(f, "worst beside its allowance: {excess:.2} of {allowed:.2} units (seed {seed})")?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Fault;
+
+    #[test]
+    fn a_world_that_fails_shrinks_to_what_it_fails_by() {
+        let fault = |at: Time, what| Fault { at: at * SECOND, until: (at + 1) * SECOND, what };
+        let faults = vec![
+            fault(1, What::NodeKilled { node: 3, old: false }),
+            fault(2, What::DataLost),
+            fault(3, What::ServerStops),
+            fault(4, What::Change { node: 1, to: 1 }),
+            fault(9, What::ServerDown),
+        ];
+        let plan = Plan { hosts: 5, length: 20 * SECOND, faults: faults.clone(), ..Plan::of(200_000) };
+        // It fails by a loss of data before a change, and not before 6 s.
+        let fails = |plan: &Plan| {
+            let has = |fault: &Fault| plan.faults.contains(fault);
+            has(&faults[1]) && has(&faults[3]) && plan.length >= 6 * SECOND
+        };
+        assert!(fails(&plan));
+        let least = smallest(&plan, fails);
+        assert_eq!(least.faults, [faults[1], faults[3]]);
+        // Host 1 is that of the change.
+        assert_eq!((least.hosts, least.length), (2, 6 * SECOND));
     }
 }

@@ -26,8 +26,8 @@ pub struct Server {
     pub lag: Vec<(Time, Changes)>,
     /// The latest version of a limit under which each key was asked for, to notice asks that come late.
     latest: HashMap<Vec<u8>, u64>,
-    /// Asks of an older version that came after one of a newer version.
-    pub late_asks: u64,
+    /// When asks of an older version came after one of a newer version.
+    pub late_asks: Vec<Time>,
 }
 
 /// The hash slots of a Redis Cluster, as all its servers know them.
@@ -54,7 +54,7 @@ pub struct Around<'a> {
     pub primary: Option<usize>,
     /// Whether the last command of this connection was ASKING.
     pub asking: bool,
-    /// Whether the node's marks and keys have another form.
+    /// Whether the node is of 0.3, whose marks and keys have another form.
     pub foreign: bool,
 }
 
@@ -119,7 +119,7 @@ impl Server {
             replica: false,
             lag: Vec::new(),
             latest: HashMap::new(),
-            late_asks: 0,
+            late_asks: Vec::new(),
         }
     }
 
@@ -205,7 +205,7 @@ impl Server {
                     return error("READONLY You can't write against a read only replica.");
                 }
                 if lua.is_grant(number) {
-                    self.notice(key, argv);
+                    self.notice(now, key, argv);
                 }
                 lua.run((number, around.foreign), key, argv, &mut self.data, now_us)
             }
@@ -214,10 +214,12 @@ impl Server {
     }
 
     /// Notices an ask for units of an older version of its limit than one that came before.
-    fn notice(&mut self, key: &[u8], argv: &[&[u8]]) {
+    fn notice(&mut self, now: Time, key: &[u8], argv: &[&[u8]]) {
         let version = argv.get(9).and_then(|version| std::str::from_utf8(version).ok()?.parse::<u64>().ok());
         let (version, latest) = (version.unwrap_or(0), self.latest.entry(key.to_vec()).or_insert(0));
-        self.late_asks += u64::from(version > 0 && version < *latest);
+        if version > 0 && version < *latest {
+            self.late_asks.push(now);
+        }
         *latest = version.max(*latest);
     }
 

@@ -17,7 +17,7 @@ use tatcell_cluster::sim::LinkId;
 use crate::audit::{Admitted, Way};
 use crate::clock::{Time, MS};
 use crate::host::Host;
-use crate::lua::{Scripts, OTHER_FORM};
+use crate::lua::Scripts;
 use crate::net::Conn;
 use crate::plan::{Plan, Shape, What};
 use crate::random::Random;
@@ -107,8 +107,8 @@ pub struct Found {
     pub seen: Vec<Seen>,
     /// Whether two marks of one version differ.
     pub disagree: bool,
-    /// Asks with an old limit that came late.
-    pub late_asks: u64,
+    /// When asks with an old limit came late.
+    pub late_asks: Vec<Time>,
     /// How often a node was not opened because one of another version runs, and whether two of them were open.
     pub refused: u64,
     /// When nodes of two versions were open at one time, the first time.
@@ -446,7 +446,6 @@ impl<'a> World<'a> {
     /// Reads what a mark says now.
     pub(crate) fn mark(&mut self, server: usize, value: &[u8]) {
         let text = String::from_utf8_lossy(value).into_owned();
-        let text = text.strip_prefix(OTHER_FORM).unwrap_or(&text);
         let mut fields = text.split(';');
         let (version, from) = (fields.next().unwrap_or_default(), fields.next().unwrap_or_default());
         let (Ok(version), Ok(from)) = (version.parse::<u64>(), from.parse::<u64>()) else { return };

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use tatcell_cluster::Down;
+use tatcell_cluster_sim::audit::{worst, Way, HAIR};
 use tatcell_cluster_sim::clock::{Time, MS, SECOND};
 use tatcell_cluster_sim::kept::KEPT;
 use tatcell_cluster_sim::lua::Scripts;
@@ -22,7 +24,7 @@ fn kept_seeds_stay_within_their_bounds() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Nodes whose marks and keys have another form stand for a version that does not exist yet.
+/// One version is 0.3.0, the other this one.
 #[test]
 fn nodes_of_two_versions_are_never_open_at_one_time_and_the_second_is_refused_by_name() {
     let mut lua = Scripts::new().expect("Lua");
@@ -91,4 +93,112 @@ fn a_seed_is_one_world() {
         assert!(first.admitted == again.admitted && first.story == again.story, "seed {seed}");
         assert!(!first.admitted.is_empty());
     }
+}
+
+/// The page's promise for the mode `Share`: if all nodes are cut off at one time, no more than R w + B, and what a
+/// share has more than its part because it is a whole unit.
+#[test]
+fn shares_stay_within_the_bound_if_all_nodes_are_cut_off() {
+    let mut lua = Scripts::new().expect("Lua");
+    let (mut shared, mut wrong) = (0, Vec::new());
+    for seed in 200_000..200_150 {
+        let mut plan = Plan { down: Down::Share, back: 0, costs: false, ..Plan::of(seed) };
+        plan.slots = plan.hosts as u32;
+        plan.limits.truncate(1);
+        let at = SECOND * (4 + seed % 4);
+        let until = at + SECOND / 2 * (1 + seed % 5);
+        let what = if seed % 2 == 0 { What::ServerStops } else { What::ServerDown };
+        plan.length = until + 4 * SECOND;
+        plan.faults = vec![Fault { at, until, what }];
+        let limit = plan.limits[0].shared();
+        let split = limit.split(plan.slots, Duration::from_millis(4)).expect("a split");
+        if split.strict {
+            continue;
+        }
+        let found = play(&plan, &mut lua, false).found;
+        shared += found.admitted.iter().filter(|a| a.way == Way::Share).count();
+        let (rate, burst) = (plan.limits[0].units as f64, plan.limits[0].burst as f64);
+        let whole = f64::from(plan.slots) - split.burst as f64;
+        let worst = worst(&found.admitted, rate, burst + whole.max(0.0), 0, |_, _, _| 0.0).expect("some");
+        if worst.excess > HAIR {
+            wrong.push(format!("seed {seed}: {worst:?} {:?} {:?}", plan.shape, plan.faults));
+        }
+    }
+    assert!(wrong.is_empty() && shared > 1_000, "{shared}\n{}", wrong.join("\n"));
+}
+
+/// The page's row of a share through a change: without it, this world admits more than it may.
+#[test]
+fn a_node_that_is_cut_off_through_a_change_goes_on_with_its_share_of_the_old_limit() {
+    let mut lua = Scripts::new().expect("Lua");
+    let limit = |units| Limit { units, burst: units, reserve: (0, 0) };
+    let fault = |at, until, what| Fault { at: at * SECOND, until: until * SECOND, what };
+    let plan = Plan {
+        hosts: 2,
+        slots: 2,
+        shape: Shape::Single,
+        down: Down::Share,
+        limits: vec![limit(100), limit(16)],
+        delay: SECOND,
+        lull: 0,
+        cold: 0,
+        costs: false,
+        back: 0,
+        gap: 20 * MS,
+        length: 16 * SECOND,
+        faults: vec![
+            fault(6, 15, What::Cut { node: Some(1), to_server: false }),
+            fault(8, 9, What::Change { node: 0, to: 1 }),
+        ],
+        ..Plan::of(100_001)
+    };
+    let outcome = play(&plan, &mut lua, false);
+    assert_eq!(outcome.wrong, Vec::<String>::new());
+    let check =
+        outcome.checks.iter().find(|check| check.what == "part 1, shares of host 1").expect("a check");
+    // Some 6 s at 50 a second instead of 8.
+    assert!(check.worst.excess > 150.0 && check.worst.excess <= check.allowed, "{check:?}");
+    let joint = outcome.checks.iter().find(|check| check.what == "part 1, with shares").expect("a check");
+    assert!(joint.worst.excess > 150.0 && joint.worst.excess <= joint.allowed, "{joint:?}");
+}
+
+/// The page's row of a copy of before a change: both limits may be in use, but before it and 2 s later only one.
+#[test]
+fn a_change_that_a_copy_undoes_is_in_force_again_when_the_marks_were_read_twice() {
+    let mut lua = Scripts::new().expect("Lua");
+    let limit = |units| Limit { units, burst: units, reserve: (0, 0) };
+    let fault = |at, until, what| Fault { at: at * SECOND, until: until * SECOND, what };
+    let plan = Plan {
+        hosts: 3,
+        slots: 3,
+        shape: Shape::Single,
+        down: Down::Reserve,
+        limits: vec![limit(100), limit(16)],
+        delay: SECOND,
+        lull: 0,
+        cold: 0,
+        costs: false,
+        back: 0,
+        gap: 20 * MS,
+        length: 20 * SECOND,
+        faults: vec![
+            fault(3, 4, What::Change { node: 0, to: 1 }),
+            // It opens with the old limit, and finds the old mark.
+            fault(9, 11, What::NodeKilled { node: 2, old: true }),
+            fault(10, 11, What::CopyRestored { age: 8 * SECOND }),
+        ],
+        ..Plan::of(100_001)
+    };
+    let outcome = play(&plan, &mut lua, false);
+    assert_eq!(outcome.wrong, Vec::<String>::new());
+    let part = |i: usize| {
+        let check = outcome.checks.iter().find(|check| check.what == format!("part {i}")).expect("a check");
+        (check.worst.from as f64 / 1e9, check.worst.to as f64 / 1e9, check.allowed)
+    };
+    for (i, within) in [(1, 3.9..10.0), (3, 13.0..20.0)] {
+        let (from, to, allowed) = part(i);
+        assert!(within.start <= from && to <= within.end && allowed == 0.0, "{:?}", part(i));
+    }
+    let late = &outcome.found.late_asks;
+    assert!(late.iter().any(|at| (11 * SECOND..14 * SECOND).contains(at)), "both are in use: {late:?}");
 }

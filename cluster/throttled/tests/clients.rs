@@ -1,4 +1,4 @@
-//! Clients by others: redis-cli, the redis crate, redis-py; and redis-cell itself, which gets the same calls.
+//! Clients by others: redis-cli, the redis crate, redis-py, ioredis; and redis-cell itself, which gets the same calls.
 
 mod common;
 
@@ -77,6 +77,40 @@ fn redis_py_connects_calls_and_pipelines() {
     let Some(python) = python_or_skip("redis") else { return };
     let server = Server::start(&[]);
     let output = Command::new(&python).args(["-c", PYTHON, server.port()]).output().expect("python");
+    let said =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    println!("{said}");
+    assert!(output.status.success() && said.starts_with("fine"), "{said}");
+}
+
+const NODE: &str = "
+const [, module, port] = process.argv;
+const Redis = require(module);
+const client = new Redis({ port: Number(port), retryStrategy: null });
+const call = (of, key) => of.call('CL.THROTTLE', key, 15, 30, 60, 1);
+const told = (name, got, wanted) => {
+    got = JSON.stringify(got);
+    if (got !== wanted) throw new Error(`${name}: ${got}, not ${wanted}`);
+};
+(async () => {
+    told('a call', await call(client, 'a'), '[0,16,15,-1,2]');
+    const batch = await call(call(client.multi(), 'b'), 'b').exec();
+    told('multi', batch, '[[null,[0,16,15,-1,2]],[null,[0,16,14,-1,4]]]');
+    const pipeline = await call(call(client.pipeline(), 'c'), 'c').exec();
+    told('pipeline', pipeline, '[[null,[0,16,15,-1,2]],[null,[0,16,14,-1,4]]]');
+    told('unlink', await client.unlink('b', 'x'), '1');
+    console.log('fine');
+    client.disconnect();
+})().catch(error => { console.error(error); process.exit(1); });
+";
+
+#[test]
+fn ioredis_connects_calls_and_sends_batches() {
+    let Ok(module) = std::env::var("TATCELL_IOREDIS") else {
+        return skip("npm install ioredis, and name its folder in TATCELL_IOREDIS; it needs node");
+    };
+    let server = Server::start(&[]);
+    let output = Command::new("node").args(["-e", NODE, &module, server.port()]).output().expect("node");
     let said =
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     println!("{said}");

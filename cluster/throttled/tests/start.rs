@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{refused, Server, PROGRAM};
+use common::{hang_up_at_the_settings, refused, Server, PROGRAM};
 
 #[test]
 fn what_is_wrong_is_said_in_one_line_with_its_place() {
@@ -60,6 +60,14 @@ fn the_example_of_a_file_is_one() {
     let text = std::fs::read_to_string(example).expect("the example");
     let settings = tatcell_door::Settings::file(example, &text).expect("settings");
     tatcell_throttled::server::ServerSettings::take(settings).expect("all of them are known");
+}
+
+#[test]
+fn a_hang_up_while_it_starts_does_not_kill_it() {
+    let folder = std::env::temp_dir().join(format!("tatcell-throttled-{}-start", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    assert!(hang_up_at_the_settings(PROGRAM, &folder.join("pipe")), "SIGHUP killed it");
+    std::fs::remove_dir_all(&folder).expect("removed");
 }
 
 #[test]
