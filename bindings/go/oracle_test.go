@@ -303,7 +303,30 @@ func textReply(text string) reply {
 	return r
 }
 
+// poke stores a word in a slot: a claim, a debt, a tombstone or anything, of a key that is in use, near now. So the calls
+// that follow meet what stalled and rival goroutines leave.
+func (w *world) poke(s *scope) (call, reply) {
+	t := w.tables[s.table]
+	hash := s.hashes[w.Intn(len(s.hashes))]
+	set := t.place(hash)
+	number := set.number(w.Intn(16))
+	payload := t.now(s.now) + w.small(2*t.layout.window) - w.small(4)
+	if w.Intn(2) == 0 {
+		payload = t.now(s.now) + w.small(30)
+	}
+	word := []uint64{0, claimBit}[w.Intn(2)] | []uint64{0, t.layout.tag(hash)}[w.Intn(2)] | payload&t.layout.mask
+	if w.Intn(20) == 0 {
+		word = w.Uint64()
+	}
+	t.slots[number] = word
+	w.kinds["poke"]++
+	return call{10, uint64(s.table), uint64(number), word}, reply{}
+}
+
 func (w *world) table(s *scope) (call, reply) {
+	if w.Intn(8) == 0 {
+		return w.poke(s)
+	}
 	number := s.limits[w.Intn(len(s.limits))]
 	l, t := s.byNo[number], w.tables[s.table]
 	hash := s.hashes[w.Intn(len(s.hashes))]

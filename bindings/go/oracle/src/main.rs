@@ -4,6 +4,7 @@
 
 use std::fmt::Write as _;
 use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tatcell::http::{Field, Fields, Policy};
 use tatcell::{
@@ -21,6 +22,7 @@ struct World {
     specs: Vec<Option<LimitSpec>>,
     cells: Vec<(Cell, Permit)>,
     tables: Vec<Option<(Table<'static>, usize)>>,
+    memories: Vec<&'static [Line]>,
     limits: Vec<Option<(usize, TableLimit)>>,
     permits: std::collections::HashMap<(usize, u64), Permit>,
     last: Option<Decision>,
@@ -186,7 +188,9 @@ impl World {
             o = o.resolution((shift as i64 - 100) as i8);
         }
         let lines: Vec<Line> = (0..2 + slots.div_ceil(16) * 2).map(|_| Line::new()).collect();
-        let made = Table::init(lines.leak(), &o);
+        let lines: &'static [Line] = lines.leak();
+        *at(&mut self.memories, table) = lines;
+        let made = Table::init(lines, &o);
         let code = made.as_ref().err().map_or(0, |e| table_code(*e));
         *at(&mut self.tables, table) = made.ok().map(|t| (t, table as usize));
         words([code])
@@ -310,6 +314,13 @@ impl World {
             8 => {
                 let address = Address::new(&text_of(c)).expect("4 or 16 bytes");
                 bytes(address.prefix(if address.is_v4() { c[1] & 255 } else { c[1] >> 8 } as u8).as_ref())
+            }
+            10 => {
+                let slots = self.memories[c[1] as usize][2..].as_ptr().cast::<AtomicU64>();
+                assert!(c[2] as usize <= self.memories[c[1] as usize].len() * 8 - 17);
+                // SAFETY: a line is eight atomic words, and the assertion keeps the slot inside the table.
+                unsafe { &*slots.add(c[2] as usize) }.store(c[3], Ordering::Relaxed);
+                words([])
             }
             _ => words([(tatcell::lines_for_load(c[1], c[2]) as u64 - 2) * 8]),
         }
