@@ -68,7 +68,7 @@ type ask struct {
 	policy Policy
 	tag    uint64
 	nowQ   uint64
-	op     *op
+	op     op
 	sample bool // under Sampled: whether this request may take over a debt
 	lost   int  // swaps lost so far
 }

@@ -274,7 +274,7 @@ func (l *TableLimit) Check(now, hash, cost uint64) Outcome {
 			}
 		}
 	}
-	d := l.run(now, hash, &op{p, check, cost, 0})
+	d := l.run(now, hash, op{p, check, cost, 0})
 	if d.contended {
 		return Outcome{Verdict: Contended}
 	}
@@ -286,7 +286,7 @@ func (t *Table) home(hash uint64) *line {
 }
 
 // run runs an operation on the key of a hash.
-func (l *TableLimit) run(now, hash uint64, o *op) done {
+func (l *TableLimit) run(now, hash uint64, o op) done {
 	t := l.t
 	nowQ := t.now(now)
 	a := ask{set: t.place(hash), layout: &t.layout, policy: t.policy, tag: t.layout.tag(hash), nowQ: nowQ, op: o}
@@ -295,36 +295,37 @@ func (l *TableLimit) run(now, hash uint64, o *op) done {
 	return a.run()
 }
 
-func (l *TableLimit) decide(now, hash uint64, o *op) Decision {
-	return l.decision(l.run(now, hash, o), now, o)
+func (l *TableLimit) decide(now, hash uint64, o op) Decision {
+	d := l.run(now, hash, o)
+	return l.decision(&d, now, o.cost)
 }
 
-func (l *TableLimit) decision(d done, now uint64, o *op) Decision {
+func (l *TableLimit) decision(d *done, now, cost uint64) Decision {
 	if d.contended {
-		return contended(&l.p, o.cost)
+		return contended(&l.p, cost)
 	}
 	var permit Permit
 	if d.tracking != Untracked {
 		permit = d.permit(&l.p, place{now, l.t.layout.mask, generation, d.slot})
 	}
 	d.stored = d.charged
-	return d.answer.decision(&l.p, now, o.cost, d.tracking, permit)
+	return d.answer.decision(&l.p, now, cost, d.tracking, permit)
 }
 
 // Decide decides like Check and returns the full answer. The call may use room units above the burst, at most the
 // MaxRoom of the limit.
 func (l *TableLimit) Decide(now, hash, cost, room uint64) Decision {
-	return l.decide(now, hash, &op{&l.p, check, cost, room})
+	return l.decide(now, hash, op{&l.p, check, cost, room})
 }
 
 // Charge charges after the fact, up to the burst plus the MaxDebt of the limit. It inserts an absent key.
 func (l *TableLimit) Charge(now, hash, cost uint64) Decision {
-	return l.decide(now, hash, &op{&l.p, charge, cost, 0})
+	return l.decide(now, hash, op{&l.p, charge, cost, 0})
 }
 
 // Reserve reserves cost units for the earliest conforming instant, at most MaxDelay away: see Cell.Reserve.
 func (l *TableLimit) Reserve(now, hash, cost uint64) Decision {
-	return l.decide(now, hash, &op{&l.p, reserve, cost, 0})
+	return l.decide(now, hash, op{&l.p, reserve, cost, 0})
 }
 
 // Peek returns what Decide would, without charging it. A key whose insert is in progress counts as absent.

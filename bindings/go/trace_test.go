@@ -249,8 +249,8 @@ func (t *trace) table(policy Policy) {
 		}
 		cost := t.cost(l.Burst())
 		do := func(o op) Permit {
-			done := l.run(now, hash, &o)
-			d := l.decision(done, now, &o)
+			done := l.run(now, hash, o)
+			d := l.decision(&done, now, o.cost)
 			t.count(d, done.inserted)
 			return t.decision(d)
 		}
