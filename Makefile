@@ -15,6 +15,6 @@ all: lib
 
 help: ## List the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@echo 'Parts, each with its own help: make -C cli|cluster|dev|ffi-tests|firmware|integrations|packaging/kernel help'
+	@echo 'Parts, each with its own help: make -C bindings/go|cli|cluster|dev|ffi-tests|firmware|integrations|packaging/kernel help'
 
 include mk/lib.mk mk/install.mk mk/checks.mk mk/old-names.mk

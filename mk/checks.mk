@@ -2,7 +2,7 @@
 # failure: `make test` runs the targets that TESTS names.
 COUNT := @mk/count.sh $(MAKE) --keep-going
 TESTS := rust-tests races c-tests doc-tests demo-verdict
-PACKAGES := package-tests release-tests
+PACKAGES := package-tests go-tests release-tests
 MODELS := step-worlds loom-models proofs
 LONG := long-tests long-models sanitizers deb-tests
 
@@ -49,7 +49,7 @@ clean: ## Remove everything that was built
 	rm -rf target cli/target cluster/target dev/target firmware/target
 
 # The parts of the targets above.
-.PHONY: install-packages rust-tests races c-tests doc-tests package-tests release-tests demo-verdict step-worlds \
+.PHONY: install-packages rust-tests races c-tests doc-tests package-tests go-tests release-tests demo-verdict step-worlds \
     loom-models proofs long-tests long-models sanitizers deb-tests
 install-packages:
 	@mk/packages.sh mk/packages ffi-tests/packages dev/proofs/packages
@@ -63,6 +63,9 @@ doc-tests: lib
 	@mk/docs.sh
 package-tests: lib
 	@packaging/test/run.sh
+go-tests:
+	@mk/packages.sh bindings/go/packages
+	@packaging/test/go.sh
 release-tests:
 	@mk/packages.sh packaging/test/packages
 	@packaging/test/release.sh

@@ -14,7 +14,7 @@ CC=${CC:-cc} CXX=${CXX:-c++} CARGO=${CARGO:-cargo} MAKE=${MAKE:-make}
 lib=target/c/libtatcell.a out=target/docs
 strict='-Wall -Wextra -Werror -pedantic -Iinclude'
 pages=$(ls README.md CONTRIBUTING.md CHANGELOG.md SECURITY.md 2> /dev/null
-    find docs cli cluster dev firmware integrations packaging -name target -prune -o -name '*.md' -print 2> /dev/null |
+    find docs bindings cli cluster dev firmware integrations packaging -name target -prune -o -name '*.md' -print 2> /dev/null |
         sort)
 # make runs this script; what it runs itself must not see that make's job server.
 unset MAKEFLAGS MFLAGS MAKELEVEL

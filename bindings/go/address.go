@@ -6,8 +6,8 @@ import (
 
 // AddressKey returns the key of a client by its address: the first v4 bits of an IPv4 address, or the first v6 bits of
 // an IPv6 one. An IPv4 address inside an IPv6 one is that IPv4 address: IPv4-mapped (RFC 4291), NAT64 by its well-known
-// prefix (RFC 6052), and the router of 6to4 (RFC 3056). A zone is left out. 64 bits are a usual choice for IPv6, because
-// one client has as many addresses as it likes in its /64.
+// prefix (RFC 6052), and the router of 6to4 (RFC 3056). A zone is left out. 64 bits are a usual choice for IPv6,
+// because one client has as many addresses as it likes in its /64.
 //
 // The key has the family, the length and the bytes of the prefix, as in the library, so no two prefixes have one key.
 func AddressKey(address netip.Addr, v4, v6 int) string {

@@ -5,8 +5,8 @@ import "sync/atomic"
 // Cell holds the state of one limit: a word of 64 bits, for any number of goroutines. The zero Cell is fresh, and the
 // full burst is available.
 //
-// A call charges by one compare-and-swap, and a denial only loads. A call that loses 8 swaps to other goroutines returns
-// Contended and has charged nothing. now is the caller's clock in ticks, such as Now.
+// A call charges by one compare-and-swap, and a denial only loads. A call that loses 8 swaps to other goroutines
+// returns Contended and has charged nothing. now is the caller's clock in ticks, such as Now.
 type Cell struct{ word atomic.Uint64 }
 
 // maxLost is the number of swaps that a call may lose.

@@ -1,5 +1,5 @@
-// Package tatcell is a rate limiter in fixed memory: tatcell's cells and tables, in Go without cgo. Each answer and each
-// state word is that of the library.
+// Package tatcell is a rate limiter in fixed memory: tatcell's cells and tables, in Go without cgo. Each answer and
+// each state word is that of the library.
 //
 // A Limiter keeps one limit for each of many keys. A Cell is one limit, and a Table is what a Limiter is made of, for
 // callers who bring their own clock, hash or several limits. Package httplimit has middleware for net/http, and package

@@ -23,8 +23,8 @@ type FieldMaker struct {
 	ticksPerSecond uint64
 }
 
-// NewFieldMaker makes a maker for a limit with a name, by which clients tell it from others. The quota is its burst, and
-// the window is the time in which a whole burst drains.
+// NewFieldMaker makes a maker for a limit with a name, by which clients tell it from others. The quota is its burst,
+// and the window is the time in which a whole burst drains.
 func NewFieldMaker(name string, spec Spec, ticksPerSecond uint64) (*FieldMaker, error) {
 	p, err := build(&spec, cell64)
 	if err != nil {

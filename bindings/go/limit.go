@@ -33,8 +33,9 @@ func NewSpec(units, period, burst uint64) Spec {
 	return Spec{Units: units, Period: period, Burst: burst}
 }
 
-// WithSkew sets by how many ticks the clock may step back, or lie behind that of another caller. A reading that is older
-// forgives the debt of the word. State it for wall clocks and coarse ticks, of which the default is days and more.
+// WithSkew sets by how many ticks the clock may step back, or lie behind that of another caller. A reading that is
+// older forgives the debt of the word. State it for wall clocks and coarse ticks, of which the default is days and
+// more.
 func (s Spec) WithSkew(ticks uint64) Spec {
 	s.skew = optional[uint64]{true, ticks}
 	return s

@@ -105,8 +105,8 @@ func (l *Limiter) now() uint64 {
 }
 
 // SlotsForLoad returns the slots with which a new key finds its set full with a chance of at most ppb billionths, while
-// so many keys are in debt. It returns 0 if no table is large enough. A set of 16 slots is a loss system, so that chance
-// is Erlang B with 16 servers.
+// so many keys are in debt. It returns 0 if no table is large enough. A set of 16 slots is a loss system, so that
+// chance is Erlang B with 16 servers.
 func SlotsForLoad(keys int, ppb uint64) int {
 	const mostSlots = 1 << 34
 	if keys <= 0 || uint64(keys) > mostSlots {

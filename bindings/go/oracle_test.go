@@ -14,7 +14,8 @@ import (
 )
 
 // TestCallsAreAnsweredAsByTheLibrary sends random calls to a program that is linked with the library (oracle/), whose
-// path is in TATCELL_ORACLE, and compares each answer with that of this package. Calls and answers are words; see there.
+// path is in TATCELL_ORACLE, and compares each answer with that of this package. Calls and answers are words; see
+// there.
 
 type call [16]uint64
 type reply [20]uint64
@@ -233,7 +234,8 @@ func (w *world) newTable() (call, reply, bool) {
 	if w.Intn(2) == 0 {
 		slow = fast
 	}
-	c := call{2, uint64(len(w.tables)), uint64(fast), uint64(slow), 1 + w.small(96), uint64(w.Intn(4)), uint64(w.Intn(15) + 11)}
+	c := call{2, uint64(len(w.tables)), uint64(fast), uint64(slow), 1 + w.small(96)}
+	c[5], c[6] = uint64(w.Intn(4)), uint64(w.Intn(15)+11)
 	o := TableOptions{Fastest: w.specs[fast], Slowest: &w.specs[slow], Slots: int(c[4]), Policy: Policy(c[5])}
 	o.TagBits, o.TicksPerSecond = uint(c[6]), 1e9
 	if w.Intn(3) == 0 {
@@ -303,8 +305,8 @@ func textReply(text string) reply {
 	return r
 }
 
-// poke stores a word in a slot: a claim, a debt, a tombstone or anything, of a key that is in use, near now. So the calls
-// that follow meet what stalled and rival goroutines leave.
+// poke stores a word in a slot: a claim, a debt, a tombstone or anything, of a key that is in use, near now. So the
+// calls that follow meet what stalled and rival goroutines leave.
 func (w *world) poke(s *scope) (call, reply) {
 	t := w.tables[s.table]
 	hash := s.hashes[w.Intn(len(s.hashes))]
@@ -388,8 +390,9 @@ func (w *world) table(s *scope) (call, reply) {
 }
 
 var pieces = []string{
-	"1", "10", "0", "25", ".", "/", " ", "s", "m", "k", "K", "M", "Ki", "Gi", "T", "B", "r", "burst", "=", "min", "hours", "d",
-	"ns", "us", "ms", "secs", "days", "weeks", "18446744073709551615", "0.5", "1.5", "9999999999", "\t", "\x00", "é", "ss", "S",
+	"1", "10", "0", "25", ".", "/", " ", "s", "m", "k", "K", "M", "Ki", "Gi", "T", "B", "r", "burst", "=",
+	"min", "hours", "d", "ns", "us", "ms", "secs", "days", "weeks", "18446744073709551615", "0.5", "1.5", "9999999999",
+	"\t", "\x00", "é", "ss", "S",
 }
 
 // text makes texts that are nearly limits.
@@ -406,7 +409,8 @@ func (w *world) text() (call, reply) {
 		text = text[:at] + pieces[w.Intn(len(pieces))] + text[at+w.Intn(len(text)-at+1):]
 	default:
 		unit := []string{"ns", "us", "ms", "s", "m", "h", "d", "w", "hour", "mins"}[w.Intn(10)]
-		text = fmt.Sprintf("%d%s/%d%s burst %d%s", w.wide(), pieces[8+w.Intn(9)], 1+w.small(99), unit, w.small(1<<20), pieces[8+w.Intn(9)])
+		prefix := func() string { return pieces[8+w.Intn(9)] }
+		text = fmt.Sprintf("%d%s/%d%s burst %d%s", w.wide(), prefix(), 1+w.small(99), unit, w.small(1<<20), prefix())
 	}
 	if len(text) > 104 {
 		text = text[:104]
@@ -428,7 +432,8 @@ func (w *world) fields() (call, reply) {
 	m := must(newFieldMaker(`a "b"`, &w.limits[w.lastOf].p, hz))
 	text := ""
 	f := m.Of(&w.last)
-	for _, field := range [][2]string{{"RateLimit-Policy", f.Policy}, {"RateLimit", f.Limit}, {"Retry-After", f.RetryAfter}} {
+	all := [][2]string{{"RateLimit-Policy", f.Policy}, {"RateLimit", f.Limit}, {"Retry-After", f.RetryAfter}}
+	for _, field := range all {
 		if field[1] != "" {
 			text += field[0] + ": " + field[1] + "\r\n"
 		}
@@ -440,7 +445,9 @@ func (w *world) prefix() (call, reply) {
 	b := make([]byte, 4+w.Intn(2)*12)
 	w.Read(b)
 	if len(b) == 16 {
-		starts := [][]byte{{}, {0x20, 2}, {0, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0}, {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff}}
+		starts := [][]byte{
+			{}, {0x20, 2}, {0, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0}, {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff},
+		}
 		copy(b, starts[w.Intn(4)])
 	}
 	address, _ := netip.AddrFromSlice(b)

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// storm lets many goroutines ask for one unit at a time until the clock ends, each by its own reading of a clock that all
-// of them move on. It returns the units admitted in each tick.
+// storm lets many goroutines ask for one unit at a time until the clock ends, each by its own reading of a clock that
+// all of them move on. It returns the units admitted in each tick.
 func storm(ticks int, ask func(worker int, now uint64) Outcome) []uint64 {
 	admitted := make([]uint64, ticks)
 	var clock atomic.Uint64
@@ -75,9 +75,9 @@ func TestGoroutinesGetTheRateAndTheBurstOfAKey(t *testing.T) {
 	}
 }
 
-// TestInsertsGiveAKeyOneSlot races many inserts of one key in a set of expired slots, by clocks that differ: exactly the
-// burst may pass. The schedules that a weaker protocol needs to fail are too rare for it; the models of the library find
-// those, and TestCallsAreAnsweredAsByTheLibrary puts claims of others in the way.
+// TestInsertsGiveAKeyOneSlot races many inserts of one key in a set of expired slots, by clocks that differ: exactly
+// the burst may pass. The schedules that a weaker protocol needs to fail are too rare for it; the models of the library
+// find those, and TestCallsAreAnsweredAsByTheLibrary puts claims of others in the way.
 func TestInsertsGiveAKeyOneSlot(t *testing.T) {
 	const racers, burst = 8, 3
 	spec := NewSpec(1, 1<<20, burst)

@@ -127,7 +127,8 @@ func (a *ask) commit(claim seen, lead uint64, ans answer) (done, bool) {
 	if !a.replace(claim.at, claim.word, a.live(a.tag, a.nowQ+lead)) {
 		return done{}, false
 	}
-	return done{answer: ans, tracking: a.trackingOf(claim.word), slot: a.number(claim.at), inserted: true, charged: charged}, true
+	tracking, slot := a.trackingOf(claim.word), a.number(claim.at)
+	return done{answer: ans, tracking: tracking, slot: slot, inserted: true, charged: charged}, true
 }
 
 // mayTake returns whether the request may take the slot of another key. Under Inherit the debt of a dropped takeover

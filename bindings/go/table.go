@@ -315,6 +315,16 @@ func (l *TableLimit) decision(d *done, now, cost uint64) Decision {
 // Decide decides like Check and returns the full answer. The call may use room units above the burst, at most the
 // MaxRoom of the limit.
 func (l *TableLimit) Decide(now, hash, cost, room uint64) Decision {
+	t, p := l.t, &l.p
+	nowQ, tag, home := t.now(now), t.layout.tag(hash), t.home(hash)
+	// One attempt, which is all that most known keys need.
+	if i, word := findIn(home, t.layout.mask, tag); i >= 0 {
+		s := p.check(t.layout.lead(word, nowQ), cost, room)
+		if !s.stores || atomic.CompareAndSwapUint64(&home[i&7], word, t.layout.live(tag, nowQ+s.next)) {
+			d := done{answer: s.answer, slot: uint32((hash>>32)*t.lines>>32*8) + uint32(i), charged: s.stored}
+			return l.decision(&d, now, cost)
+		}
+	}
 	return l.decide(now, hash, op{&l.p, check, cost, room})
 }
 
@@ -339,8 +349,8 @@ func (l *TableLimit) Peek(now, hash, cost uint64) Decision {
 	return a.decision(&l.p, now, cost, Tracked, Permit{}).peeked()
 }
 
-// Refund gives back what a permit proves was charged, has not drained since, and is still in the key's slot. So it gives
-// back nothing under Sampled, and nothing after a reset. Units of the answer are those given back.
+// Refund gives back what a permit proves was charged, has not drained since, and is still in the key's slot. So it
+// gives back nothing under Sampled, and nothing after a reset. Units of the answer are those given back.
 func (l *TableLimit) Refund(now, hash uint64, permit *Permit) Decision {
 	back, ok := l.giveBack(now, hash, permit)
 	if !ok {
@@ -391,8 +401,8 @@ func (l *TableLimit) Change(to *TableLimit, now, hash uint64, how Change) bool {
 	})
 }
 
-// Reset makes a key full again at once. It returns false if it is contended: try again. The slot keeps a tombstone until
-// the debt that it held has drained.
+// Reset makes a key full again at once. It returns false if it is contended: try again. The slot keeps a tombstone
+// until the debt that it held has drained.
 func (t *Table) Reset(now, hash uint64) bool {
 	nowQ := t.now(now)
 	return t.update(hash, func(word uint64) (uint64, bool) {
@@ -492,8 +502,8 @@ func (t *Table) Stats(now uint64) Stats {
 	return s
 }
 
-// Save returns an image of the table in the format of the library: two lines of header, then the slots, without what has
-// expired. Each word is as of the moment of its load. The library restores it, and its tools read it.
+// Save returns an image of the table in the format of the library: two lines of header, then the slots, without what
+// has expired. Each word is as of the moment of its load. The library restores it, and its tools read it.
 func (t *Table) Save(now uint64) []uint64 {
 	image := make([]uint64, 16, 16+len(t.slots))
 	shift, hashes, check := uint64(uint8(int8(t.shl)-int8(t.shr))), uint64(1), uint64(0)

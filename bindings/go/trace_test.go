@@ -11,8 +11,8 @@ import (
 )
 
 // The trace of firmware/rust/trace: one fixed stream of requests, and a digest of every answer and every state word.
-// Boards and hosts print the same text. testdata/trace.txt is what the library prints; with TATCELL_TRACE set, that file
-// is read instead. Here are all its sections but those of the small forms, which only firmware has.
+// Boards and hosts print the same text. testdata/trace.txt is what the library prints; with TATCELL_TRACE set, that
+// file is read instead. Here are all its sections but those of the small forms, which only firmware has.
 type trace struct {
 	out                 *bytes.Buffer
 	name                string

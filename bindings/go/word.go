@@ -10,9 +10,9 @@ package tatcell
 //	CLAIM    1    tag x    a version: a key is being inserted, nothing is charged yet
 //
 // The payload of a claim is strictly above everything that the slot held before, so a claim word never recurs. An even
-// claim took a reusable slot, an odd one took over a debt (payload - 1). A dropped claim leaves an EMPTY word of the same
-// parity. A reset leaves a tombstone: an even EMPTY word above the debt that it forgave, which nobody takes until all but
-// a few q-units of it have drained. Payloads wrap, every comparison is modular, and any value is a valid word.
+// claim took a reusable slot, an odd one took over a debt (payload - 1). A dropped claim leaves an EMPTY word of the
+// same parity. A reset leaves a tombstone: an even EMPTY word above the debt that it forgave, which nobody takes until
+// all but a few q-units of it have drained. Payloads wrap, every comparison is modular, and any value is a valid word.
 
 const claimBit = 1 << 63
 

@@ -40,8 +40,8 @@ func (l *Limits) check(ctx context.Context) error {
 	return nil
 }
 
-// Unary returns an interceptor of unary calls: a grpc.UnaryServerInterceptor if Info is *grpc.UnaryServerInfo and Handler
-// is grpc.UnaryHandler.
+// Unary returns an interceptor of unary calls: a grpc.UnaryServerInterceptor if Info is *grpc.UnaryServerInfo and
+// Handler is grpc.UnaryHandler.
 func Unary[Info any, Handler ~func(context.Context, any) (any, error)](
 	l Limits,
 ) func(context.Context, any, Info, Handler) (any, error) {
@@ -53,8 +53,8 @@ func Unary[Info any, Handler ~func(context.Context, any) (any, error)](
 	}
 }
 
-// Stream returns an interceptor of streams, each of which costs 1 when it begins: a grpc.StreamServerInterceptor if S is
-// grpc.ServerStream, Info is *grpc.StreamServerInfo and Handler is grpc.StreamHandler.
+// Stream returns an interceptor of streams, each of which costs 1 when it begins: a grpc.StreamServerInterceptor if S
+// is grpc.ServerStream, Info is *grpc.StreamServerInfo and Handler is grpc.StreamHandler.
 func Stream[S interface{ Context() context.Context }, Info any, Handler ~func(any, S) error](
 	l Limits,
 ) func(any, S, Info, Handler) error {
