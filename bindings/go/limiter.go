@@ -126,7 +126,7 @@ func SlotsForLoad(keys int, ppb uint64) int {
 		return 0
 	}
 	slots := (uint64(keys)*1e6 + uint64(low) - 1) / uint64(low)
-	if slots > mostSlots {
+	if slots > mostSlots || slots > math.MaxInt-15 {
 		return 0
 	}
 	return int(slots+15) / 16 * 16

@@ -3,6 +3,7 @@
 package httplimit
 
 import (
+	"bufio"
 	"fmt"
 	"net"
 	"net/http"
@@ -106,6 +107,14 @@ func (w *watcher) Flush() {
 	if f, ok := w.ResponseWriter.(http.Flusher); ok {
 		f.Flush()
 	}
+}
+
+// Hijack hands the connection over, if the writer inside can.
+func (w *watcher) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	if h, ok := w.ResponseWriter.(http.Hijacker); ok {
+		return h.Hijack()
+	}
+	return nil, nil, http.ErrNotSupported
 }
 
 // ByAddress keys by the address of the peer: its first v4 or v6 bits (see tatcell.AddressKey; 32 and 64 are usual).

@@ -126,6 +126,33 @@ func TestAFailureGivesItsUnitsBack(t *testing.T) {
 	}
 }
 
+func TestAConnectionIsHandedOverThroughALimit(t *testing.T) {
+	limit := httplimit.Limit{Limiter: limiter(t, "1/h"), Key: httplimit.ByAddress(32, 64)}
+	limit.Refund = func(status int) bool { return status >= 500 }
+	handler, err := limit.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		connection, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer connection.Close()
+		fmt.Fprint(connection, "HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n")
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(handler)
+	defer server.Close()
+	answer, err := http.Get(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	if answer.StatusCode != http.StatusAccepted {
+		t.Error(answer.Status)
+	}
+}
+
 func TestARequestWithoutAKeyHasNoLimit(t *testing.T) {
 	limit := httplimit.Limit{Limiter: limiter(t, "1/h"), Key: func(*http.Request) (string, bool) { return "", false }}
 	for i := 0; i < 3; i++ {
