@@ -17,6 +17,7 @@ func Now() uint64 { return uint64(time.Since(epoch)) }
 type Limiter struct {
 	limit *TableLimit
 	spec  Spec
+	parts uint64 // of sweepPart slots each
 	step  uint64 // nanoseconds between two parts of a sweep
 	due   atomic.Uint64
 	swept atomic.Uint64
@@ -56,8 +57,8 @@ func NewLimiter(spec Spec, keys int, policy Policy) (*Limiter, error) {
 	if err != nil {
 		return nil, err
 	}
-	parts := uint64(table.Slots()/sweepPart + 1)
-	l := &Limiter{limit: limit, spec: spec, step: table.SweepInterval() / (2 * parts)}
+	l := &Limiter{limit: limit, spec: spec, parts: uint64(table.Slots()+sweepPart-1) / sweepPart}
+	l.step = table.SweepInterval() / (2 * l.parts)
 	l.due.Store(Now() + l.step)
 	return l, nil
 }
@@ -98,8 +99,7 @@ func (l *Limiter) Spec() Spec { return l.spec }
 func (l *Limiter) now() uint64 {
 	now := Now()
 	if due := l.due.Load(); now >= due && l.due.CompareAndSwap(due, now+l.step) {
-		from := l.swept.Add(sweepPart) % uint64(l.limit.t.Slots())
-		l.limit.t.Sweep(now, int(from), sweepPart)
+		l.limit.t.Sweep(now, int(l.swept.Add(1)%l.parts)*sweepPart, sweepPart)
 	}
 	return now
 }

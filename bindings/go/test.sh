@@ -17,7 +17,7 @@ fi
 # tests PREFIX ARGUMENTS...: runs `go test`, a line for each test.
 tests() {
     prefix=$1; shift
-    "$GO" test -v "$@" > "$out/log" 2>&1
+    "$GO" test -count=1 -v "$@" > "$out/log" 2>&1
     status=$?
     sed -n "s/^--- \(PASS\|FAIL\|SKIP\): \([^ ]*\).*/\1 $prefix\2/p" "$out/log"
     [ $status = 0 ] || { echo "FAIL ${prefix}go test $*"; tail -n 60 "$out/log" | sed 's/^/# /'; }
