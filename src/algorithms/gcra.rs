@@ -35,6 +35,7 @@ use crate::limit::params::{Params, FLAG_HEAL, FLAG_PENALTY, FLAG_SHADOW};
 //               Step::decode (table/burst/simd: portable.rs, avx2.rs, avx512.rs)
 //               take_as, reserve (small/cell.rs)
 //   both in C   include/tatcell_inline.h, include/tatcell_bpf.h
+//   both in Go  bindings/go (gcra.go; Check of cells and tables), which its tests compare with this crate
 //
 // The cluster's scripts count units, and `algorithms/meters.rs` has an inequality of its own.
 

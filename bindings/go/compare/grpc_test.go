@@ -1,0 +1,83 @@
+//go:build grpc
+
+package main
+
+import (
+	"context"
+	"net"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	health "google.golang.org/grpc/health/grpc_health_v1"
+	grpcpeer "google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+
+	"tatcell.example/tatcell"
+	"tatcell.example/tatcell/grpclimit"
+)
+
+type server struct {
+	health.UnimplementedHealthServer
+}
+
+func (server) Check(context.Context, *health.HealthCheckRequest) (*health.HealthCheckResponse, error) {
+	return &health.HealthCheckResponse{}, nil
+}
+
+func (server) Watch(_ *health.HealthCheckRequest, stream health.Health_WatchServer) error {
+	return stream.Send(&health.HealthCheckResponse{})
+}
+
+// The interceptors are those of the real package, and limit calls over loopback.
+func TestInterceptorsOfGRPC(t *testing.T) {
+	limiter, err := tatcell.New("1/h burst 2", 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	limits := grpclimit.Limits{
+		Limiter: limiter,
+		Key: func(ctx context.Context) (string, bool) {
+			p, ok := grpcpeer.FromContext(ctx)
+			if !ok {
+				return "", false
+			}
+			host, _, err := net.SplitHostPort(p.Addr.String())
+			return host, err == nil
+		},
+		Refused: func(*tatcell.Decision) error { return status.Error(codes.ResourceExhausted, "too many requests") },
+	}
+	s := grpc.NewServer(
+		grpc.UnaryInterceptor(grpclimit.Unary[*grpc.UnaryServerInfo, grpc.UnaryHandler](limits)),
+		grpc.StreamInterceptor(grpclimit.Stream[grpc.ServerStream, *grpc.StreamServerInfo, grpc.StreamHandler](limits)),
+	)
+	health.RegisterHealthServer(s, server{})
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go s.Serve(listener)
+	defer s.Stop()
+	connection, err := grpc.Dial(listener.Addr().String(), grpc.WithInsecure(), grpc.WithBlock())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connection.Close()
+	client := health.NewHealthClient(connection)
+	watch := func() error {
+		stream, err := client.Watch(context.Background(), &health.HealthCheckRequest{})
+		if err == nil {
+			_, err = stream.Recv()
+		}
+		return err
+	}
+	check := func() error {
+		_, err := client.Check(context.Background(), &health.HealthCheckRequest{})
+		return err
+	}
+	for i, want := range []codes.Code{codes.OK, codes.OK, codes.ResourceExhausted, codes.ResourceExhausted} {
+		if err := []func() error{check, watch}[i%2](); status.Code(err) != want {
+			t.Errorf("call %d: %v", i, err)
+		}
+	}
+}

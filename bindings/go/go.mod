@@ -1,0 +1,3 @@
+module tatcell.example/tatcell
+
+go 1.19

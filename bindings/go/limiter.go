@@ -1,0 +1,142 @@
+package tatcell
+
+import (
+	"crypto/rand"
+	"math"
+	"sync/atomic"
+	"time"
+)
+
+var epoch = time.Now()
+
+// Now returns the nanoseconds since the program began, by a clock that is never set back.
+func Now() uint64 { return uint64(time.Since(epoch)) }
+
+// Limiter keeps one limit for each of many keys, by the clock of Now. Its memory is fixed, it has no lock and starts no
+// goroutine. Any number of goroutines may use it at once.
+type Limiter struct {
+	limit *TableLimit
+	spec  Spec
+	parts uint64 // of sweepPart slots each
+	step  uint64 // nanoseconds between two parts of a sweep
+	due   atomic.Uint64
+	swept atomic.Uint64
+}
+
+// fullSetPPB is the chance, in billionths, that a new key finds its set full when a Limiter has as many keys as asked.
+const fullSetPPB = 1000
+
+// sweepPart is the number of slots that one call sweeps.
+const sweepPart = 64
+
+// New makes a limiter from text such as "10/s burst 20" (see ParseSpec), for so many keys that are in debt at the same
+// time. It takes 34 bytes for each of them. If more come, new ones pass untracked while their set is full.
+func New(limit string, keys int) (*Limiter, error) {
+	spec, err := ParseSpec(limit, uint64(time.Second))
+	if err != nil {
+		return nil, err
+	}
+	return NewLimiter(spec, keys, Admit)
+}
+
+// NewLimiter makes a limiter from a specification in nanoseconds, with a policy for keys beyond its memory.
+func NewLimiter(spec Spec, keys int, policy Policy) (*Limiter, error) {
+	o := TableOptions{Fastest: spec, Policy: policy, Slots: SlotsForLoad(keys, fullSetPPB), Seed: new([16]byte)}
+	o.TicksPerSecond = uint64(time.Second)
+	if keys > 0 && o.Slots == 0 {
+		return nil, ErrTooLarge
+	}
+	if _, err := rand.Read(o.Seed[:]); err != nil {
+		return nil, err
+	}
+	table, err := NewTable(o)
+	if err != nil {
+		return nil, err
+	}
+	limit, err := table.Limit(spec)
+	if err != nil {
+		return nil, err
+	}
+	l := &Limiter{limit: limit, spec: spec, parts: uint64(table.Slots()+sweepPart-1) / sweepPart}
+	l.step = table.SweepInterval() / (2 * l.parts)
+	l.due.Store(Now() + l.step)
+	return l, nil
+}
+
+// Allow decides one request of cost 1 and charges it if it passes.
+func (l *Limiter) Allow(key string) bool { return l.AllowN(key, 1) }
+
+// AllowN decides one request of n units.
+func (l *Limiter) AllowN(key string, n uint64) bool {
+	return l.limit.Check(l.now(), l.limit.t.HashString(key), n).Passes()
+}
+
+// Hit decides like AllowN and returns the full answer.
+func (l *Limiter) Hit(key string, cost uint64) Decision {
+	return l.limit.Decide(l.now(), l.limit.t.HashString(key), cost, 0)
+}
+
+// Test returns what Hit would, without charging it.
+func (l *Limiter) Test(key string, cost uint64) Decision {
+	return l.limit.Peek(Now(), l.limit.t.HashString(key), cost)
+}
+
+// Refund gives back what a Hit charged and has not drained since: for work that was not done after all.
+func (l *Limiter) Refund(key string, d *Decision) Decision {
+	return l.limit.Refund(Now(), l.limit.t.HashString(key), &d.Permit)
+}
+
+// Reset makes the full burst of a key available at once.
+func (l *Limiter) Reset(key string) bool { return l.limit.t.Reset(Now(), l.limit.t.HashString(key)) }
+
+// Limit returns the limit of the table that the limiter keeps, for calls that it does not have.
+func (l *Limiter) Limit() *TableLimit { return l.limit }
+
+// Spec returns what the limiter was made from.
+func (l *Limiter) Spec() Spec { return l.spec }
+
+// now reads the clock. Now and then it sweeps a part of the table, all of it twice in each SweepInterval of traffic.
+func (l *Limiter) now() uint64 {
+	now := Now()
+	if due := l.due.Load(); now >= due && l.due.CompareAndSwap(due, now+l.step) {
+		l.limit.t.Sweep(now, int(l.swept.Add(1)%l.parts)*sweepPart, sweepPart)
+	}
+	return now
+}
+
+// SlotsForLoad returns the slots with which a new key finds its set full with a chance of at most ppb billionths, while
+// so many keys are in debt. It returns 0 if no table is large enough. A set of 16 slots is a loss system, so that
+// chance is Erlang B with 16 servers.
+func SlotsForLoad(keys int, ppb uint64) int {
+	const mostSlots = 1 << 34
+	if keys <= 0 || uint64(keys) > mostSlots {
+		return 0
+	}
+	// Bisection for the largest load, in millionths, that meets the target: the chance grows with the load.
+	low, high := 0, 4_000_000
+	for low+1 < high {
+		middle := (low + high) / 2
+		if math.Round(fullSet(middle)*1e9) <= float64(ppb) {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	if low == 0 {
+		return 0
+	}
+	slots := (uint64(keys)*1e6 + uint64(low) - 1) / uint64(low)
+	if slots > mostSlots || slots > math.MaxInt-15 {
+		return 0
+	}
+	return int(slots+15) / 16 * 16
+}
+
+// fullSet returns the chance of a full set at a load of so many millionths, by the recursion of Erlang B.
+func fullSet(load int) float64 {
+	offered, blocked := 16*float64(load)/1e6, 1.0
+	for n := 1.0; n <= 16; n++ {
+		blocked = offered * blocked / (n + offered*blocked)
+	}
+	return blocked
+}

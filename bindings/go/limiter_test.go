@@ -1,0 +1,52 @@
+package tatcell
+
+import (
+	"math"
+	"testing"
+)
+
+func TestFieldsNeedAName(t *testing.T) {
+	if _, err := NewFieldMaker("a\nb", NewSpec(1, 1000, 1), 1000); err != ErrBadName {
+		t.Error("a name with a line feed:", err)
+	}
+	if _, err := NewFieldMaker("a", NewSpec(1, 1000, 1), 0); err == nil {
+		t.Error("a clock without ticks was taken")
+	}
+}
+
+func TestALimiterNeedsKeysAndALimit(t *testing.T) {
+	for _, bad := range []struct {
+		limit string
+		keys  int
+	}{{"10/s", 0}, {"10/s", -1}, {"10", 10}, {"10/s burst 99999999999999", 10}, {"10/s", math.MaxInt}} {
+		if l, err := New(bad.limit, bad.keys); err == nil || l != nil {
+			t.Errorf("%v made a limiter", bad)
+		}
+	}
+}
+
+// A word that nobody touches for a span of the clock would read as a debt again. Calls sweep it away before that.
+func TestCallsSweepTheTable(t *testing.T) {
+	for _, keys := range []int{1, 20, 100} {
+		l := must(New("10/s", keys))
+		table := l.limit.t
+		old := Now() - table.layout.window - 10
+		for i := range table.slots {
+			table.slots[i] = table.layout.live(table.layout.tag(uint64(i+1)), old)
+		}
+		l.Allow("a")
+		if n := table.Stats(Now()).Expired; n < uint64(len(table.slots)-1) {
+			t.Fatalf("%d keys: %d words are left before the sweep is due", keys, n)
+		}
+		for i := uint64(0); i < l.parts; i++ {
+			l.due.Store(0)
+			l.Allow("a")
+		}
+		if n := table.Stats(Now()).Expired; n != 0 {
+			t.Errorf("%d keys: %d of %d words are left after a sweep", keys, n, len(table.slots))
+		}
+		if due := l.due.Load(); due > Now()+table.SweepInterval()/2 {
+			t.Errorf("%d keys: the next part is due in %d ns", keys, due-Now())
+		}
+	}
+}
