@@ -54,11 +54,11 @@ pub(crate) struct Asked {
     hash: u64,
 }
 
-/// What was charged and could be given back. Inline for up to two limits.
+/// What was charged and could be given back.
 #[derive(Default)]
 pub(crate) struct Charged {
-    asked: SmallVec<[Asked; 2]>,
-    permits: SmallVec<[Permit; 2]>,
+    asked: SmallVec<[Asked; MAX_LINKS]>,
+    permits: SmallVec<[Permit; MAX_LINKS]>,
 }
 
 /// All limits that a request meets, with the decision of each. Filled in place: it is too large to move.
