@@ -12,6 +12,7 @@ use crate::counts::Counts;
 use crate::key::{Client, Key};
 use crate::layer::OpenError;
 use crate::limit::{By, Limit, NoKey};
+use crate::sweep::Sweeps;
 
 /// The table of one limit, and its tiers: one, or those of a ladder.
 pub(crate) struct Rule {
@@ -23,6 +24,7 @@ pub(crate) struct Rule {
     tiers: Vec<Tier>,
     /// The index of the first tier among the counters.
     first: usize,
+    sweeps: Sweeps,
 }
 
 enum Source {
@@ -52,11 +54,11 @@ pub(crate) struct Asked {
     hash: u64,
 }
 
-/// What was charged and could be given back. Inline for up to two limits.
+/// What was charged and could be given back.
 #[derive(Default)]
 pub(crate) struct Charged {
-    asked: SmallVec<[Asked; 2]>,
-    permits: SmallVec<[Permit; 2]>,
+    asked: SmallVec<[Asked; MAX_LINKS]>,
+    permits: SmallVec<[Permit; MAX_LINKS]>,
 }
 
 /// All limits that a request meets, with the decision of each. Filled in place: it is too large to move.
@@ -100,7 +102,9 @@ impl Rule {
                 (Source::Ladder(ladder, client), tiers)
             }
         };
-        Ok(Rule { name, table, by, no_key, shadow, tiers, first })
+        // Without a clock there are no sweeps, but no decisions either.
+        let sweeps = Sweeps::new(table.table(), now_ns(Clock::Monotonic).unwrap_or(0));
+        Ok(Rule { name, table, by, no_key, shadow, tiers, first, sweeps })
     }
 
     /// The most links that a request has here.
@@ -201,6 +205,7 @@ impl Rules {
         }
         // A clock that cannot be read limits nobody.
         let Ok(now) = now_ns(Clock::Monotonic) else { return Fate::Passes };
+        self.rules.iter().for_each(|rule| rule.sweeps.sweep(rule.table.table(), now));
         let mut chain = Counters::default();
         if let [one] = asked.as_slice() {
             // What a chain of one link would answer, without the chain.

@@ -199,8 +199,13 @@ pub struct FromFn<F>(F);
 /// no key.
 ///
 /// ```
+/// use http::header::HOST;
 /// use tatcell_tower::key;
-/// let by_host = key::from_fn(|request| Some(request.uri.host()?.as_bytes().into()));
+/// // HTTP/1.1 names the host in a header, HTTP/2 in the URI.
+/// let by_host = key::from_fn(|request| {
+///     let host = request.headers.get(HOST).map(|host| host.as_bytes());
+///     Some(host.or_else(|| Some(request.uri.authority()?.as_str().as_bytes()))?.into())
+/// });
 /// let by_method = key::from_fn(|request| Some(request.method.as_str().as_bytes().into()));
 /// # let _ = (by_host, by_method);
 /// ```

@@ -312,8 +312,12 @@ impl<S> Layer<S> for RateLimitLayer {
 
 /// Passes a request to the inner service if it conforms, and refuses it otherwise. Made by [`RateLimitLayer`].
 ///
-/// It is ready when the inner service is. A request that passes costs one decision and, without
-/// [`fields_on_passes`](LayerBuilder::fields_on_passes), no lock and no allocation (with refunds up to two limits).
+/// It is ready when the inner service is. A request that passes costs one decision, no lock and, without
+/// [`fields_on_passes`](LayerBuilder::fields_on_passes), no allocation.
+///
+/// A refusal does not use what the inner service reserved when it was ready, such as the permit of a
+/// `ConcurrencyLimit`: this service keeps it for its next call, or until it is dropped. So drop a clone after its call,
+/// as servers do, or put this layer inside of such a service.
 #[derive(Clone)]
 pub struct RateLimit<S> {
     inner: S,

@@ -22,10 +22,14 @@
 //! A refusal has status 429 with `Retry-After`, `RateLimit` and `RateLimit-Policy`
 //! (draft-ietf-httpapi-ratelimit-headers). A refused gRPC request gets RESOURCE_EXHAUSTED.
 //!
-//! A request that passes takes no lock and no allocation. Limits live in memory that the layer maps when it is opened,
-//! 34 to 36 bytes a key, and a flood of new keys does not grow it. If the memory of a limit is full,
-//! [`Limit::when_full`] decides. If other threads win a word 64 times in a row, the request is refused with a
-//! `Retry-After` of 1.
+//! A request that passes takes no lock and, without [`fields_on_passes`](LayerBuilder::fields_on_passes), no
+//! allocation. Limits live in memory that the layer maps when it is opened, 34 to 36 bytes a key in whole huge pages of
+//! 2 MiB, and a flood of new keys does not grow it. If the memory of a limit is full, [`Limit::when_full`] decides. If
+//! other threads win a word 64 times in a row, the request is refused with a `Retry-After` of 1.
+//!
+//! Requests also sweep the tables, a part now and then. If a server may get no request for longer than the
+//! [`sweep_interval`](tatcell::Table::sweep_interval) of a [table](RateLimitLayer::table), hours for a limit of
+//! minutes, sweep it from a timer too: else a client may meet an old debt once more.
 //!
 //! # Features
 //!
@@ -45,6 +49,7 @@ mod future;
 pub mod key;
 mod layer;
 mod limit;
+mod sweep;
 
 pub use answer::Refusal;
 pub use future::ResponseFuture;

@@ -73,7 +73,7 @@ impl Limit {
     }
 
     /// Sets for how many keys the table has room that are in debt at the same time: 100 000 if not set. A key takes 34
-    /// to 36 bytes.
+    /// to 36 bytes, and a limit whole huge pages of 2 MiB, at least one.
     #[must_use]
     pub fn keys(mut self, keys: usize) -> Limit {
         self.keys = keys;

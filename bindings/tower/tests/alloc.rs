@@ -1,4 +1,4 @@
-//! A request that passes allocates nothing, whatever it is limited by.
+//! A request that passes allocates nothing, whatever it is limited by, unless it gets fields.
 #![allow(unsafe_code)] // a global allocator is unsafe
 
 mod common;
@@ -71,8 +71,9 @@ fn a_request_that_passes_allocates_nothing() {
     assert_eq!(allocations(builder().shadow()), 0, "in shadow mode");
     let closure = key::from_fn(|request| Some(request.headers.get("x-api-key")?.as_bytes().into()));
     assert_eq!(allocations(builder().limit(Limit::new("key", hourly(1_000), closure))), 0, "a closure");
-    let ladder = Limit::ladder("net", hourly(1_000), Ladder::DEFAULT, key::forwarded_for(1));
-    assert_eq!(allocations(builder().limit(ladder)), 0, "a ladder");
+    let ladder = || Limit::ladder("net", hourly(1_000), Ladder::DEFAULT, key::forwarded_for(1));
+    assert_eq!(allocations(builder().limit(ladder())), 0, "a ladder");
+    assert_eq!(allocations(builder().limit(ladder()).refund_failures()), 0, "a ladder, with refunds");
 }
 
 #[test]

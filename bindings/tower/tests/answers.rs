@@ -8,6 +8,7 @@ use std::task::{Context, Waker};
 
 use common::{ask, from, header, hourly, inner, passed, passes, service, text, with};
 use http::{HeaderName, HeaderValue, Request, StatusCode};
+use tatcell::host::{now_ns, Clock};
 use tatcell::{Ladder, LimitSpec, Rung};
 use tatcell_tower::{key, Limit, NoKey, OpenError, RateLimit, RateLimitLayer};
 use tower::{Layer, Service};
@@ -224,6 +225,27 @@ fn clones_and_threads_share_one_limit() {
     });
     assert_eq!(passed, 1_000);
     assert_eq!((layer.counters().conforming, layer.counters().non_conforming), (1_000, 3_000));
+}
+
+#[test]
+fn requests_sweep_the_tables() {
+    // So fast that its sweep interval is a second or two.
+    let fast = Limit::new("per-ip", LimitSpec::per_second(4_000_000_000).burst(1), key::peer());
+    let layer = RateLimitLayer::new(fast.without_key(NoKey::Pass)).expect("a limit");
+    let mut service = service(&layer);
+    assert!(passes(&mut service, from("192.0.2.1")));
+    // Swept, the slot is neither. A request that no limit applies to sweeps too.
+    let used = || {
+        let table = layer.table("per-ip").expect("the limit").table();
+        let stats = table.stats(now_ns(Clock::Monotonic).expect("a clock"));
+        stats.live + stats.expired
+    };
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(10);
+    while used() > 0 {
+        assert!(std::time::Instant::now() < until, "nobody sweeps");
+        std::thread::sleep(std::time::Duration::from_millis(1));
+        assert!(passes(&mut service, Request::new(())));
+    }
 }
 
 #[test]
