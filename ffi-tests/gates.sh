@@ -13,8 +13,8 @@ forbidden="$forbidden|expect_failed|slice_index|slice_(start|end)|core3fmt|div_b
 # The compiler calls these wherever it likes.
 memory='mem(cpy|set|move|cmp)'
 # What the object of tatcell_host_* takes from the C library.
-system='__errno_location|clock_get(res|time)|close|fallocate|ftruncate|lseek|madvise|mmap|munmap|open|poll|read|strlen'
-system="$system|syscall|unlink"
+system='__errno_location|clock_get(res|time)|close|fallocate|ftruncate|geteuid|lseek|madvise|mmap|munmap|open'
+system="$system|poll|read|strlen|syscall|unlink"
 # How many unsafe blocks the C layer may have, and which files outside of POINTERS have one: host/mod.rs
 # unmaps memory, and table/handle.rs says that a short handle has no other form.
 unsafe_blocks=24

@@ -411,6 +411,8 @@ int32_t tatcell_host_memory_huge_bytes(const tatcell_host_memory_t *memory,
  * @retval 0 done.
  * @retval TATCELL_ERR_WRONG_SIZE they were made for another number of threads.
  * @retval TATCELL_ERR_VERSION the memory holds something else, or another layout.
+ * @retval TATCELL_ERR_SYSTEM with system_error 1 (EPERM): the file belongs to another user, who could truncate it and
+ *         so end this process. Only files of root and of this user are taken.
  * @retval TATCELL_ERR_OPTION bad mode; TATCELL_ERR_TOO_SMALL, TATCELL_ERR_TOO_LARGE bad number of threads.
  * @retval others as tatcell_host_memory_create and tatcell_host_memory_attach.
  * Thread: any. Cost: some system calls. Since 0.4.

@@ -197,13 +197,18 @@ impl Memory {
     }
 
     /// Opens the name, or creates it: for contents that all who open it make alike, so that none waits for another, and
-    /// each finishes what one left that died. On error the name stays, because others may use it already.
+    /// each finishes what one left that died. On error the name stays, because others may use it already. A file of
+    /// another user than this one and root is refused (EPERM).
     pub(crate) fn open_or_create(name: &CStr, bytes: usize, mode: u32) -> Result<Memory, HostError> {
         let bytes = whole(bytes, size_of::<Line>())?;
         let file = match names::create(name, mode) {
             Err(HostError::Exists) => names::open(name)?,
             made => made?,
         };
+        // Whoever owns the file can truncate it, which ends every process that has mapped it.
+        if !file.is_trusted()? {
+            return Err(HostError::System(libc::EPERM));
+        }
         file.reserve_if_empty(bytes)?;
         let found = expected_size(&file, bytes)?;
         Memory::of(&file, found)
@@ -293,7 +298,8 @@ fn expected_size(file: &File, bytes: usize) -> Result<usize, HostError> {
 /// in a file. Permission to write is not needed.
 ///
 /// On Linux also a map of BPF, at the path where it is pinned: an array that can be mapped, with a line in each
-/// element. The kernel then asks for permission to write the pin.
+/// element. The kernel then asks for permission to write the pin, and, unless it lets all users call bpf(2), for
+/// CAP_BPF.
 ///
 /// ```no_run
 /// use tatcell::{host::ReadOnlyMemory, AttachOptions};

@@ -60,6 +60,41 @@ impl File {
         self.0
     }
 
+    /// Whether it belongs to the user of this process, or to root.
+    pub fn is_trusted(&self) -> Result<bool, HostError> {
+        let owner = self.owner()?;
+        // SAFETY: it takes nothing and always succeeds.
+        Ok(owner == 0 || owner == unsafe { libc::geteuid() })
+    }
+
+    /// Asks by the number of the call: older C libraries have no function `statx`, and no symbol `fstat`.
+    #[cfg(tatcell_linux)]
+    fn owner(&self) -> Result<libc::uid_t, HostError> {
+        const AT_EMPTY_PATH: c_int = 0x1000;
+        const STATX_UID: c_int = 8;
+        // struct statx, of which the sixth number is stx_uid.
+        let mut found = [0u32; 64];
+        // SAFETY: an open descriptor and an empty string; the place has the size of the structure.
+        let done = unsafe {
+            libc::syscall(libc::SYS_statx, self.0, c"".as_ptr(), AT_EMPTY_PATH, STATX_UID, found.as_mut_ptr())
+        };
+        match (done, found) {
+            (0, [_, _, _, _, _, uid, ..]) => Ok(uid),
+            _ => Err(last_error()),
+        }
+    }
+
+    #[cfg(not(tatcell_linux))]
+    fn owner(&self) -> Result<libc::uid_t, HostError> {
+        let mut found = core::mem::MaybeUninit::<libc::stat>::zeroed();
+        // SAFETY: an open descriptor, and the place is large enough.
+        if unsafe { libc::fstat(self.0, found.as_mut_ptr()) } != 0 {
+            return Err(last_error());
+        }
+        // SAFETY: zeroed, which is a value of it, and written by the call.
+        Ok(unsafe { found.assume_init() }.st_uid)
+    }
+
     /// Returns its size in bytes; 0 until the creator has allocated it.
     pub fn size(&self) -> Result<usize, HostError> {
         // SAFETY: an open descriptor; nobody reads from it, so its position does not matter.

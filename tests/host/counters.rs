@@ -1,5 +1,7 @@
 //! Counters in named memory.
 
+use std::os::unix::ffi::OsStrExt;
+
 use tatcell::host::{HostError, Memory, ReadOnlyCounters, SharedCounters};
 use tatcell::{Counters, LimitSpec, Line, Request, Table, TableOptions};
 
@@ -85,4 +87,20 @@ fn counters_that_are_leaked_stay() {
     let blocks = SharedCounters::open(&name, 2, 0o600).unwrap().leak();
     blocks[1].never = 3;
     assert_eq!(ReadOnlyCounters::attach(&name).unwrap().sum().never, 3);
+}
+
+#[test]
+fn a_file_of_another_user_is_refused() {
+    let name = Name::new("/tmp/");
+    let path = std::path::Path::new(std::ffi::OsStr::from_bytes(name.to_bytes()));
+    drop(SharedCounters::open(&name, 3, 0o600).unwrap());
+    if std::os::unix::fs::chown(path, Some(65_534), None).is_err() {
+        println!("SKIP counters_of_another_user: only root gives a file away");
+        return;
+    }
+    // A user who owns the file could make it smaller at any time, which would end this process.
+    assert_eq!(SharedCounters::open(&name, 3, 0o600).map(|_| ()), Err(HostError::System(libc::EPERM)));
+    assert_eq!(ReadOnlyCounters::attach(&name).unwrap().sum(), Counters::default());
+    std::os::unix::fs::chown(path, Some(0), None).unwrap();
+    drop(SharedCounters::open(&name, 3, 0o600).unwrap());
 }

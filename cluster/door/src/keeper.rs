@@ -156,6 +156,7 @@ impl KeeperSettings {
                       for each kind of limit, with a store 240 bytes for each limit
   --when-full WORD    for a new key whose set is full: admit (default), inherit, deny, sampled
   --counters NAME     shares the counts with other programs: a name in shared memory, as in /limits, or a path
+                      that no other server has; they start from 0 with the server
   --store URL         redis://[user:password@]host:port/ shares the limits with other nodes
   --nodes N           most nodes that share them; the same for all nodes
   --store-prefix TEXT the beginning of each key in the store (tatcell)

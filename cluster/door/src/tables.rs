@@ -251,12 +251,7 @@ impl Tables {
     pub fn check(limit: &TablesLimit, key: &[u8], cost: u64, now: u64) -> Option<Decision> {
         let hash = limit.table.hash(key).ok()?;
         let request = Request { limit: &limit.limit, now, cost, room: 0 };
-        (0..ATTEMPTS).find_map(|_| {
-            let mut counters = Counters::default();
-            let decision = limit.table.check_ex(&request, hash, Some(&mut counters)).ok()?;
-            limit.counted.add(&counters);
-            (decision.verdict != Verdict::Contended).then_some(decision)
-        })
+        until_decided(limit.counted, |counters| limit.table.check_ex(&request, hash, Some(counters)).ok())
     }
 
     /// Forgets a key: every limit starts with its full burst. Returns whether the key owed anything.
@@ -298,6 +293,20 @@ impl Tables {
         // A String takes all.
         let _ = write_text(&metrics, Format::Prometheus, out);
     }
+}
+
+/// Tries until no other thread is faster. Counts the request once: as decided, or as contended if it lost each time.
+fn until_decided(
+    counted: &Counted,
+    mut attempt: impl FnMut(&mut Counters) -> Option<Decision>,
+) -> Option<Decision> {
+    let mut last = Counters::default();
+    let decided = (0..ATTEMPTS).find_map(|_| {
+        last = Counters::default();
+        attempt(&mut last).filter(|decision| decision.verdict != Verdict::Contended)
+    });
+    counted.add(&last);
+    decided
 }
 
 impl Made {

@@ -321,3 +321,28 @@ fn counters_are_shared_by_name_as_of_the_last_publish() {
     let why = self::tables().share("none").map(|_| ()).expect_err("no slash");
     assert!(why.contains("counters \"none\"") && why.contains("another name"), "{why}");
 }
+
+#[test]
+fn a_request_is_counted_once_however_often_it_lost_to_other_threads() {
+    let table = tables();
+    let limit = table.limit(1, SECOND, 1_000).expect("a limit");
+    let passes = Tables::check(&limit, b"k", 1, DAY).expect("a decision");
+    let lost = Decision { verdict: Verdict::Contended, ..passes };
+    let counts = |losses: u32| {
+        let (counted, mut tries) = (Counted::default(), 0);
+        let decision = until_decided(&counted, |counters| {
+            tries += 1;
+            match tries <= losses {
+                true => counters.contended += 1,
+                false => counters.conforming += 1,
+            }
+            Some(if tries <= losses { lost } else { passes })
+        });
+        let sum = counted.sum();
+        (decision.map(|decision| decision.verdict), sum.conforming, sum.contended)
+    };
+    assert_eq!(counts(0), (Some(Verdict::Conforming), 1, 0));
+    assert_eq!(counts(3), (Some(Verdict::Conforming), 1, 0));
+    assert_eq!(counts(ATTEMPTS - 1), (Some(Verdict::Conforming), 1, 0));
+    assert_eq!(counts(ATTEMPTS), (None, 0, 1));
+}

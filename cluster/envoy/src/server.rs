@@ -247,6 +247,8 @@ async fn serve(settings: ServerSettings, mut signals: Signals) -> Result<(), Str
     };
     eprintln!("tatcell-ratelimit: stopped; {} requests, {how}", service.requests());
     let keeper = service.keeper();
+    // The shared counts get the last requests, too.
+    keeper.every_second(second);
     drop(service);
     if let Some(keeper) = Arc::into_inner(keeper) {
         Keeper::close(keeper, within);

@@ -71,6 +71,8 @@ async fn serve(settings: ServerSettings, mut signals: Signals) -> Result<(), Str
     // All places are free once the last connection has ended.
     let all = u32::try_from(server.max_clients).unwrap_or(u32::MAX);
     let ended = tokio::time::timeout(settings.stop_within, server.places.acquire_many(all)).await.is_ok();
+    // The shared counts get the last requests, too.
+    server.keeper.every_second(second);
     let left = if ended { 0 } else { server.connected() };
     let seen = server.counters.read();
     eprintln!(

@@ -79,3 +79,20 @@ fn a_hang_up_has_no_effect_and_says_so() {
     server.signal(libc::SIGTERM);
     assert!(server.ended().ends_with(" 0 clients cut off"));
 }
+
+#[test]
+fn the_counts_of_the_last_requests_are_in_named_memory_when_it_has_stopped() {
+    use tatcell::host::{unlink, ReadOnlyCounters};
+    let name = format!("/tatcell-throttled-{}", std::process::id());
+    let text = std::ffi::CString::new(name.clone()).expect("a name");
+    let server = Server::start(&["--counters", &name]);
+    let mut client = server.connect();
+    for _ in 0..20 {
+        client.say("CL.THROTTLE key 2 1 3600");
+    }
+    server.signal(libc::SIGTERM);
+    server.ended();
+    let sum = ReadOnlyCounters::attach(&text).expect("counters").sum();
+    unlink(&text).expect("a name");
+    assert_eq!((sum.conforming, sum.non_conforming), (3, 17));
+}

@@ -231,6 +231,19 @@ ngx_http_tatcell_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     zone->shm_zone->data = zone;
 
     mcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_tatcell_module);
+    slot = mcf->zones.elts;
+
+    /* Each worker would count for both zones in one block, and both would report the sum. */
+    for (i = 0; zone->counters_name.len && i < mcf->zones.nelts; i++) {
+        if (slot[i]->counters_name.len == zone->counters_name.len
+            && ngx_strncmp(slot[i]->counters_name.data, zone->counters_name.data, zone->counters_name.len) == 0)
+        {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "zone \"%V\", defined in %s:%ui, has counters=%V: give this one another name",
+                               &slot[i]->name, slot[i]->file, slot[i]->line, &zone->counters_name);
+            return NGX_CONF_ERROR;
+        }
+    }
 
     slot = ngx_array_push(&mcf->zones);
     if (slot == NULL) {

@@ -33,6 +33,9 @@ BAD = [
      ["counters=a", "counters=/clients"]),
     ("counters_that_are_none", "tatcell_zone $arg_k zone=a:1m rate=1r/s counters=/dev/null;", "",
      ["counters=/dev/null", "another name"]),
+    ("counters_twice", "tatcell_zone $arg_k zone=a:1m rate=1r/s counters=/tatcell-twice;\n"
+     "tatcell_zone $arg_k zone=b:1m rate=1r/s counters=/tatcell-twice;", "",
+     ['zone "a", defined in', "counters=/tatcell-twice", "another name"]),
     ("unknown_parameter", "tatcell_zone $arg_k zone=a:1m rate=1r/s speed=1;", "", ["speed=1", "rate_by="]),
     ("zone_twice", ZONE + "\n" + ZONE, "", ["was defined in", "another name"]),
     ("debt_too_long_for_a_word", "tatcell_zone $arg_k zone=a:1m rate=1r/d burst=2000000;", "",

@@ -129,7 +129,8 @@ fn table<'a>(
 /// @param count  0..TATCELL_METRICS_TABLES_MAX.
 /// @param format TATCELL_METRICS_PROMETHEUS or TATCELL_METRICS_OPENMETRICS.
 /// @param buffer gets the text and a NUL, truncated to bytes. NULL only if bytes is 0.
-/// @param bytes  of buffer. 0 = nothing is written. A table takes less than 4096 bytes if its name has up to 64.
+/// @param bytes  of buffer. 0 = nothing is written. A table takes less than 4096 bytes if its name
+///               has up to 64, and no quotes, backslashes or ends of lines.
 /// @retval 0 or more: the length of the whole text, without its NUL. If it is not less than bytes, the text was
 ///         truncated.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
