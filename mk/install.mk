@@ -53,7 +53,8 @@ install: lib ## Install the library, and the command if `make cli` built it (DES
 	$(INSTALL) -m 644 $(PACKAGE)/tatcell.pc '$(DESTDIR)$(LIBDIR)/pkgconfig'
 	$(INSTALL) -m 644 $(PACKAGE)/tatcell-config.cmake $(PACKAGE)/tatcell-config-version.cmake '$(DESTDIR)$(CMAKE_DIR)'
 	@if [ -z '$(CLI)' ]; then :; \
-	elif [ ! -x '$(CLI)' ]; then echo 'without the command tatcell: to install it, run `make cli` first'; \
+	elif [ ! -x '$(CLI)' ] || [ ! -d '$(PAGES)/man1' ]; then \
+	    echo 'without the command tatcell: to install it, run `make cli` first'; \
 	else $(MAKE) install-command; fi
 
 # Shells look for these names; the files are those of examples/pages.rs.

@@ -25,6 +25,12 @@ const EXIT: &str = "Exit codes:
   2  the arguments cannot be used: no such clock, no seed, another seed
   3  the table cannot be read, or not be changed";
 
+/// An address to serve at. What is none may be the table.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let place = "use an ADDRESS such as 127.0.0.1:9122; TABLE stands before --serve";
+    text.parse().map_err(|error| format!("{error}: {place}"))
+}
+
 /// Arguments of `tatcell show`.
 #[derive(Args, Debug)]
 #[command(after_help = EXIT)]
@@ -58,9 +64,9 @@ pub struct ShowArguments {
     #[arg(long, value_name = "NAME", global = true)]
     pub counters: Option<String>,
 
-    /// Serve load and counters for Prometheus, at http://ADDRESS/metrics, until a signal ends it
+    /// Serve load and counters for Prometheus, at http://ADDRESS/metrics, until a signal ends it; stands after TABLE
     #[arg(long, value_name = "ADDRESS", conflicts_with = "json")]
-    #[arg(num_args = 0..=1, default_missing_value = "127.0.0.1:9122")]
+    #[arg(num_args = 0..=1, default_missing_value = "127.0.0.1:9122", value_parser = address)]
     pub serve: Option<SocketAddr>,
 
     /// Write JSON; watch and dump write an object a line

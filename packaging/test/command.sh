@@ -1,11 +1,14 @@
 # The command, its man pages and its completions, installed: a part of run.sh.
 share=$out/command/usr/share
 none() { ! grep .; }
-# What is said if no command was built, and that the library is there all the same.
+# What is said if no command was built, or one without its pages, and that the library is there all the same.
 without() {
-    run_make install "DESTDIR=$out/without" PREFIX=/usr CLI=cli/target/none > "$out/said" &&
-        grep -F 'run `make cli` first' "$out/said" && [ -e "$out/without/usr/lib/libtatcell.so" ] &&
-        [ ! -e "$out/without/usr/bin" ]
+    for built in CLI=cli/target/none 'CLI=/bin/sh PAGES=none'; do
+        rm -rf "$out/without"
+        run_make install "DESTDIR=$out/without" PREFIX=/usr $built > "$out/said" &&
+            grep -F 'run `make cli` first' "$out/said" && [ -e "$out/without/usr/lib/libtatcell.so" ] &&
+            [ ! -e "$out/without/usr/bin" ] || return 1
+    done
 }
 command_files() {
     cat > "$out/wanted" << END

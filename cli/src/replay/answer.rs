@@ -51,6 +51,10 @@ pub struct Answer {
     pub failed: u64,
     /// Why the first of these was not.
     pub first_failure: Option<String>,
+    /// Records that were not sent: no request can be what they say.
+    pub unsendable: u64,
+    /// Why the first of these was not.
+    pub first_unsendable: Option<String>,
     /// Records that were not sent: their keys are not in the sample.
     pub left_out: u64,
     /// How long it took, in seconds.
@@ -180,6 +184,9 @@ impl fmt::Display for Answer {
         if self.left_out > 0 {
             let what = plural(self.left_out, "record");
             writeln!(f, "  {what} were not sent: their keys are beyond --max-keys")?;
+        }
+        if let Some(why) = &self.first_unsendable {
+            writeln!(f, "  {} cannot be sent, the first: {why}", plural(self.unsendable, "record"))?;
         }
         if let Some(why) = &self.first_failure {
             writeln!(f, "  {} without an answer, the first: {why}", plural(self.failed, "request"))?;

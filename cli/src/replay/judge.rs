@@ -10,6 +10,7 @@
 //!                         most = min(max(most, latest) + price, latest + full)
 //! refused   possible if   most + price > earliest + full
 //!           then          least = max(least, earliest + full - price)
+//!                         most = min(most, latest + full)
 //! ```
 //!
 //! Times are in parts of a nanosecond, 1 / units of it, so every number is whole and exact. After an impossible
@@ -71,15 +72,15 @@ impl Judge {
             bounds.most = (bounds.most.max(latest) + price).min(latest + self.full);
         } else {
             bounds.least = bounds.least.max(earliest + self.full - price);
+            bounds.most = bounds.most.min(latest + self.full);
         }
         possible
     }
 
-    /// Takes note of a request whose answer is not known.
-    pub fn unknown(&self, bounds: &mut Bounds, asked: Asked) {
-        let latest = (i128::from(asked.answered) + self.slack) * self.units;
-        let more = bounds.most.max(latest) + i128::from(asked.cost) * self.period;
-        bounds.most = more.min(latest + self.full);
+    /// Takes note of a request without an answer. The server may charge it long after nobody waits any more: until the
+    /// next answer nothing is known of the most.
+    pub fn unknown(&self, bounds: &mut Bounds) {
+        bounds.most = i128::MAX >> 1;
     }
 }
 
@@ -138,6 +139,19 @@ mod tests {
             let odd = impossible(burst, every, 0, 0).0;
             assert!(odd > 20, "burst {burst}, every {every} ms: {odd}");
         }
+    }
+
+    #[test]
+    fn a_request_without_an_answer_may_be_charged_until_the_next_one() {
+        let limit = LimitSpec::parse("10/s burst 5", 1_000_000_000).expect("a limit");
+        let judge = Judge::new(&limit, Duration::ZERO);
+        let at = |ms: u64| Asked { sent: ms * MS, answered: (ms + 1) * MS, cost: 1 };
+        let mut bounds = Bounds::default();
+        judge.unknown(&mut bounds);
+        // The server stood still for 9 seconds, and then charged all of the burst.
+        assert!(judge.can_be(&mut bounds, at(9_000), false));
+        assert!(judge.can_be(&mut bounds, at(9_050), false));
+        assert!(!judge.can_be(&mut bounds, at(9_501), false), "the burst is full again");
     }
 
     #[test]

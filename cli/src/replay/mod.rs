@@ -15,7 +15,7 @@ use tatcell::FullPolicy;
 
 use self::answer::{Answer, Difference, KeyAnswer, Side};
 use self::judge::{Asked, Bounds, Judge};
-use self::server::{Connection, Server};
+use self::server::{Connection, Server, Unanswered};
 use crate::failure::Failure;
 use crate::input_args::InputArguments;
 use crate::limit::Chained;
@@ -30,7 +30,7 @@ const EXIT: &str = "Exit codes:
   0  the server has decided as the limit says, as far as that can be told
   1  it has not: no time at which a request was on its way explains a decision
   2  the arguments cannot be used
-  3  an input cannot be read, or the server not be asked";
+  3  an input cannot be read, the server not be asked, or a request has no answer";
 
 /// Failures one after the other that end a replay.
 const HOPELESS: u64 = 20;
@@ -193,7 +193,19 @@ impl ReplayArguments {
                 "{} decided {odd} of {} times as {} cannot have",
                 answer.server, answer.sent, self.limit
             ))),
-            _ => Ok(()),
+            _ => match (&answer.first_failure, &answer.first_unsendable) {
+                (Some(why), _) => Err(Failure::Input(format!(
+                    "{}: {} of {} requests have no answer, the first: {why}",
+                    answer.server,
+                    answer.failed,
+                    answer.sent + answer.failed
+                ))),
+                (None, Some(why)) if answer.sent == 0 => Err(Failure::Input(format!(
+                    "{}: no request can be sent, the first: {why}",
+                    answer.server
+                ))),
+                _ => Ok(()),
+            },
         }
     }
 }
@@ -216,9 +228,14 @@ impl Each for Sending<'_> {
         }
         let passed = match verdict {
             Ok(passed) => passed,
-            Err(what) => {
+            Err(Unanswered::Unsendable(what)) => {
+                self.answer.unsendable += 1;
+                self.answer.first_unsendable.get_or_insert(what);
+                return Ok(());
+            }
+            Err(Unanswered::Failed(what)) => {
                 if let Some(judge) = &self.judge {
-                    judge.unknown(&mut self.states[key].bounds, asked);
+                    judge.unknown(&mut self.states[key].bounds);
                 }
                 return self.failed(what);
             }
@@ -287,13 +304,13 @@ impl Sending<'_> {
         }
     }
 
-    fn ask(&mut self, texts: &[Vec<u8>], cost: u64) -> Result<bool, String> {
+    fn ask(&mut self, texts: &[Vec<u8>], cost: u64) -> Result<bool, Unanswered> {
         let mut connection = match self.connection.take() {
             Some(connection) => connection,
             None => self.server.connect()?,
         };
         let verdict = self.server.ask(&mut connection, texts, cost);
-        if verdict.is_ok() {
+        if !matches!(verdict, Err(Unanswered::Failed(_))) {
             self.connection = Some(connection);
         }
         verdict

@@ -40,6 +40,21 @@ pub enum Connection {
     Http(ureq::Agent),
 }
 
+/// Why a request has no answer.
+#[derive(Debug)]
+pub enum Unanswered {
+    /// No request can be what the record says.
+    Unsendable(String),
+    /// The server gave none that counts.
+    Failed(String),
+}
+
+impl From<String> for Unanswered {
+    fn from(what: String) -> Unanswered {
+        Unanswered::Failed(what)
+    }
+}
+
 /// Finds the address of a host; only this machine's, unless others are allowed.
 fn find(host: &str, port: u16, remote: bool) -> Result<SocketAddr, Failure> {
     let fail = |what: String| Failure::Input(format!("{host}: {what}"));
@@ -166,18 +181,22 @@ impl Server {
     }
 
     /// Asks for one request of a key. Returns whether it passed.
-    pub fn ask(&self, connection: &mut Connection, texts: &[Vec<u8>], cost: u64) -> Result<bool, String> {
+    pub fn ask(&self, connection: &mut Connection, texts: &[Vec<u8>], cost: u64) -> Result<bool, Unanswered> {
         match (&self.kind, connection) {
             (Kind::Throttle { limit, prefix, .. }, Connection::Throttle(connection)) => {
                 let mut key = prefix.clone().into_bytes();
-                key.extend(texts.join(&b' '));
+                // Each part has its length before it, because there may be spaces in a part.
+                for text in texts {
+                    key.extend(format!("{}:", text.len()).into_bytes());
+                    key.extend(text);
+                }
                 let mut command = redis::cmd("CL.THROTTLE");
                 command.arg(key).arg(limit.burst - 1).arg(limit.units).arg(limit.seconds).arg(cost);
                 let answer: Vec<i64> = command.query(connection).map_err(|error| error.to_string())?;
                 match answer[..] {
                     [0, ..] => Ok(true),
                     [1, ..] => Ok(false),
-                    _ => Err(format!("it answered {answer:?} to CL.THROTTLE")),
+                    _ => Err(format!("it answered {answer:?} to CL.THROTTLE").into()),
                 }
             }
             (Kind::Http { address, host, path, places }, Connection::Http(agent)) => {
@@ -186,7 +205,7 @@ impl Server {
                     target = escaped(&texts[at]);
                 }
                 if !target.starts_with('/') {
-                    return Err(format!("{target:?} is no path"));
+                    return Err(Unanswered::Unsendable(format!("{target:?} is no path")));
                 }
                 let mut request = agent.get(format!("http://{address}{target}"));
                 let named = places.iter().any(|place| *place == Place::Header("host".into()));
@@ -200,17 +219,20 @@ impl Server {
                         request = request.header(name, &text[..end.unwrap_or(text.len())]);
                     }
                 }
-                let mut response = request.call().map_err(|error| error.to_string())?;
+                let mut response = request.call().map_err(|error| match error {
+                    ureq::Error::Http(_) => Unanswered::Unsendable(error.to_string()),
+                    _ => Unanswered::Failed(error.to_string()),
+                })?;
                 // To its end: then the connection is used again.
                 io::copy(&mut response.body_mut().as_reader(), &mut io::sink())
                     .map_err(|error| error.to_string())?;
                 match response.status().as_u16() {
                     429 | 503 => Ok(false),
                     status if status < 500 => Ok(true),
-                    status => Err(format!("it answered {status}")),
+                    status => Err(format!("it answered {status}").into()),
                 }
             }
-            _ => Err("a connection of another protocol".into()),
+            _ => Err("a connection of another protocol".to_owned().into()),
         }
     }
 }
@@ -241,11 +263,10 @@ mod tests {
             let Err(Failure::Usage(message)) = server(url, key, limit) else { panic!("{url} is asked") };
             assert!(message.contains(want), "{url}: {message}");
         }
-        for url in ["http://127.0.0.1:80/x?y", "http://[::1]:80/", "http://localhost", "redis://[::1]/"] {
-            assert!(
-                server(url, "address+path+http_x_key", "5/s burst 9").is_ok() || url.starts_with("redis")
-            );
+        for url in ["http://127.0.0.1:80/x?y", "http://[::1]:80/", "http://localhost"] {
+            assert!(server(url, "address+path+http_x_key", "5/s and 9/min").is_ok(), "{url}");
         }
+        assert!(server("redis://[::1]/", "address", "5/s burst 9").is_ok());
         let limit = Chained::parse("5/s").expect("a limit");
         let key = KeySpec::parse("address").expect("a key");
         let far = Server::new("http://192.0.2.1/", &limit, &key, None, true, Duration::from_secs(1));

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use serde_json::Value;
 use tatcell::host::Memory;
 use tatcell::{LimitSpec, Table, TableClock, TableOptions};
 
@@ -115,11 +116,10 @@ fn a_pinned_map_is_read_as_the_same_image_in_a_file() {
         assert!(message.contains("cannot be read"), "{message}");
     }
     // It changes nothing.
-    let dump = bpftool(&["-j", "map", "lookup", "pinned", &map, "key", "1", "0", "0", "0"]).expect("bpftool");
-    let hex = bytes[64..68].iter().map(|byte| format!("\"0x{byte:02x}\"")).collect::<Vec<_>>().join(",");
-    assert!(
-        String::from_utf8_lossy(&dump.stdout).contains(&hex),
-        "{}",
-        String::from_utf8_lossy(&dump.stdout)
-    );
+    let dump = bpftool(&["-j", "map", "dump", "pinned", &map]).expect("bpftool");
+    let dump: Value = serde_json::from_slice(&dump.stdout).expect("JSON");
+    let values =
+        dump.as_array().expect("lines").iter().flat_map(|line| line["value"].as_array().expect("bytes"));
+    let values: Vec<_> = values.map(|byte| byte.as_str().expect("a byte").to_owned()).collect();
+    assert_eq!(values, bytes.iter().map(|byte| format!("0x{byte:02x}")).collect::<Vec<_>>());
 }

@@ -204,6 +204,20 @@ fn units_are_charged_by_throttled() {
 }
 
 #[test]
+fn parts_of_a_key_stay_apart() {
+    let file = folder("replay-parts").join("log.csv");
+    fs::write(&file, "time,user,name\n1700000000,a b,c\n1700000000,a,b c\n").expect("a file");
+    let server = Throttled::start();
+    let output = Command::new(PROGRAM)
+        .args(["replay", file.to_str().expect("a name"), "-k", "user+name", "--to", &server.1])
+        .args(["-l", "1/h burst 1", "--speed", "max", "--json"])
+        .output()
+        .expect("the program runs");
+    let json: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!((&json["keys_asked"], &json["server_refused"]), (&2.into(), &0.into()), "{json}");
+}
+
+#[test]
 fn a_server_of_http_is_counted_as_it_counts_itself() {
     let log = log();
     let file = file("replay-http", &log);
@@ -256,6 +270,39 @@ fn paths_and_headers_of_the_key_are_sent() {
         let seen = seen.lock().expect("what was seen");
         assert_eq!(seen.keys().collect::<Vec<_>>(), want, "{key}");
     }
+}
+
+/// Replays lines of a log with `--key path` and 1/s burst 2, while what is above that is answered with 500.
+fn targets(name: &str, targets: &[&str]) -> (Output, Value) {
+    let file = folder(name).join("access.log");
+    let line = |target: &&str| format!("192.0.2.1 1700000000.000 \"OPTIONS {target} HTTP/1.1\" 200 1\n");
+    fs::write(&file, targets.iter().map(line).collect::<String>()).expect("a file");
+    let output =
+        replay(&file, &http(1.0, 2.0, 500).0, "1/s burst 2", &["-k", "path", "--speed", "max", "--json"]);
+    let json = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    (output, json)
+}
+
+#[test]
+fn requests_without_an_answer_are_counted_and_end_in_3() {
+    let (output, json) = targets("replay-unanswered", &["/a"; 4]);
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((output.status.code(), &json["failed"]), (Some(3), &2.into()), "{message}");
+    assert!(message.contains("2 of 4 requests have no answer, the first: it answered 500"), "{message}");
+}
+
+#[test]
+fn requests_that_cannot_be_sent_do_not_end_a_replay() {
+    let (output, json) = targets("replay-unsendable", &[&["*"; 25][..], &["/a"]].concat());
+    let message = String::from_utf8_lossy(&output.stderr);
+    let counts = ["sent", "failed", "unsendable"].map(|count| json[count].as_u64());
+    assert_eq!(counts, [Some(1), Some(0), Some(25)], "{message}");
+    assert_eq!(output.status.code(), Some(0), "{message}");
+    // If none can be sent, nothing is known of the server.
+    let (output, _) = targets("replay-unsent", &["*"; 2]);
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{message}");
+    assert!(message.contains("no request can be sent, the first: \"*\" is no path"), "{message}");
 }
 
 #[test]

@@ -197,6 +197,8 @@ fn what_cannot_be_served_ends_the_start() {
     let _memory = table(&name, 1);
     let (code, message) = fails(&[&[&*name.0][..], &serve, &["top"]].concat());
     assert!(code == Some(2) && message.contains("--serve takes no command"), "{message}");
+    let (code, message) = fails(&["--serve", &*name.0]);
+    assert!(code == Some(2) && message.contains("TABLE stands before --serve"), "{message}");
     let (code, message) = fails(&[&*name.0, "--serve", "here"]);
     assert!(code == Some(2) && message.contains("invalid socket address"), "{message}");
     let (code, message) = fails(&["--clock", "monotonic"]);
