@@ -206,8 +206,10 @@ static PyObject *limiter_unlink(PyObject *type, PyObject *name) {
     int32_t error = 0;
     (void)type;
     if (!PyUnicode_Check(name)) return wrong_type("a name is str", name);
-    const char *text = PyUnicode_AsUTF8AndSize(name, NULL);
+    Py_ssize_t length;
+    const char *text = PyUnicode_AsUTF8AndSize(name, &length);
     if (!text) return NULL;
+    if (strlen(text) != (size_t)length) return PyErr_Format(PyExc_ValueError, "name has a NUL character");
     int32_t rc = tatcell_host_memory_unlink(text, &error);
     if (rc < 0) return fail(rc, error, text);
     Py_RETURN_NONE;
