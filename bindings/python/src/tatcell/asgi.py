@@ -67,7 +67,8 @@ class RateLimitMiddleware:
 
             async def with_fields(message: Message) -> None:
                 if message["type"] == "http.response.start":
-                    message["headers"] = [*message.get("headers", ()), *fields]
+                    # A new message: the application may send its own again.
+                    message = {**message, "headers": [*message.get("headers", ()), *fields]}
                 await send(message)
 
             await self.app(scope, receive, with_fields)
