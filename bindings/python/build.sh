@@ -8,7 +8,10 @@ set -eu
 cd "$(dirname "$0")/../.."
 python=$(realpath -s "$1") out=$PWD/target/python
 CARGO=${CARGO:-cargo} MAKE=${MAKE:-make}
-export SOURCE_DATE_EPOCH="${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}"
+# A source tarball of a release has no history.
+[ "${SOURCE_DATE_EPOCH:-}" ] || SOURCE_DATE_EPOCH=$(git log -1 --format=%ct 2> /dev/null) ||
+    SOURCE_DATE_EPOCH=$(date +%s)
+export SOURCE_DATE_EPOCH
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 platform=$("$python" -c 'import sysconfig; print(sysconfig.get_config_var("MULTIARCH"))')
 

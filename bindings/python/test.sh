@@ -14,6 +14,9 @@ said() {
     if "$@" > "$out/log" 2>&1; then echo "PASS $name"
     else echo "FAIL $name"; tail -n 30 "$out/log"; return 1; fi
 }
+# none PATTERN: in no line of the C sources.
+none() { ls ext/*.c && fails env LC_ALL=C.UTF-8 grep -nE "$1" ext/*.[ch]; }
+fails() { ! "$@"; }
 
 mkdir -p "$out"
 if ! make -s "$venv/ready" > "$out/log" 2>&1; then
@@ -23,9 +26,11 @@ if ! make -s "$venv/ready" > "$out/log" 2>&1; then
 fi
 said format "$venv/bin/ruff" format --no-cache --check . ../../packaging/test/readme.py
 said ruff "$venv/bin/ruff" check --no-cache . ../../packaging/test/readme.py
+said columns none '.{121}'
+said markers none 'TO[D]O|FIX[M]E|X[X]X'
 said types_of_the_package "$venv/bin/mypy" --strict src/tatcell
 [ "${2:-}" != lint ] || exit 0
-said wheel ./build.sh "$venv/bin/python" || exit 1
+said wheel env CFLAGS=-Werror ./build.sh "$venv/bin/python" || exit 1
 said install "$venv/bin/pip" install --quiet --force-reinstall --no-deps "$out"/dist/*.whl || exit 1
 # The tests, as a user's program, against the types that the wheel installs.
 said types_of_a_program "$venv/bin/mypy" --strict tests

@@ -52,10 +52,11 @@ typedef struct {
     tatcell_limit_spec_t spec;
     tatcell_host_memory_t memory; /* empty once closed */
     uint64_t keys;
-    uint64_t swept, sweep_at, sweep_every; /* the next slot to sweep, when, and the ticks from one sweep to the next */
-    PyObject *name;                        /* of the shared memory; NULL without one */
-    Py_ssize_t users;                      /* calls that run without the interpreter's lock or call back into Python */
-    bool closing;                          /* the last user unmaps the memory */
+    uint64_t swept, swept_at;     /* the next slot to sweep, and until when all is swept that was due */
+    uint64_t chunks, sweep_every; /* of the table, and the ticks from one chunk to the next */
+    PyObject *name;               /* of the shared memory; NULL without one */
+    Py_ssize_t users;             /* calls that run without the interpreter's lock or call back into Python */
+    bool closing;                 /* the last user unmaps the memory */
 } Limiter;
 
 typedef struct {
@@ -87,7 +88,7 @@ extern PyType_Spec decision_spec;
 extern PyType_Spec limiter_spec, cell_spec, chain_spec;
 extern const char hit_many_doc[];
 bool usable(const Limiter *self);
-/* The same before a decision at `now`: words would wrap after hours, so every now and then it sweeps some slots. */
+/* The same before a charge at `now`: words would wrap after hours, so it sweeps the slots that are due. */
 bool ready(Limiter *self, uint64_t now);
 void leave(Limiter *self);
 PyObject *limiter_hit_many(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords);

@@ -75,8 +75,8 @@ static void chain_dealloc(PyObject *object) {
 }
 
 /* Reads one key for each table. Reading may run code of Python, which may close a limiter. */
-static bool request(
-    Chain *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords, struct key *keys, struct call *call) {
+static bool request(Chain *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords, bool peek,
+    struct key *keys, struct call *call) {
     if (count != (Py_ssize_t)self->keys) {
         PyErr_Format(PyExc_TypeError, "%zd keys for %u limiters: pass one key for each Limiter, none for a Cell", count,
             self->keys);
@@ -85,8 +85,10 @@ static bool request(
     for (uint32_t i = 0, taken = 0; i < self->count; i++)
         if (members_of(self)[i].keyed && !to_key((PyObject *)self, args[taken++], &keys[i])) return false;
     if (!to_call(args, count, count, 0, keywords, call)) return false;
-    for (uint32_t i = 0; i < self->count; i++)
-        if (members_of(self)[i].keyed && !ready((Limiter *)members_of(self)[i].object, call->now)) return false;
+    for (uint32_t i = 0; i < self->count; i++) {
+        Limiter *limiter = (Limiter *)members_of(self)[i].object;
+        if (members_of(self)[i].keyed && !(peek ? usable(limiter) : ready(limiter, call->now))) return false;
+    }
     return true;
 }
 
@@ -96,7 +98,7 @@ static PyObject *chain_hit(PyObject *object, PyObject *const *args, Py_ssize_t c
     struct call call;
     tatcell_chain_key_t bytes[TATCELL_CHAIN_MAX] = {{0}};
     uint64_t costs[TATCELL_CHAIN_MAX];
-    if (!request(self, args, count, keywords, keys, &call)) return NULL;
+    if (!request(self, args, count, keywords, false, keys, &call)) return NULL;
     for (uint32_t i = 0; i < self->count; i++) {
         costs[i] = call.cost;
         if (members_of(self)[i].keyed) bytes[i].key = keys[i].bytes, bytes[i].key_len = keys[i].length;
@@ -114,7 +116,7 @@ static PyObject *answered(
     tatcell_link_t links[TATCELL_CHAIN_MAX];
     tatcell_decision_t fresh = TATCELL_DECISION_INIT, out = TATCELL_DECISION_INIT, each[TATCELL_CHAIN_MAX];
     struct answer answers[TATCELL_CHAIN_MAX];
-    if (!request(self, args, count, keywords, keys, &call)) return NULL;
+    if (!request(self, args, count, keywords, function == tatcell_chain_peek, keys, &call)) return NULL;
     for (uint32_t i = 0; i < self->count; i++) {
         struct member *member = &members_of(self)[i];
         links[i] = link_of(member), links[i].cost = call.cost, each[i] = fresh;

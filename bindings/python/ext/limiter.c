@@ -72,39 +72,47 @@ bool usable(const Limiter *self) {
     return false;
 }
 
-/* Slots of one sweep, some microseconds. All slots are swept four times in the interval of the table. */
+/* Slots of one chunk, some microseconds. Calls sweep all chunks four times in the interval of the table. */
 #define SWEEP 4096
 
 static bool plan_sweeps(Limiter *self) {
     tatcell_table_info_t info = TATCELL_TABLE_INFO_INIT;
     int32_t rc = tatcell_table_info(&self->table, &info);
     if (rc < 0) return fail(rc, 0, "tatcell"), false;
-    self->sweep_every = info.sweep_interval / (4 * (info.slots / SWEEP + 1));
+    self->chunks = info.slots / SWEEP + 1;
+    self->sweep_every = info.sweep_interval / (4 * self->chunks) + 1;
+    /* A table of its own is empty, so the first call only starts the clock. Under a name it may be old. */
+    self->swept_at = self->name ? 0 : UINT64_MAX;
     return true;
 }
 
 bool ready(Limiter *self, uint64_t now) {
     if (!usable(self)) return false;
-    /* Also if the clock is another one, far behind. */
-    if (now < self->sweep_at && self->sweep_at - now <= self->sweep_every) return true;
-    self->sweep_at = now + self->sweep_every;
-    int32_t rc = tatcell_table_sweep(&self->table, now, self->swept, SWEEP, &self->swept);
+    /* To an older clock, live debts look expired: sweep none of them, and go on from here. */
+    if (now < self->swept_at) self->swept_at = now;
+    if (now - self->swept_at < self->sweep_every) return true;
+    uint64_t due = (now - self->swept_at) / self->sweep_every;
+    self->swept_at += due * self->sweep_every;
+    int32_t rc = 0;
+    for (due = due < self->chunks ? due : self->chunks; due && rc == 0; due--)
+        rc = tatcell_table_sweep(&self->table, now, self->swept, SWEEP, &self->swept);
     return rc == 0 || fail(rc, 0, "tatcell");
 }
 
-/* Reads a key and what follows it. Reading may run code of Python, which may close the limiter. */
-static bool request(
-    PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords, struct key *key, struct call *call) {
+/* Reads a key and what follows it. Reading may run code of Python, which may close the limiter. A peek changes nothing,
+ * so it does not sweep. */
+static bool request(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords, bool peek,
+    struct key *key, struct call *call) {
     if (count < 1) return PyErr_SetString(PyExc_TypeError, "the key is missing"), false;
     return to_key(self, args[0], key) && to_call(args, 1, count, 1, keywords, call) &&
-        ready((Limiter *)self, call->now);
+        (peek ? usable((Limiter *)self) : ready((Limiter *)self, call->now));
 }
 
 static PyObject *limiter_hit(PyObject *object, PyObject *const *args, Py_ssize_t count, PyObject *keywords) {
     Limiter *self = (Limiter *)object;
     struct key key;
     struct call call;
-    if (!request(object, args, count, keywords, &key, &call)) return NULL;
+    if (!request(object, args, count, keywords, false, &key, &call)) return NULL;
     return verdict(tatcell_table_check(&self->table, &self->limit, call.now, key.bytes, key.length, call.cost, NULL));
 }
 
@@ -115,7 +123,7 @@ static bool answered(
     struct call call;
     tatcell_decision_t fresh = TATCELL_DECISION_INIT;
     answer->limit = self->limit, answer->decision = fresh;
-    if (!request(object, args, count, keywords, &key, &call)) return false;
+    if (!request(object, args, count, keywords, peek, &key, &call)) return false;
     int32_t rc = peek
         ? tatcell_table_peek(&self->table, &self->limit, call.now, key.bytes, key.length, call.cost, &answer->decision)
         : tatcell_table_check_ex(
@@ -142,7 +150,7 @@ static PyObject *limiter_reset(PyObject *object, PyObject *const *args, Py_ssize
     struct key key;
     struct call call;
     if (count > 1) return PyErr_Format(PyExc_TypeError, "reset takes one key, and now=");
-    if (!request(object, args, count, keywords, &key, &call)) return NULL;
+    if (!request(object, args, count, keywords, false, &key, &call)) return NULL;
     int32_t rc = tatcell_table_reset(&self->table, call.now, key.bytes, key.length);
     if (rc < 0) return fail(rc, 0, "tatcell");
     return PyBool_FromLong(rc == 0);
@@ -206,8 +214,10 @@ static PyObject *limiter_unlink(PyObject *type, PyObject *name) {
     int32_t error = 0;
     (void)type;
     if (!PyUnicode_Check(name)) return wrong_type("a name is str", name);
-    const char *text = PyUnicode_AsUTF8AndSize(name, NULL);
+    Py_ssize_t length;
+    const char *text = PyUnicode_AsUTF8AndSize(name, &length);
     if (!text) return NULL;
+    if (strlen(text) != (size_t)length) return PyErr_Format(PyExc_ValueError, "name has a NUL character");
     int32_t rc = tatcell_host_memory_unlink(text, &error);
     if (rc < 0) return fail(rc, error, text);
     Py_RETURN_NONE;

@@ -95,7 +95,7 @@ static int32_t join(Limiter *self, const tatcell_table_options_t *options, const
     const Trailer *trailer = (const Trailer *)((const char *)self->memory.memory + bytes);
     if (self->memory.bytes != bytes + sizeof *trailer) {
         PyErr_Format(PyExc_ValueError,
-            "'%s' was made for another number of keys: pass the same, or remove it with "
+            "'%s' was made for another number of keys or by another program: pass the same, or remove it with "
             "Limiter.unlink('%s')",
             name, name);
         return 1;
@@ -143,7 +143,7 @@ bool open_named(Limiter *self, tatcell_table_options_t *options) {
         if (PyErr_CheckSignals() < 0) return false;
     }
     PyErr_Format(PyExc_ValueError,
-        "'%s' exists, but the process that made it did not finish: remove it with "
+        "'%s' exists, but it was made by another program, or its process did not finish: remove it with "
         "Limiter.unlink('%s')",
         name, name);
     return false;

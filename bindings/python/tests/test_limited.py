@@ -2,7 +2,8 @@
 
 import asyncio
 import io
-from collections.abc import Iterable
+import math
+from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 import pytest
@@ -39,6 +40,20 @@ def test_cells_and_chains_limit_functions_too() -> None:
         limited(Limiter("1/h", keys=10))
     with pytest.raises(TypeError, match="takes a Limiter"):
         limited(5)  # type: ignore[arg-type]
+
+
+def test_what_can_never_pass_raises_at_once() -> None:
+    large = limited(Cell("1/h"), cost=2, wait=math.inf)(lambda: 1)
+    with pytest.raises(RateLimited, match="above the burst"):
+        large()
+
+
+def test_an_asynchronous_generator_is_refused() -> None:
+    async def numbers() -> AsyncIterator[int]:
+        yield 1
+
+    with pytest.raises(TypeError, match="asynchronous generator"):
+        limited(Cell("1/h"))(numbers)
 
 
 def test_a_call_waits_as_long_as_it_may() -> None:
@@ -111,6 +126,18 @@ def test_asgi_answers_429_with_the_fields() -> None:
     assert get(app, ("192.0.2.2", 9))[0] == 200
     # All clients without an address have one key.
     assert [get(app, None)[0] for _ in range(3)] == [200, 200, 429]
+
+
+def test_asgi_leaves_the_message_of_the_application_alone() -> None:
+    start = {"type": "http.response.start", "status": 200, "headers": [(b"x-app", b"1")]}
+
+    async def constant(scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
+        await send(start)
+        await send({"type": "http.response.body", "body": b"hello"})
+
+    app = asgi.RateLimitMiddleware(constant, Limiter("9/min", keys=10))
+    assert "ratelimit" in get(app)[1] and "ratelimit" in get(app)[1]
+    assert start["headers"] == [(b"x-app", b"1")]
 
 
 def test_asgi_leaves_alone_what_has_no_key() -> None:
@@ -247,3 +274,32 @@ def test_the_package_limits_decides_by_tatcell(shared_name: str) -> None:
         strategies.FixedWindowRateLimiter(storage_from_string("tatcell://")).hit(limits.parse("1/second"))
     with pytest.raises(TypeError, match="tatcell://"):
         strategies.STRATEGIES["tatcell"](MemoryStorage())
+
+
+def test_workers_of_the_package_limits_clear_and_reset_what_others_use(shared_name: str) -> None:
+    limits = pytest.importorskip("limits", reason="no limits: pip install limits")
+    from tatcell.limits import TatcellRateLimiter, TatcellStorage
+
+    first, second, third = (TatcellRateLimiter(TatcellStorage(f"tatcell://{shared_name}")) for _ in range(3))
+    minute, hour = limits.parse("1/minute"), limits.parse("1/hour")
+    assert first.hit(minute, "ann") and first.hit(hour, "ann") and not first.hit(minute, "ann")
+    # The third has not used the limit yet.
+    third.clear(minute, "ann")
+    assert second.hit(minute, "ann") and not second.hit(hour, "ann")
+    Limiter.unlink(f"{shared_name}-1-60")
+    # The name of the first limit is gone; that of the second goes, too.
+    assert first.storage.reset() == 2 and second.storage.reset() == 2
+    assert TatcellRateLimiter(TatcellStorage(f"tatcell://{shared_name}")).hit(hour, "ann")
+
+
+def test_flask_limiter_needs_the_strategy() -> None:
+    flask = pytest.importorskip("flask", reason="no flask-limiter: pip install flask-limiter")
+    flask_limiter = pytest.importorskip("flask_limiter", reason="no flask-limiter: pip install flask-limiter")
+    import tatcell.limits  # noqa: F401
+
+    for options, statuses in [({"strategy": "moving-window"}, [200, 200, 429]), ({}, [500])]:
+        app = flask.Flask("app")
+        flask_limiter.Limiter(lambda: "ann", app=app, default_limits=["2/minute"], storage_uri="tatcell://", **options)
+        app.add_url_rule("/", view_func=lambda: "hello")
+        client = app.test_client()
+        assert [client.get("/").status_code for _ in statuses] == statuses

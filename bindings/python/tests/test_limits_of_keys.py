@@ -3,6 +3,7 @@
 import ipaddress
 import math
 import pathlib
+import random
 from typing import Any
 
 import pytest
@@ -84,12 +85,37 @@ def test_a_key_stays_free_when_its_word_would_wrap() -> None:
     chain = Chain(limiter)
     assert limiter.hit("a", 20, now=SECOND)
     # Words of this table wrap after 2.4 hours.
-    assert all(limiter.test("a", 20, now=second * SECOND) for second in range(10, 30_000))
+    for second in range(10, 30_000):
+        assert limiter.hit("b", now=second * SECOND) and limiter.test("a", 20, now=second * SECOND)
     assert limiter.hit("a", 20, now=30_000 * SECOND)
-    assert all(chain.test("a", cost=20, now=second * SECOND) for second in range(30_010, 60_000))
+    for second in range(30_010, 60_000):
+        assert chain.hit("b", now=second * SECOND) and chain.test("a", cost=20, now=second * SECOND)
     assert limiter.hit("a", 20, now=60_000 * SECOND)
     assert all(limiter.hit_many(["b"], now=second * SECOND) for second in range(60_010, 90_000))
     assert all(limiter.peek("a", 20, now=(60_000 + second) * SECOND) for second in range(8790, 8800))
+
+
+def test_a_quiet_table_is_swept_in_time() -> None:
+    limiter, rng = Limiter("5/15min"), random.Random(29)
+    # One call in ten minutes: no key can be over the limit. Each comes back after hours or days.
+    answers = [limiter.hit(rng.randrange(150), now=call * 600 * SECOND) for call in range(6000)]
+    assert answers.count(False) == 0
+
+
+def test_a_look_at_another_time_forgets_no_debt() -> None:
+    limiter = Limiter("1/h burst 2", keys=100)
+    chain = Chain(limiter)
+    start, day = 1_000_000 * SECOND, 24 * 3600 * SECOND
+    looks: list[Any] = [limiter.test, limiter.peek, chain.test, chain.peek]
+    for key, look in enumerate(looks):
+        assert limiter.hit(key, 2, now=start)
+        for now in (start + day, 0, start - day):
+            look("other", now=now)
+            assert not limiter.test(key, now=start)
+    # Nor does a charge by an older clock.
+    for call in (limiter.hit, limiter.check, chain.hit, limiter.reset):
+        call("other", now=start - 10 * day)
+        assert limiter.peek(0, now=start).remaining == 0
 
 
 def test_a_full_table_asks_its_policy() -> None:

@@ -2,12 +2,14 @@
 
 import multiprocessing
 import os
+import random
 import signal
 import subprocess
 import sys
 import threading
 
 import pytest
+from conftest import SECOND
 
 from tatcell import Cell, Limiter
 
@@ -63,6 +65,15 @@ def test_a_name_keeps_its_limit_its_size_and_its_policy(shared_name: str) -> Non
     assert not first.hit("a") and Limiter("1/s", keys=10, name=shared_name).hit("a")
 
 
+def test_processes_that_come_and_go_sweep_a_name(shared_name: str) -> None:
+    # Each opens the name for one call, in ten minutes. No key can be over the limit.
+    rng, answers = random.Random(29), []
+    for call in range(1500):
+        with Limiter("5/15min", name=shared_name) as limiter:
+            answers.append(limiter.hit(rng.randrange(50), now=call * 600 * SECOND))
+    assert answers.count(False) == 0
+
+
 def test_wrong_names_are_refused(shared_name: str) -> None:
     for name in ("", "x", "/", "/..", "//a", "/" + "n" * 300, "/a\0b"):
         with pytest.raises(ValueError):
@@ -72,6 +83,10 @@ def test_wrong_names_are_refused(shared_name: str) -> None:
     with pytest.raises(TypeError):
         Limiter("1/s", keys=10, name=5)  # type: ignore[arg-type]
     with pytest.raises(FileNotFoundError):
+        Limiter.unlink(shared_name)
+    with Limiter("1/s", keys=10, name=shared_name):
+        with pytest.raises(ValueError, match="NUL"):
+            Limiter.unlink(shared_name + "\0b")
         Limiter.unlink(shared_name)
     with pytest.raises(ValueError, match="exclude each other"):
         Limiter("1/s", keys=10, name=shared_name, shared=True)

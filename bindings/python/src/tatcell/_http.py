@@ -1,4 +1,5 @@
-"""What the middleware of ASGI and of WSGI share. SPDX-License-Identifier: MIT OR Apache-2.0"""
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""What the middleware of ASGI and of WSGI share."""
 
 from __future__ import annotations
 

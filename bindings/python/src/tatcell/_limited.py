@@ -1,4 +1,5 @@
-"""The decorator `limited`, for functions and coroutine functions. SPDX-License-Identifier: MIT OR Apache-2.0"""
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The decorator `limited`, for functions and coroutine functions."""
 
 from __future__ import annotations
 
@@ -58,7 +59,8 @@ def limited(
 
     `key` gets the arguments of the call and returns the key, or a tuple of keys for a Chain; a Cell needs none. A call
     that is over the limit waits if it can pass within `wait` seconds, else it raises RateLimited. Calls that wait have
-    no order among each other. A coroutine function waits by asyncio.
+    no order among each other. A coroutine function waits by asyncio. An asynchronous generator is not a call that can
+    wait: limit the coroutine function that reads it.
     """
     if isinstance(limit, Limiter) and key is None:
         raise TypeError("a Limiter needs a key: limited(limiter, key=lambda user: user)")
@@ -70,11 +72,13 @@ def limited(
         if decision:
             return None
         left = end - time.monotonic()
-        if left <= 0 or decision.retry_after > left:
+        if decision.verdict == "never" or left <= 0 or decision.retry_after > left:
             raise RateLimited(decision)
         return decision.retry_after
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        if inspect.isasyncgenfunction(function):
+            raise TypeError(f"{function.__name__} is an asynchronous generator: limit the coroutine that reads it")
         if inspect.iscoroutinefunction(function):
 
             @functools.wraps(function)

@@ -1,4 +1,5 @@
-"""Middleware for ASGI: Starlette, FastAPI, Litestar, Quart, Django. SPDX-License-Identifier: MIT OR Apache-2.0"""
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Middleware for ASGI: Starlette, FastAPI, Litestar, Quart, Django."""
 
 from __future__ import annotations
 
@@ -67,7 +68,8 @@ class RateLimitMiddleware:
 
             async def with_fields(message: Message) -> None:
                 if message["type"] == "http.response.start":
-                    message["headers"] = [*message.get("headers", ()), *fields]
+                    # A new message: the application may send its own again.
+                    message = {**message, "headers": [*message.get("headers", ()), *fields]}
                 await send(message)
 
             await self.app(scope, receive, with_fields)

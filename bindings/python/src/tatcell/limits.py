@@ -1,8 +1,9 @@
 """A storage and a strategy for the package `limits`. SPDX-License-Identifier: MIT OR Apache-2.0
 
 Importing this module registers the storage `tatcell://` and the strategy "tatcell". With the storage, the strategy
-"moving-window" works, too, so flask-limiter needs nothing but its URI. Both decide by GCRA: a key may use its whole
-amount at once, and then gets it back evenly. Refused requests cost nothing.
+"moving-window" works, too: flask-limiter takes storage_uri="tatcell://" with strategy="moving-window". Its default,
+"fixed-window", counts, and raises NotImplementedError. Both decide by GCRA: a key may use its whole amount at once, and
+then gets it back evenly. Refused requests cost nothing.
 
     tatcell://                 counts of this process
     tatcell:///api             counts that all processes of this user share, in shared memory whose name begins so
@@ -11,6 +12,7 @@ amount at once, and then gets it back evenly. Refused requests cost nothing.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from urllib.parse import parse_qs, urlparse
 
@@ -65,10 +67,13 @@ class TatcellStorage(Storage, MovingWindowSupport):
         tables, self.tables = self.tables, {}
         for table in tables.values():
             if table.name:
-                Limiter.unlink(table.name)
+                # Another process may have removed the name.
+                with contextlib.suppress(FileNotFoundError):
+                    Limiter.unlink(table.name)
         return len(tables)
 
     def clear(self, key: str) -> None:
+        """For "moving-window", which does not say the limit: only those that this process has used are cleared."""
         for table in list(self.tables.values()):
             table.reset(key)
 
@@ -103,6 +108,9 @@ class TatcellRateLimiter(strategies.RateLimiter):
     def peek(self, item: RateLimitItem, *identifiers: str) -> Decision:
         """The full answer to a request of cost 1, uncharged."""
         return self.storage.table(item.amount, item.get_expiry()).peek(item.key_for(*identifiers))
+
+    def clear(self, item: RateLimitItem, *identifiers: str) -> None:
+        self.storage.table(item.amount, item.get_expiry()).reset(item.key_for(*identifiers))
 
     def get_window_stats(self, item: RateLimitItem, *identifiers: str) -> WindowStats:
         decision = self.peek(item, *identifiers)

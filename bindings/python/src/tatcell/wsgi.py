@@ -1,4 +1,5 @@
-"""Middleware for WSGI: Flask, Django, Pyramid, Bottle. SPDX-License-Identifier: MIT OR Apache-2.0"""
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Middleware for WSGI: Flask, Django, Pyramid, Bottle."""
 
 from __future__ import annotations
 
