@@ -140,7 +140,7 @@ if [ -x "$cargo_deny" ] || { have python3 && python3 -m venv "$tools" &&
     check 'crates, licences and sources are those that deny.toml allows' each_workspace
     check 'a licence and a crate that it does not allow are found' planted
     if timeout 60 "$cargo_deny" fetch db > "$out/log" 2>&1; then check 'no advisory is open' advisories
-    else skip 'no advisory is open' 'no database: cargo deny fetch db fails, which needs github.com'; fi
+    else skip 'no advisory is open' 'no database: cargo deny fetch db fails, which needs the network'; fi
 else skip 'crates, licences and sources' 'cargo-deny cannot be installed: cargo install --locked cargo-deny'; fi
 
 if have python3 && python3 -m venv "$tools" > "$out/log" 2>&1 && "$tools/bin/pip" -q install reuse > "$out/log" 2>&1
