@@ -1,7 +1,11 @@
-//! Seeds that found a fault, and what it was: `late-cuts` in the code as it was (a second ask of before a change cut
-//! the debt of after it), `credit-floor` (parts of units were given back and not counted), `share-forgotten` (a line was given away before the node's share of its key had drained), and
-//! `share-twice` (a change that came into force while the store was away gave the share of that time again); the others
-//! planted by `dev/planted/sim-NAME.patch`. They are played again on the mended code.
+//! Seeds that found a fault. They are played again on the mended code. Four faults were in the code as it was:
+//!
+//! - `late-cuts`: an ask from before a change came after it, and cut the debt that the key had by then.
+//! - `credit-floor`: a part of a unit was given back and not counted.
+//! - `share-forgotten`: a line was given away before the node's share of its key had drained.
+//! - `share-twice`: a change came into force while the store was away, and gave the share of that time again.
+//!
+//! The others are planted by `dev/planted/sim-NAME.patch`.
 
 /// The name of the fault, and the seed that showed it.
 pub const KEPT: &[(&str, u64)] = &[

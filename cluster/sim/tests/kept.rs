@@ -127,17 +127,15 @@ fn shares_stay_within_the_bound_if_all_nodes_are_cut_off() {
     assert!(wrong.is_empty() && shared > 1_000, "{shared}\n{}", wrong.join("\n"));
 }
 
-/// The page's row of a share through a change: without it, this world admits more than it may.
-#[test]
-fn a_node_that_is_cut_off_through_a_change_goes_on_with_its_share_of_the_old_limit() {
-    let mut lua = Scripts::new().expect("Lua");
+/// A steady load on these many nodes, whose limit may be changed from 100 a second to 16; times in seconds.
+fn from_100_to_16((nodes, down): (u32, Down), length: Time, faults: &[(Time, Time, What)]) -> Plan {
     let limit = |units| Limit { units, burst: units, reserve: (0, 0) };
-    let fault = |at, until, what| Fault { at: at * SECOND, until: until * SECOND, what };
-    let plan = Plan {
-        hosts: 2,
-        slots: 2,
+    let fault = |&(at, until, what)| Fault { at: at * SECOND, until: until * SECOND, what };
+    Plan {
+        hosts: nodes as usize,
+        slots: nodes,
         shape: Shape::Single,
-        down: Down::Share,
+        down,
         limits: vec![limit(100), limit(16)],
         delay: SECOND,
         lull: 0,
@@ -145,13 +143,21 @@ fn a_node_that_is_cut_off_through_a_change_goes_on_with_its_share_of_the_old_lim
         costs: false,
         back: 0,
         gap: 20 * MS,
-        length: 16 * SECOND,
-        faults: vec![
-            fault(6, 15, What::Cut { node: Some(1), to_server: false }),
-            fault(8, 9, What::Change { node: 0, to: 1 }),
-        ],
+        length: length * SECOND,
+        faults: faults.iter().map(fault).collect(),
         ..Plan::of(100_001)
-    };
+    }
+}
+
+/// The page's row of a share through a change: without it, this world admits more than it may.
+#[test]
+fn a_node_that_is_cut_off_through_a_change_goes_on_with_its_share_of_the_old_limit() {
+    let mut lua = Scripts::new().expect("Lua");
+    let plan = from_100_to_16(
+        (2, Down::Share),
+        16,
+        &[(6, 15, What::Cut { node: Some(1), to_server: false }), (8, 9, What::Change { node: 0, to: 1 })],
+    );
     let outcome = play(&plan, &mut lua, false);
     assert_eq!(outcome.wrong, Vec::<String>::new());
     let check =
@@ -166,29 +172,16 @@ fn a_node_that_is_cut_off_through_a_change_goes_on_with_its_share_of_the_old_lim
 #[test]
 fn a_change_that_a_copy_undoes_is_in_force_again_when_the_marks_were_read_twice() {
     let mut lua = Scripts::new().expect("Lua");
-    let limit = |units| Limit { units, burst: units, reserve: (0, 0) };
-    let fault = |at, until, what| Fault { at: at * SECOND, until: until * SECOND, what };
-    let plan = Plan {
-        hosts: 3,
-        slots: 3,
-        shape: Shape::Single,
-        down: Down::Reserve,
-        limits: vec![limit(100), limit(16)],
-        delay: SECOND,
-        lull: 0,
-        cold: 0,
-        costs: false,
-        back: 0,
-        gap: 20 * MS,
-        length: 20 * SECOND,
-        faults: vec![
-            fault(3, 4, What::Change { node: 0, to: 1 }),
+    let plan = from_100_to_16(
+        (3, Down::Reserve),
+        20,
+        &[
+            (3, 4, What::Change { node: 0, to: 1 }),
             // It opens with the old limit, and finds the old mark.
-            fault(9, 11, What::NodeKilled { node: 2, old: true }),
-            fault(10, 11, What::CopyRestored { age: 8 * SECOND }),
+            (9, 11, What::NodeKilled { node: 2, old: true }),
+            (10, 11, What::CopyRestored { age: 8 * SECOND }),
         ],
-        ..Plan::of(100_001)
-    };
+    );
     let outcome = play(&plan, &mut lua, false);
     assert_eq!(outcome.wrong, Vec::<String>::new());
     let part = |i: usize| {
