@@ -31,7 +31,7 @@ def library() -> tuple[pathlib.Path, pathlib.Path]:
                 return archive, pathlib.Path(given) / "include"
         sys.exit(f"TATCELL_LIB is {given}: there is no libtatcell.a in it, nor in its folder lib")
     if VENDOR.is_dir():
-        # The name tells the processor and the C library, such as x86_64-linux-gnu.
+        # The folder is named after the processor and the C library: x86_64-linux-gnu.
         archive = VENDOR / str(sysconfig.get_config_var("MULTIARCH")) / "libtatcell.a"
         if not archive.is_file():
             target = HERE / "build" / "crate"

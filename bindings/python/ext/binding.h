@@ -71,7 +71,7 @@ void *wrong_type(const char *wanted, PyObject *got);
 void *fail(int32_t code, int32_t system_error, const char *what);
 bool to_u64(PyObject *number, const char *what, uint64_t most, uint64_t *out);
 bool to_key(PyObject *any, PyObject *object, struct key *key);
-/* The positional arguments after `used` keys, of which `most` are allowed, then the keywords cost and now. */
+/* Reads cost and now. Behind the first `used` arguments, cost may be positional if `most` is 1; else by keyword. */
 bool to_call(
     PyObject *const *args, Py_ssize_t used, Py_ssize_t count, Py_ssize_t most, PyObject *keywords, struct call *call);
 bool to_choice(const char *text, const char *const *choices, const char *what, uint32_t *out);

@@ -1,4 +1,4 @@
-//! What clients are told: the fields of a response, and the response of a refusal.
+//! The answer to a client: the fields of a response, and the response of a refusal.
 
 use bytes::Bytes;
 use http::header::{HeaderName, HeaderValue, CONTENT_TYPE, RETRY_AFTER};

@@ -6,7 +6,7 @@ Importing this module registers the storage `tatcell://` and the strategy "tatce
 then gets it back evenly. Refused requests cost nothing.
 
     tatcell://                 counts of this process
-    tatcell:///api             counts that all processes of this user share, in shared memory whose name begins so
+    tatcell:///api             counts that all processes of this user share; names of the shared memory begin with /api
     tatcell://?keys=1000000    for a million keys of each limit
 """
 
