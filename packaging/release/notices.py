@@ -1,10 +1,12 @@
-"""Prints the licence texts of the crates that a binary contains, from `cargo metadata` on stdin.
+"""Prints the licence texts of the crates that a binary contains: notices.py MANIFEST [FEATURES]
 
 A crate without a text of its own is an error unless its licence is one of COMMON, whose text every package of tatcell
 ships."""
 import json
+import os
 import pathlib
 import re
+import subprocess
 import sys
 
 COMMON = ('MIT', 'Apache-2.0')
@@ -47,8 +49,18 @@ def is_common(licence):
     return either()
 
 
+def metadata(manifest, features):
+    """What cargo says of a crate for this machine."""
+    host = subprocess.run(('rustc', '-vV'), check=True, stdout=subprocess.PIPE, text=True).stdout
+    target = re.search('^host: (.*)', host, re.M).group(1)
+    said = subprocess.run((os.environ.get('CARGO', 'cargo'), 'metadata', '--quiet', '--locked', '--format-version', '1',
+                           '--manifest-path', manifest, '--filter-platform', target, '--features', features),
+                          check=True, stdout=subprocess.PIPE).stdout
+    return json.loads(said)
+
+
 def main():
-    data = json.load(sys.stdin)
+    data = metadata(sys.argv[1], ','.join(sys.argv[2:]))
     packages = {package['id']: package for package in data['packages']}
     nodes = {node['id']: node for node in data['resolve']['nodes']}
     root = data['resolve']['root'] or data['workspace_default_members'][0]
