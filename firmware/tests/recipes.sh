@@ -119,4 +119,19 @@ esp32c6 riscv32imac-unknown-none-elf
 END
 }
 claim recipe_arduino_library_assembles assembles
+
+# A release has the recipes with what they need, and nothing else of the tree.
+released() {
+    (cd "$root" && packaging/release/dist.sh firmware) && mkdir -p "$work/release" &&
+        tar -C "$work/release" -xf "$root"/target/dist/tatcell-firmware-*.tar.xz || return
+    folder=$(echo "$work"/release/tatcell-firmware-*)
+    make -s -C "$folder/firmware/recipes/make" TATCELL_CPU=cortex-m0 &&
+        ./run microbit "$folder/firmware/recipes/make/build/app.elf" &&
+        "$folder/firmware/recipes/arduino/assemble" "$work/release/arduino" &&
+        cmp "$archives/thumbv6m-none-eabi/libtatcell-single.a" "$work/release/arduino/src/cortex-m0/libtatcell.a" &&
+        grep -q '^portable-atomic ' "$folder/THIRD-PARTY"
+}
+if need recipe_of_a_release git git && need recipe_of_a_release xz xz-utils; then
+    claim recipe_of_a_release_builds_and_runs released
+fi
 exit $failed

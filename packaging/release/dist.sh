@@ -7,7 +7,8 @@
 #   binary    tatcell-VERSION-TARGET.tar.xz      what `make install` installs, the command, both servers, licences
 #   firmware  tatcell-firmware-VERSION.tar.xz    archives for bare cores, headers, recipes
 #   deb       *.deb                              packages for Debian, by packaging/debian
-#   sbom      tatcell-VERSION*.cdx.json          what each binary is made of, if cargo-cyclonedx is installed
+#   sbom      tatcell-VERSION*.cdx.json          what each binary is made of, if cargo-cyclonedx is installed; the module of
+#                                                nginx has of crates what the library has
 #
 # All of them without PART; then SHA256SUMS. Two runs on one machine make the same bytes, in whatever folder: times are
 # that of the commit, owners are 0, and the compiler is told to forget the folders.
@@ -41,11 +42,9 @@ tree() {
     $CARGO update --quiet --workspace --offline 2> /dev/null || $CARGO update --quiet --workspace
     cd "$root"
 }
-# notices MANIFEST FEATURES: the licence texts of all crates that a binary contains.
-notices() {
-    $CARGO metadata --quiet --locked --format-version 1 --manifest-path "$1" --filter-platform "$target" \
-        --features "$2" | python3 "$root/packaging/release/notices.py"
-}
+notices() { python3 -B packaging/release/notices.py "$@"; }
+# lacks PART TOOL PACKAGES: says why there is no PART, if there is no TOOL.
+lacks() { ! command -v "$2" > /dev/null && say "no $1: apt-get install $3"; }
 
 source() {
     cd "$work/$name"
@@ -63,30 +62,34 @@ crate() {
 binary() {
     stage=$work/$name-$target
     rm -rf "$stage" && mkdir -p "$stage/share/doc/tatcell"
+    # It may be there, built with other flags.
+    rm -f target/lib/release/libtatcell.a
     $MAKE -s cli
     $MAKE -s install "PREFIX=$stage"
     (cd cluster && $CARGO build --quiet --release --locked --features tls -p tatcell-throttled -p tatcell-ratelimit)
     install -s -m 755 cli/target/release/tatcell cluster/target/release/tatcell-throttled \
         cluster/target/release/tatcell-ratelimit "$stage/bin"
     install -m 644 README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE docs/*.md "$stage/share/doc/tatcell"
-    python3 -B -m doctest packaging/release/notices.py
     notices Cargo.toml capi,host > "$stage/share/doc/tatcell/THIRD-PARTY-libtatcell"
-    notices cli/Cargo.toml '' > "$stage/share/doc/tatcell/THIRD-PARTY-tatcell"
+    notices cli/Cargo.toml > "$stage/share/doc/tatcell/THIRD-PARTY-tatcell"
     notices cluster/throttled/Cargo.toml tls > "$stage/share/doc/tatcell/THIRD-PARTY-tatcell-throttled"
     notices cluster/envoy/Cargo.toml tls > "$stage/share/doc/tatcell/THIRD-PARTY-tatcell-ratelimit"
     packed "$work" "$name-$target"
 }
+# Laid out like the tree, so that each recipe finds its files.
 firmware() {
-    out=$work/tatcell-firmware-$version
-    rm -rf "$out" && mkdir -p "$out/include" "$out/lib"
+    lacks 'firmware archives' arm-none-eabi-ld 'binutils-arm-none-eabi binutils-riscv64-unknown-elf' && return
+    folder=tatcell-firmware-$version
+    git archive --prefix="$folder/" HEAD Cargo.toml LICENSE-MIT LICENSE-APACHE include/tatcell.h include/tatcell_small.h \
+        firmware/README.md firmware/RECIPES.md firmware/examples/c firmware/recipes | tar -x -C "$work"
     $MAKE -s -C firmware lib
-    (cd target/firmware && find . -name 'libtatcell-*.a' | LC_ALL=C sort | cpio -pdm --quiet "$out/lib")
-    cp include/tatcell_small.h "$out/include" && cp -R firmware/README.md firmware/RECIPES.md firmware/recipes "$out"
-    cp LICENSE-MIT LICENSE-APACHE "$out"
-    packed "$work" "tatcell-firmware-$version"
+    mkdir -p "$work/$folder/target/firmware"
+    (cd target/firmware && cp --parents ./*/libtatcell-*.a "$work/$folder/target/firmware")
+    notices Cargo.toml small-capi single-core > "$work/$folder/THIRD-PARTY"
+    packed "$work" "$folder"
 }
 deb() {
-    command -v dh > /dev/null || { say 'no Debian packages: apt-get install debhelper dpkg-dev nginx-dev'; return; }
+    lacks 'Debian packages' dh 'debhelper dpkg-dev nginx-dev' && return
     packaging/release/deb.sh "$dist"
 }
 sbom() {
@@ -94,10 +97,11 @@ sbom() {
         say 'no SBOM: cargo install --locked cargo-cyclonedx'
         return
     fi
-    for of in .:'' cli:-cli cluster/throttled:-throttled cluster/envoy:-ratelimit; do
-        folder=${of%%:*} suffix=${of#*:}
+    for of in .::capi,host .:-firmware:small-capi,single-core cli:-cli: cluster/throttled:-throttled:tls \
+        cluster/envoy:-ratelimit:tls; do
+        folder=${of%%:*} features=${of##*:} suffix=${of#*:} suffix=${suffix%:*}
         $CARGO cyclonedx --quiet --format json --manifest-path "$work/$name/$folder/Cargo.toml" \
-            --override-filename "$name$suffix.cdx"
+            --features "$features" --override-filename "$name$suffix.cdx"
         # The names of crates of the tree begin with its folder.
         sed "s|$work/||g" "$work/$name/$folder/$name$suffix.cdx.json" > "$dist/$name$suffix.cdx.json"
     done
