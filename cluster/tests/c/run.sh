@@ -78,6 +78,8 @@ usr/lib/libtatcell_cluster.so
 usr/lib/libtatcell_cluster.so.$abi
 usr/lib/libtatcell_cluster.so.$version
 usr/lib/pkgconfig/tatcell_cluster.pc
+usr/share/doc/tatcell-cluster/LICENSE-APACHE
+usr/share/doc/tatcell-cluster/LICENSE-MIT
 END
     (cd "$out/stage" && find . ! -type d | sed 's|^\./||' | sort) > "$out/found"
     same files "$out/wanted" "$out/found"
