@@ -4,7 +4,7 @@ COUNT := @mk/count.sh $(MAKE) --keep-going
 TESTS := rust-tests races c-tests doc-tests demo-verdict
 PACKAGES := package-tests python-tests go-tests release-tests
 MODELS := step-worlds loom-models proofs
-LONG := long-tests long-models sanitizers deb-tests
+LONG := long-tests long-models sanitizers dist-tests
 
 .PHONY: demo check test test-c test-models test-packages test-long lint bench cli header dist clean
 demo: $(BUILD)/udp_gate ## Attack a UDP server, without the limiter and with it; verdict and demo.svg (half a minute)
@@ -50,7 +50,7 @@ clean: ## Remove everything that was built
 
 # The parts of the targets above.
 .PHONY: install-packages rust-tests races c-tests doc-tests package-tests python-tests go-tests release-tests \
-    demo-verdict step-worlds loom-models proofs long-tests long-models sanitizers deb-tests
+    demo-verdict step-worlds loom-models proofs long-tests long-models sanitizers dist-tests
 install-packages:
 	@mk/packages.sh mk/packages ffi-tests/packages dev/proofs/packages
 rust-tests:
@@ -84,11 +84,21 @@ proofs:
 	@$(MAKE) -C dev proofs
 long-tests:
 	@mk/rust-tests.sh long
-# The long worlds of the explorer take gigabytes, so the short form leaves them out.
+# The short form leaves out worlds of the explorer that take gigabytes, and release builds with Debian packages.
 long-models:
-	@$(if $(TATCELL_QUICK),,mk/rust-tests.sh step-long;) mk/rust-tests.sh loom-long
+ifdef TATCELL_QUICK
+	@echo 'SKIP step-long: gigabytes; run make long-models without TATCELL_QUICK'
+else
+	@mk/rust-tests.sh step-long
+endif
+	@mk/rust-tests.sh loom-long
 sanitizers:
 	@mk/sanitizers.sh
-# Minutes of release builds, and a clean root from Debian's mirror: the short form leaves them out.
-deb-tests:
-	@$(if $(TATCELL_QUICK),,mk/packages.sh packaging/test/deb-packages && packaging/test/deb.sh)
+dist-tests:
+ifdef TATCELL_QUICK
+	@echo 'SKIP dist-tests: minutes of release builds; run make dist-tests without TATCELL_QUICK'
+else
+	@mk/packages.sh packaging/test/deb-packages firmware/packages
+	@packaging/test/deb.sh
+	@packaging/test/dist.sh
+endif
