@@ -17,6 +17,26 @@ fi
 if have lintian; then check 'lintian finds no error' lintian --allow-root --fail-on error "$packages"/*.deb
 else skip 'lintian finds no error' 'no lintian: apt-get install lintian'; fi
 
+# What a package of a program that uses the library would depend on.
+depends() {
+    lib=$out/unpacked/usr/lib/$(dpkg-architecture -qDEB_HOST_MULTIARCH)
+    for one in libtatcell1 libtatcell-dev; do dpkg-deb -x "$packages/$one"_*.deb "$out/unpacked" || return 1; done
+    sed -n '/^TATCELL_0/,$s/^ *\(tatcell_[a-z0-9_]*\);/void \1(void); int main(void) { \1(); return 0; }/p' \
+        include/tatcell.map | head -n 1 > "$out/newer.c"
+    mkdir -p "$out/program/debian" && printf 'Source: program\n\nPackage: program\nArchitecture: any\n' \
+        > "$out/program/debian/control" && dpkg-deb -I "$packages"/libtatcell1_*.deb symbols > "$out/symbols" &&
+        cc "$out/newer.c" "$lib/libtatcell.so" -o "$out/program/newer" || return 1
+    mkdir -p "$out/unpacked/DEBIAN" && cp "$out/symbols" "$out/unpacked/DEBIAN/symbols" &&
+        (cd "$out/program" && dpkg-shlibdeps -O -S"$out/unpacked" newer) | grep -F 'libtatcell1 (>= 0.4.0~)'
+}
+check 'a program that needs a new function depends on the package that has it' depends
+notices() {
+    for one in "$packages"/*.deb; do
+        dpkg-deb -c "$one" | grep -q '/usr/share/doc/[^/]*/THIRD-PARTY' || { echo "$one has none"; return 1; }
+    done
+}
+check 'each package has the licences of the crates in it' notices
+
 [ "$(id -u)" = 0 ] || { skip 'a clean root' 'only root may change its root: sudo packaging/test/deb.sh'; end; }
 have mmdebstrap || { skip 'a clean root' 'no mmdebstrap: apt-get install mmdebstrap'; end; }
 suite=$(. /etc/os-release && echo "$VERSION_CODENAME")

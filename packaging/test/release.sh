@@ -2,7 +2,7 @@
 # What a release is made of, as TAP: packaging/test/release.sh. The source tarball is built without network in two
 # folders; the library is built for other machines and run there under qemu-user; a program that needs a newer library
 # is refused by the loader; the oldest Rust that Cargo.toml names builds the library; the Rust API, licences and workflows
-# are checked by their own tools.
+# are checked by their own tools. packaging/test/dist.sh is the long form: all of a release, twice.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 compiler=${CC:-cc} MAKE=${MAKE:-make}
@@ -39,10 +39,20 @@ check 'the tarball builds without a registry' offline a
 check 'in another folder too' offline b
 check 'both builds are the same, byte for byte' same
 licensed() {
-    cargo package --list --allow-dirty --manifest-path bindings/tower/Cargo.toml > "$out/files" &&
-        grep -x LICENSE-APACHE "$out/files" && grep -x LICENSE-MIT "$out/files"
+    for crate in bindings/tower cluster cli; do
+        cargo package --list --allow-dirty --manifest-path "$crate/Cargo.toml" > "$out/files" &&
+            grep -x LICENSE-APACHE "$out/files" && grep -x LICENSE-MIT "$out/files" || return 1
+    done
 }
-check 'the crate of the layer for tower has its licences' licensed
+check 'the crates beside the library have its licences' licensed
+# What says a version of its own, wherever it is published, says that of the library.
+one_version() {
+    git ls-files '*Cargo.toml' '*idf_component.yml' '*package.json' '*.lua' | xargs -n 1 awk \
+        '/^ *"?version"?(:| =) "|_VERSION = "/ { print FILENAME ": " $0; exit }' > "$out/versions" &&
+        [ "$(grep -cF "\"$version\"" "$out/versions")" -ge 10 ] && fails grep -vE "\"($version|0\.0\.0)\"" "$out/versions"
+}
+check 'all packages have one version' one_version
+check 'licences are read from their expressions' python3 -B -m doctest packaging/release/notices.py
 check 'the crate has no tests, and no readme but its own' bare
 check 'the crate has at most 650 kB' small
 
@@ -50,9 +60,17 @@ check 'the crate has at most 650 kB' small
 # matter here, so the compiler is asked for less.
 export CARGO_PROFILE_RELEASE_OPT_LEVEL=1
 cross() {
-    run_make install "TARGET=$1" "CROSS_COMPILE=$2" "PREFIX=$out/$1" &&
-        "${2}gcc" -Wall -Wextra -Werror -static packaging/test/main.c -I"$out/$1/include" "$out/$1/lib/libtatcell.a" \
-            -o "$out/$1/main" && "$3" "$out/$1/main" && "${2}readelf" -d "$out/$1/lib/libtatcell.so" | grep -q SONAME
+    # For one of them each tool is named by itself.
+    case $1 in
+    armv7*) set -- "$@" "CC=${2}gcc" "LD=${2}ld" "AR=${2}ar" "OBJCOPY=${2}objcopy" "READELF=${2}readelf" ;;
+    *) set -- "$@" "CROSS_COMPILE=$2" ;;
+    esac
+    rust=$1 tools=$2 qemu=$3; shift 3
+    root=$out/$rust flags="-Wall -Wextra -Werror packaging/test/main.c -I$out/$rust/include"
+    env "$@" $MAKE --no-print-directory -s install "TARGET=$rust" "PREFIX=$root" &&
+        "${tools}gcc" $flags -static "$root/lib/libtatcell.a" -o "$root/alone" && "$qemu" "$root/alone" &&
+        "${tools}gcc" $flags "$root/lib/libtatcell.so" -o "$root/shared" &&
+        "$qemu" -L "/usr/${tools%-}" -E "LD_LIBRARY_PATH=$root/lib" "$root/shared"
 }
 musl() {
     run_make install TARGET=x86_64-unknown-linux-musl CC=musl-gcc "PREFIX=$out/musl" &&
@@ -70,7 +88,7 @@ for one in aarch64-unknown-linux-gnu:aarch64-linux-gnu:aarch64 armv7-unknown-lin
     rust=${one%%:*} rest=${one#*:}; tools=${rest%%:*} qemu=qemu-${rest#*:}-static
     if ! target "$rust" "$tools-gcc" "gcc-$tools"; then skip "$rust" "$why"
     elif ! have "$qemu"; then skip "$rust" "no $qemu: apt-get install qemu-user-static"
-    else check "$rust: its archive runs under $qemu" cross "$rust" "$tools-" "$qemu"; fi
+    else check "$rust: its libraries run under $qemu" cross "$rust" "$tools-" "$qemu"; fi
 done
 if target x86_64-unknown-linux-musl musl-gcc musl-tools; then check 'x86_64-unknown-linux-musl: its archive runs' musl
 else skip 'x86_64-unknown-linux-musl' "$why"; fi
@@ -93,18 +111,27 @@ check 'a program that needs a newer library is refused by name' newer
 # The oldest compiler that Cargo.toml promises.
 oldest=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 builds() {
-    rustup run "$oldest" cargo check --quiet --lib --features "$1" --target-dir "$out/oldest"
+    rustup run "$oldest" cargo build --quiet --lib --features "$1" --target-dir "$out/oldest"
 }
 if have rustup && rustup toolchain install "$oldest" --profile minimal > "$out/log" 2>&1; then
     check "Rust $oldest builds the library" builds ''
     check "Rust $oldest builds the library with the system and the C ABI" builds host,capi,heapless
 else skip "Rust $oldest builds the library" "it is not there: rustup toolchain install $oldest"; fi
 
+# What docs.rs builds, with the marks of features, which need a compiler of tomorrow.
+docs_rs() {
+    RUSTC_BOOTSTRAP=1 RUSTDOCFLAGS='--cfg docsrs -D warnings' cargo doc --quiet --no-deps --lib \
+        --features std,host,heapless --target-dir "$out/docs" &&
+        grep -rl 'Available on <strong>crate feature <code>host' "$out/docs/doc/tatcell" > "$out/marked"
+}
+check 'the pages of docs.rs say which feature an item needs' docs_rs
+
 # What each binary is made of.
 sbom() {
     packaging/release/dist.sh sbom && fails grep -nF "$PWD" target/dist/*.cdx.json && python3 - "$name" << 'END'
 import json, sys
-for suffix, wanted in (('', 'siphasher'), ('-cli', 'clap'), ('-throttled', 'redis'), ('-ratelimit', 'h2')):
+for suffix, wanted in (('', 'siphasher'), ('-firmware', 'portable-atomic'), ('-cli', 'clap'), ('-throttled', 'rustls'),
+                       ('-ratelimit', 'h2')):
     with open(f'target/dist/{sys.argv[1]}{suffix}.cdx.json') as file:
         bill = json.load(file)
     names = {part['name'] for part in bill['components']}
@@ -147,6 +174,12 @@ if have python3 && python3 -m venv "$tools" > "$out/log" 2>&1 && "$tools/bin/pip
 then check 'every file has a licence (reuse lint)' "$tools/bin/reuse" lint -q
 else skip 'every file has a licence' 'reuse cannot be installed: pip install reuse'; fi
 # Its list of machines is old, so it is not asked about their names.
+# What .ci/run runs has a job, and no job is another's.
+suites() {
+    sed -nE 's/^(count|part) (make .*)/\2/p' .ci/run | sort > "$out/suites" && [ -s "$out/suites" ] &&
+        sed -nE 's/^ *- (make .*)/\1/p' .github/workflows/ci.yml | sed 's/ TATCELL_QUICK=1$//' | sort | diff "$out/suites" -
+}
+check 'the workflow has the suites of .ci/run' suites
 workflows() {
     cp packaging/test/workflows.mjs "$out" && node "$out/workflows.mjs" .github/workflows/*.yml &&
         sed 's/fail-fast:/fail-fsat:/' .github/workflows/ci.yml > "$out/wrong.yml" &&

@@ -1,0 +1,40 @@
+#!/bin/sh
+# All of a release, as TAP: packaging/test/dist.sh. It is made in two clones of the last commit, in folders with other
+# names, and each file must have the same sum. Release builds of everything, twice: half an hour.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+MAKE=${MAKE:-make} out=$PWD/target/dist-test
+unset MAKEFLAGS MFLAGS MAKELEVEL CC CXX LD AR OBJCOPY
+rm -rf "$out" && mkdir -p "$out" || exit 1
+version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
+target=$(rustc -vV | sed -n 's/^host: //p')
+
+. mk/tap.sh
+# The second one has a build of the library with other flags, as after `make lib`.
+made() {
+    git clone --quiet --no-hardlinks "file://$PWD" "$out/$1" && { [ "$1" = a ] || $MAKE -s -C "$out/$1" lib; } &&
+        $MAKE -s -C "$out/$1" dist
+}
+sums() { (cd "$out/a/target/dist" && sha256sum --check --quiet SHA256SUMS) && diff "$out"/*/target/dist/SHA256SUMS; }
+named() {
+    for file in "tatcell-$version.tar.xz" "tatcell-$version.crate" "tatcell-$version-$target.tar.xz" "$@"; do
+        grep -F "  $file" "$out/a/target/dist/SHA256SUMS" || { echo "no $file"; return 1; }
+    done
+}
+binaries() (
+    tar -C "$out" -xf "$out/a/target/dist/tatcell-$version-$target.tar.xz" && cd "$out/tatcell-$version-$target" || return 1
+    for program in tatcell tatcell-throttled tatcell-ratelimit; do
+        [ "$("bin/$program" --version)" = "$program $version" ] && fails grep -qF "$out" "bin/$program" &&
+            grep -q '^siphasher ' "share/doc/tatcell/THIRD-PARTY-$program" || { echo "$program"; return 1; }
+    done
+    grep -q '^rustls ' share/doc/tatcell/THIRD-PARTY-tatcell-ratelimit
+)
+check 'make dist makes a release in a clone' made a
+check 'and in another one' made another
+check 'both have the same bytes' sums
+check 'it has its tarballs' named
+if have arm-none-eabi-ld; then check 'and the firmware' named "tatcell-firmware-$version.tar.xz"
+else skip 'and the firmware' 'no arm-none-eabi-ld: apt-get install binutils-arm-none-eabi binutils-riscv64-unknown-elf'; fi
+check 'its programs run, and have the licences of their crates' binaries
+rm -rf "$out/a" "$out/another"
+echo "1..$n"
