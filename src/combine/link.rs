@@ -6,6 +6,9 @@ use crate::cell::{Cell, Cell32};
 use crate::limit::{Limit, Limit32, LimitSpec, TableLimit};
 use crate::table::{Counters, ExclusiveTable, Override, Request, Table, TableError};
 
+/// The largest number of links of a [`Chain`](crate::Chain).
+pub const MAX_LINKS: usize = 8;
+
 /// Refers to a table of either mode. References to tables convert into it.
 ///
 /// ```
