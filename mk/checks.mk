@@ -2,7 +2,7 @@
 # failure: `make test` runs the targets that TESTS names.
 COUNT := @mk/count.sh $(MAKE) --keep-going
 TESTS := rust-tests races c-tests doc-tests demo-verdict
-PACKAGES := package-tests python-tests go-tests release-tests
+PACKAGES := package-tests tower-tests python-tests go-tests release-tests
 MODELS := step-worlds loom-models proofs
 LONG := long-tests long-models sanitizers dist-tests
 
@@ -49,8 +49,8 @@ clean: ## Remove everything that was built
 	rm -rf target bindings/tower/target cli/target cluster/target dev/target firmware/target
 
 # The parts of the targets above.
-.PHONY: install-packages rust-tests races c-tests doc-tests package-tests python-tests go-tests release-tests \
-    demo-verdict step-worlds loom-models proofs long-tests long-models sanitizers dist-tests
+.PHONY: install-packages rust-tests races c-tests doc-tests package-tests tower-tests python-tests go-tests \
+    release-tests demo-verdict step-worlds loom-models proofs long-tests long-models sanitizers dist-tests
 install-packages:
 	@mk/packages.sh mk/packages ffi-tests/packages dev/proofs/packages
 rust-tests:
@@ -63,6 +63,8 @@ doc-tests: lib
 	@mk/docs.sh
 package-tests: lib
 	@packaging/test/run.sh
+tower-tests:
+	@packaging/test/tower.sh
 python-tests: lib
 	@packaging/test/python.sh
 go-tests:

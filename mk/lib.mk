@@ -45,16 +45,17 @@ $(RAW): Cargo.toml Cargo.lock build.rs mk/lib.mk $(MAP) $(shell find src -name '
 	    $(TARGET:%=--target %) -- $(SMALL)
 	@touch $@
 
-# Elsewhere Rust's division of 128 bits names the handler of panics that unwind. Nothing calls it.
-PERSONALITY := $(if $(TARGET),$(NAMED)/personality.o)
+# The first object tells LLVM's linker for which machine it links. On other machines Rust's division of 128 bits names
+# the handler of panics that unwind, so there it has one. Nothing calls it.
+FIRST := $(if $(TARGET),void rust_eh_personality(void) {})
 
 # $(call localise,EXPORTS): one object that defines EXPORTS and nothing else.
 define localise
 	@mkdir -p $(NAMED)
 	@printf '%s\n' $(1) > $@.exports
-	@$(if $(TARGET),echo 'void rust_eh_personality(void) {}' | $(CC) -O2 -fPIC -c -x c - -o $(PERSONALITY))
-	@$(LD) -r --gc-sections $(PERSONALITY) $(addprefix -u ,$(1)) -o $@ $(RAW)
-	@$(OBJCOPY) --keep-global-symbols=$@.exports --strip-debug -R .llvmbc -R .llvmcmd $@
+	@echo '$(FIRST)' | $(CC) -O2 -fPIC -c -x c - -o $@.first.o
+	@$(LD) -r --gc-sections $@.first.o $(addprefix -u ,$(1)) -o $@ $(RAW)
+	@$(OBJCOPY) --keep-global-symbols=$@.exports --strip-debug -R .comment -R .llvmbc -R .llvmcmd $@
 endef
 $(NAMED)/tatcell.o: $(RAW)
 	$(call localise,$(CORE_EXPORTS))
@@ -64,10 +65,10 @@ $(NAMED)/all.o: $(RAW)
 	$(call localise,$(EXPORTS))
 # Each function keeps a section of its own, so that a linker takes what is called. The name of that section repeats the
 # name of the function, so all get the same short one. Linkers put .text.unlikely apart.
-KINDS := \.text\.unlikely\|\.text\|\.rodata\|\.data\.rel\.ro
-SECTION := s/^ *\[ *[0-9]*\] \($(KINDS)\)\(\.[^ ]*\) .*/--rename-section "\1\2=\1"/p
+KINDS := \.text\.unlikely|\.text|\.rodata|\.data\.rel\.ro
+SECTION := s/^ *\[ *[0-9]*\] ($(KINDS))(\.[^ ]*) .*/--rename-section "\1\2=\1"/p
 $(BUILD)/%.o: $(NAMED)/%.o
-	@$(READELF) -SW $< | sed -n '$(SECTION)' | sort -u > $@.sections
+	@$(READELF) -SW $< | sed -nE '$(SECTION)' | sort -u > $@.sections
 	@$(OBJCOPY) --strip-unneeded @$@.sections $< $@
 $(LIB_A): $(BUILD)/tatcell.o $(BUILD)/tatcell_host.o
 	@rm -f $@ && $(AR) rcs $@ $^

@@ -34,13 +34,25 @@ orderings() {
         END { exit bad }' $files /dev/null
 }
 
+# The pages are made, and each item that has a page has an example on it. An older page may be left of an item that is
+# gone.
+rustdoc() {
+    pages=${CARGO_TARGET_DIR:-target}/doc
+    rm -rf "$pages" && RUSTDOCFLAGS='-D warnings' $CARGO doc --quiet -p tatcell --no-deps \
+        --features capi,host,heapless || return 1
+    # Not the pages of sources, nor those that only lead to another page.
+    bare=$(grep -rlZ --exclude-dir=src --include='[a-z]*.[A-Za-z]*.html' 'id="main-content"' "$pages" |
+        xargs -0 grep -L rust-example-rendered)
+    [ -z "$bare" ] || { printf 'without an example:\n%s\n' "$bare"; return 1; }
+}
+
 tool fmt 'formatting' $CARGO fmt --all --check
 if [ "$folder" = . ]; then
     tool clippy 'clippy, without features' clippy -p tatcell --lib
     tool clippy 'clippy, the C ABI' clippy -p tatcell --lib --features capi,host
     tool clippy 'clippy, everything' clippy --workspace --all-targets \
         --features tatcell/std,tatcell/capi,tatcell/host,tatcell/heapless
-    check 'rustdoc' env RUSTDOCFLAGS='-D warnings' $CARGO doc --quiet -p tatcell --no-deps --features capi,host,heapless
+    check 'rustdoc, with an example for each item' rustdoc
 elif [ "${folder%%/*}" = bindings ]; then
     tool clippy 'clippy' clippy --workspace --all-targets --all-features
     check 'rustdoc' env RUSTDOCFLAGS='-D warnings' $CARGO doc --quiet --no-deps --all-features

@@ -1,6 +1,7 @@
 package tatcell
 
 import (
+	"fmt"
 	"math"
 	"testing"
 )
@@ -49,4 +50,33 @@ func TestCallsSweepTheTable(t *testing.T) {
 			t.Errorf("%d keys: the next part is due in %d ns", keys, due-Now())
 		}
 	}
+}
+
+// The hour of the limit is longer than any run of this test.
+func TestManyAreDecidedAsOneAfterTheOther(t *testing.T) {
+	one, many := must(New("3/h", 1000)), must(New("3/h", 1000))
+	random := newTrace(nil, "", 0, most)
+	for _, count := range []int{0, 1, 63, 64, 65, 1000} {
+		keys, passes, passed := make([]string, count), make([]bool, count+1), 0
+		for i := range keys {
+			keys[i] = fmt.Sprint("client ", random.random()%200)
+		}
+		got := many.AllowMany(keys, passes)
+		for i, key := range keys {
+			if want := one.Allow(key); passes[i] != want {
+				t.Errorf("request %d of %d, by %s: %v", i, count, key, passes[i])
+			} else if want {
+				passed++
+			}
+		}
+		if got != passed || passes[count] {
+			t.Errorf("%d of %d passed, and the answer is %d", passed, count, got)
+		}
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("too few places for the answers were taken")
+		}
+	}()
+	many.AllowMany([]string{"a", "b"}, make([]bool, 1))
 }

@@ -12,7 +12,8 @@ import (
 
 // The trace of firmware/rust/trace: one fixed stream of requests, and a digest of every answer and every state word.
 // Boards and hosts print the same text. testdata/trace.txt is what the library prints; with TATCELL_TRACE set, that
-// file is read instead. Here are all its sections but those of the small forms, which only firmware has.
+// file is read instead. Here are all its sections but those of the small table, which only firmware has. The small
+// cells have the words and the answers of others.
 type trace struct {
 	out                 *bytes.Buffer
 	name                string
@@ -197,15 +198,73 @@ func (t *trace) cells(specs [][2]Spec, w width, step uint32, now, clock, mask ui
 			changeWord(w, mask, p, &limits[key][chosen[key]], now, how)
 			t.put(1)
 		default:
-			if c, ok := w.(*atomic.Uint64); ok {
-				// The short path of the public call.
-				cell := Cell{}
-				cell.SetWord(c.Load())
-				t.outcome(cell.Check(&Limit{*p}, now, cost))
-				c.Store(cell.Word())
-			} else {
-				t.outcome(checkAgain(w, mask, p, now, cost))
+			t.outcome(checkWord(w, mask, p, now, cost))
+		}
+		t.put(w.Load())
+		t.next()
+	}
+}
+
+// checkWord takes the short path of the public call, if the word is that of a Cell.
+func checkWord(w word, mask uint64, p *params, now, cost uint64) Outcome {
+	c, ok := w.(*atomic.Uint64)
+	if !ok {
+		return checkAgain(w, mask, p, now, cost)
+	}
+	cell := Cell{}
+	cell.SetWord(c.Load())
+	outcome := cell.Check(&Limit{*p}, now, cost)
+	c.Store(cell.Word())
+	return outcome
+}
+
+func shaped(units, period, burst, delay uint64) Spec {
+	return with(NewSpec(units, period, burst), func(s *Spec) { s.MaxDelay = delay })
+}
+
+var wideSmall = []Spec{
+	shaped(10, 1e9, 20, 300_000_000), shaped(125_000_000, 1e9, 96_000, 5_000), shaped(3, 1_000_000_007, 9, 1),
+	shaped(1, 86_400_000_000_000, 3, 0),
+}
+
+var narrowSmall = []Spec{
+	shaped(10, 1_000_000, 20, 300_000), shaped(1, 1_000, 1_000, 2_000), shaped(3, 1_000_000, 9, 1),
+	shaped(64, 1_000, 128, 0),
+}
+
+func (t *trace) smallCells(specs []Spec, w width, step uint32, now, mask uint64) {
+	limits, words := make([]params, len(specs)), make([]word, len(specs))
+	for i := range specs {
+		limits[i] = must(build(&specs[i], w))
+		if words[i] = new(narrowWord); w.bits == 64 {
+			words[i] = &new(Cell).word
+		}
+	}
+	for t.done < t.planned {
+		now = t.step(now, step) & mask
+		r := t.random()
+		key := (r >> 8) % uint64(len(specs))
+		w, p := words[key], &limits[key]
+		cost := t.cost(p.burst)
+		switch n := r % 16; {
+		case n <= 2:
+			switch d := decide(w, mask, &op{p, reserve, cost, 0}, now); d.Verdict {
+			case Conforming:
+				t.put((d.Departure - now) & mask)
+			default:
+				// A small reservation does not compute when to try again.
+				t.outcome(Outcome{Verdict: d.Verdict})
 			}
+		case n <= 5:
+			t.outcome(checkWord(w, mask, p, now, 1))
+		case n == 6:
+			// A sweep of one cell.
+			word := w.Load()
+			if age := (p.now(now) - word) & mask; age > p.windowQ && age < -p.windowQ&mask {
+				w.CompareAndSwap(word, 0)
+			}
+		default:
+			t.outcome(checkWord(w, mask, p, now, cost))
 		}
 		t.put(w.Load())
 		t.next()
@@ -375,6 +434,10 @@ func runTrace(from uint64) string {
 	}
 	newTrace(&out, "table-siphash", 24_000, from).keyed()
 	newTrace(&out, "table-burst", 2_000, from).burst()
+	for _, name := range []string{"small-cell", "small-cell-exclusive"} {
+		newTrace(&out, name, 16_000, from).smallCells(wideSmall, cell64, 34, most-1<<42, most)
+	}
+	newTrace(&out, "small-cell32", 16_000, from).smallCells(narrowSmall, cell32, 19, 1<<32-1-1<<25, 1<<32-1)
 	return out.String()
 }
 
@@ -389,12 +452,13 @@ func TestTraceIsThatOfTheLibrary(t *testing.T) {
 	}
 	var want strings.Builder
 	for _, line := range strings.SplitAfter(string(text), "\n") {
-		if !strings.HasPrefix(line, "small-") && !strings.HasPrefix(line, "EVENTS") && !strings.HasPrefix(line, "DIGEST") {
+		other := strings.HasPrefix(line, "small-table") || strings.HasPrefix(line, "EVENTS")
+		if !other && !strings.HasPrefix(line, "DIGEST") {
 			want.WriteString(line)
 		}
 	}
 	got := runTrace(most)
-	if lines := strings.Count(got, "\n"); lines != 13*10 || got != want.String() {
+	if lines := strings.Count(got, "\n"); lines != 16*10 || got != want.String() {
 		t.Errorf("%d lines; the trace differs:\n%s", lines, firstDifference(got, want.String()))
 	}
 }

@@ -40,4 +40,10 @@ if PATH="$(dirname "$python"):$PATH" "$python" -m auditwheel repair --wheel-dir 
 else
     echo "the wheel has the plain tag of the platform: $(tail -n 1 "$out/auditwheel.log")" >&2
 fi
+# setuptools writes the time of the build. The same bytes come from the same files.
+source=$(basename "$out"/dist/*.tar.gz .tar.gz)
+tar -xzf "$out/dist/$source.tar.gz" -C "$out/tree"
+tar -C "$out/tree" --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --mode=go=rX,u+rw \
+    -cf "$out/dist/$source.tar" "$source"
+gzip -9nf "$out/dist/$source.tar"
 ls "$out"/dist/*

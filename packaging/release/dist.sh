@@ -4,6 +4,9 @@
 #   source    tatcell-VERSION.tar.xz             the tree, and the crates that the library is built with: `make install`
 #                                                there needs no network
 #   crate     tatcell-VERSION.crate              the library for a registry of crates
+#             tatcell-tower-VERSION.crate        its layer for axum, hyper and tonic
+#   go        tatcell-go-VERSION.zip             the Go module, as a module proxy serves it
+#   python    tatcell-VERSION.tar.gz, .whl       the Python package: sources, and a wheel for this platform
 #   binary    tatcell-VERSION-TARGET.tar.xz      what `make install` installs, the command, both servers, licences
 #   firmware  tatcell-firmware-VERSION.tar.xz    archives for bare cores, headers, recipes
 #   deb       *.deb                              packages for Debian, by packaging/debian
@@ -57,7 +60,15 @@ source() {
 }
 crate() {
     (cd "$work/$name" && $CARGO package --quiet --no-verify --allow-dirty --target-dir "$root/target/package-crate")
-    cp "target/package-crate/package/$name.crate" "$dist"
+    # The layer belongs to a workspace of its own, and the library that it names is in no registry yet: so no lock file.
+    (cd "$work/$name/bindings/tower" && $CARGO package --quiet --no-verify --allow-dirty --exclude-lockfile \
+        --target-dir "$root/target/package-crate")
+    cp "target/package-crate/package/$name.crate" "target/package-crate/package/tatcell-tower-$version.crate" "$dist"
+}
+go() { python3 "$work/$name/bindings/go/zip.py" "$dist/tatcell-go-$version.zip" "v$version"; }
+python() {
+    $MAKE -s -C bindings/python wheel > "$work/python.log"
+    cp target/python/dist/*.tar.gz target/python/dist/*.whl "$dist"
 }
 binary() {
     stage=$work/$name-$target
@@ -107,10 +118,20 @@ sbom() {
     done
 }
 
+# Who publishes the packages fills in where the project lives: this tree names no place (CONTRIBUTING.md, "A release").
+while read -r file line; do
+    grep -q "^$line" "$file" || say "$file does not say where the project lives: it has no line $line"
+done << 'END'
+Cargo.toml repository = "https://
+bindings/tower/Cargo.toml repository = "https://
+bindings/python/pyproject.toml Repository = "https://
+firmware/recipes/arduino/tatcell/library.properties url=https://
+packaging/debian/control Homepage: https://
+END
 git diff --quiet HEAD || say 'the tree has changes that are not committed: binaries contain them, the source does not'
 rm -rf "$dist" && mkdir -p "$dist"
 tree
-for part in ${@:-source crate binary firmware deb sbom}; do
+for part in ${@:-source crate go binary python firmware deb sbom}; do
     say "$part"
     $part
 done

@@ -12,9 +12,12 @@ rm -rf "$out" && mkdir -p "$out/stubs" || exit 1
 
 . mk/tap.sh
 
-built() { $MAKE -s -C bindings/python wheel PYTHON="$PYTHON"; }
+built() {
+    $MAKE -s -C bindings/python wheel PYTHON="$PYTHON" && (cd target/python/dist && sha256sum ./*) > "$out/$1.sums"
+}
+again() { built second && diff "$out/first.sums" "$out/second.sums"; }
 no_registry() {
-    ! built > "$out/log" 2>&1 && grep -qE 'No matching distribution|ConnectionError|name resolution' "$out/log"
+    ! built first > "$out/log" 2>&1 && grep -qE 'No matching distribution|ConnectionError|name resolution' "$out/log"
 }
 # fresh NAME ARGUMENTS...: an environment with what pip installs.
 fresh() { venv=$out/$1; shift; "$PYTHON" -m venv "$venv" && "$venv/bin/pip" install --disable-pip-version-check "$@"; }
@@ -52,7 +55,7 @@ if ! "$PYTHON" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 
 elif no_registry; then
     skip 'the Python package' "no packages from PyPI: $(grep -v '^make' "$out/log" | tail -n 1 | cut -c 1-90)"
 else
-    check 'the source distribution, and the wheel from it' built
+    check 'the source distribution, and the wheel from it: two builds make the same bytes' again
     if [ "$(getconf GNU_LIBC_VERSION 2> /dev/null)" ]; then check 'the wheel has a manylinux tag' tagged manylinux
     else skip 'the wheel has a manylinux tag' 'no glibc: the wheel has the tag of its platform'; fi
     check 'the wheel installs' fresh wheel --no-index "$(wheel)"

@@ -138,6 +138,20 @@ if have pkg-config; then check 'other folders for libraries and headers' multiar
 else skip 'other folders for libraries and headers' 'no pkg-config: apt-get install pkg-config'; fi
 check 'make uninstall leaves nothing' gone "$stage"
 
+# The linker and the tools of FreeBSD are those of LLVM. They make the library with the same exports, and programs run.
+exports() { nm -D --defined-only "$1" | awk '$2 == "T" { print $3 }' | sort; }
+llvm() {
+    run_make lib "BUILD=$out/llvm" LD=ld.lld OBJCOPY=llvm-objcopy READELF=llvm-readelf 'CC=clang -fuse-ld=lld' &&
+        exports "target/c/libtatcell.so.$version" > "$out/exports" && [ -s "$out/exports" ] &&
+        exports "$out/llvm/libtatcell.so.$version" | diff "$out/exports" - || return 1
+    for library in libtatcell.a libtatcell.so; do
+        clang -fuse-ld=lld $strict packaging/test/main.c -Iinclude "$out/llvm/$library" -o "$out/llvm/main" &&
+            LD_LIBRARY_PATH=$out/llvm "$out/llvm/main" || return 1
+    done
+}
+if have ld.lld && have llvm-objcopy && have llvm-readelf && have clang; then check 'the linker and tools of LLVM' llvm
+else skip 'the linker and tools of LLVM' 'not all are there: apt-get install clang lld llvm'; fi
+
 . packaging/test/command.sh
 
 # The crate as a registry would get it: it builds alone, and has its licences, headers and C sources' map.

@@ -72,6 +72,15 @@ impl<'a> Op<'a> {
 }
 
 /// Says what happens to a key's state when its limit changes.
+///
+/// ```
+/// use tatcell::{Cell, Change, Limit};
+/// let (cell, old, new) = (Cell::new(), Limit::new(10, 1_000, 20)?, Limit::new(20, 1_000, 20)?); // milliseconds
+/// assert!(cell.check(&old, 0, 20).passes()); // 2 s until full
+/// assert!(cell.change(&old, &new, 0, Change::KeepUnits)?);
+/// assert_eq!(cell.peek(&new, 0, 0).reset_after, 1_000); // 20 units short, at twice the rate
+/// # Ok::<(), tatcell::LimitError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Change {

@@ -5,6 +5,22 @@ use super::permit::Permit;
 use super::verdict::Verdict;
 
 /// Says how the table accounted for a decision.
+///
+/// ```
+/// use tatcell::{FullPolicy, Line, LimitSpec, Request, Table, TableOptions, Tracking};
+/// let (spec, memory) = (LimitSpec::new(1, 1_000, 5), [const { Line::EMPTY }; 4]); // one set of 16 slots
+/// let options = TableOptions::new(spec).seed(*b"16 random bytes!").policy(FullPolicy::Admit);
+/// let table = Table::init(&memory, &options)?;
+/// let limit = table.limit(&spec)?;
+/// let ask = |key: u8| {
+///     let request = Request { limit: &limit, now: 0, cost: 1, room: 0 };
+///     Ok(table.check_ex(&request, table.hash(&[key])?, None)?.tracking)
+/// };
+/// let tracked = (0..17).map(ask).collect::<Result<Vec<_>, tatcell::TableError>>()?;
+/// assert_eq!(tracked[..16], [Tracking::Tracked; 16]);
+/// assert_eq!(tracked[16], Tracking::Untracked); // the 17th key passes, and nothing is stored
+/// # Ok::<(), tatcell::TableError>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Tracking {

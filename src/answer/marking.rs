@@ -6,6 +6,12 @@ use super::verdict::Verdict;
 ///
 /// A colour-blind meter treats every packet as green. A colour-aware meter starts from the colour that the packet came
 /// with, and never improves it.
+///
+/// ```
+/// use tatcell::Colour;
+/// assert!(Colour::Green < Colour::Yellow && Colour::Yellow < Colour::Red); // the worst of several is their max
+/// assert_eq!([Colour::Green, Colour::Red, Colour::Yellow].into_iter().max(), Some(Colour::Red));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Colour {
@@ -18,6 +24,15 @@ pub enum Colour {
 }
 
 /// Answers how a meter marked one packet.
+///
+/// ```
+/// use tatcell::{Colour, Meter, MeterSpec, Verdict};
+/// let (limit, meter) = (MeterSpec::rfc2697(1_000, 100, 50, 1_000).build()?, Meter::new()); // milliseconds
+/// let marking = meter.check(&limit, 0, 40, Colour::Yellow); // colour-aware: yellow stays yellow
+/// assert_eq!((marking.colour, marking.passes()), (Colour::Yellow, true));
+/// assert_eq!(meter.check(&limit, 0, 101, Colour::Green).verdict, Verdict::Never); // above both bursts
+/// # Ok::<(), tatcell::MeterError>(())
+/// ```
 #[must_use = "a meter whose colour is ignored marks nothing"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Marking {

@@ -1,6 +1,15 @@
 //! The verdict of one request.
 
 /// Says whether a request passes, and if not, why.
+///
+/// ```
+/// use tatcell::{Cell, Limit, Verdict};
+/// let (cell, limit) = (Cell::new(), Limit::new(1, 1_000, 5)?);
+/// let verdicts = [5, 1, 6].map(|cost| cell.check_ex(&limit, 0, cost, 0).verdict);
+/// assert_eq!(verdicts, [Verdict::Conforming, Verdict::NonConforming, Verdict::Never]);
+/// assert_eq!(verdicts.map(Verdict::passes), [true, false, false]);
+/// # Ok::<(), tatcell::LimitError>(())
+/// ```
 #[must_use = "a limiter whose verdict is ignored limits nothing"]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

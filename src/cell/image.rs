@@ -19,15 +19,40 @@ use crate::limit::{Limit, Limit32};
 use crate::sync::{AtomicU32, AtomicU64};
 
 /// The number of words of a [`CellImage`].
+///
+/// ```
+/// use tatcell::{CellImage, CELL_IMAGE_WORDS};
+/// assert_eq!(size_of::<CellImage>(), 8 * CELL_IMAGE_WORDS); // the bytes of a file that holds one cell
+/// ```
 pub const CELL_IMAGE_WORDS: usize = 5;
 
 /// Holds a saved cell: words that a program may write to a file. Zeros are a fresh cell.
+///
+/// ```
+/// use tatcell::{Cell, CellImage, Limit};
+/// let (cell, limit) = (Cell::new(), Limit::new(1, 1_000, 5)?);
+/// assert!(cell.check(&limit, 50_000, 5).passes());
+/// let image: CellImage = cell.save(&limit, 50_000);
+/// let bytes: Vec<u8> = image.iter().flat_map(|word| word.to_ne_bytes()).collect(); // to a file
+/// assert_eq!(bytes.len(), 40);
+/// # Ok::<(), tatcell::LimitError>(())
+/// ```
 pub type CellImage = [u64; CELL_IMAGE_WORDS];
 
 /// "tatCel" in the high 48 bits, and the version of the image and of all state words.
 const FIRST_WORD: u64 = 0x7461_7443_656c_0001;
 
 /// Says why an image does not give a cell.
+///
+/// ```
+/// use tatcell::{Cell, ImageError, Limit};
+/// let (cell, limit) = (Cell::new(), Limit::new(1, 1_000, 5)?);
+/// assert!(cell.check(&limit, 50_000, 5).passes());
+/// let mut image = cell.save(&limit, 50_000);
+/// image[1] ^= 1;
+/// assert_eq!(Cell::restore(&image, &limit, 0).unwrap_err(), ImageError::Damaged);
+/// # Ok::<(), tatcell::LimitError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ImageError {

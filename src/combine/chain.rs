@@ -31,13 +31,10 @@
 
 use super::counters::ChainCounters;
 use super::error::ChainError;
-use super::link::{Link, Target};
+use super::link::{Link, Target, MAX_LINKS};
 use super::short::is_tighter;
 use crate::answer::{Decision, Permit, Tracking, Verdict};
 use crate::table::Counters;
-
-/// The largest number of links of a [`Chain`].
-pub const MAX_LINKS: usize = 8;
 
 /// Refunds that are tried for one link. Each fails only after `MAX_LOST` swaps lost to others. At the bound the charge
 /// stays until it drains, which is the safe side, and its permit is handed out.

@@ -1,8 +1,8 @@
 //! A chain as links of the short way, and what needs no word of it.
 
-use super::chain::{Answers, Chain, MAX_LINKS};
+use super::chain::{Answers, Chain};
 use super::counters::ChainCounters;
-use super::link::Target;
+use super::link::{Target, MAX_LINKS};
 use super::short::{check, decide, overriding, passes, All, Links, Seen, Short, MOST};
 use crate::answer::{Decision, Permit, Verdict};
 use crate::table::Override;

@@ -3,9 +3,10 @@
 //! A charge refuses nothing, so it has nothing to undo: each link is charged by its own call, in order. A link that
 //! lost all its swaps is not charged, and its decision says so.
 
-use super::chain::{Answers, Chain, MAX_LINKS, UNDO};
+use super::chain::{Answers, Chain, UNDO};
 use super::counters::ChainCounters;
 use super::error::ChainError;
+use super::link::MAX_LINKS;
 use crate::answer::{Decision, Verdict};
 use crate::table::Counters;
 

@@ -1,6 +1,14 @@
 //! Why a chain cannot be made.
 
 /// Says why a chain cannot be made. Nothing was touched.
+///
+/// ```
+/// use tatcell::{Cell, Chain, ChainError, Limit, Link};
+/// let (cell, slow, fast) = (Cell::new(), Limit::new(1, 1_000, 5)?, Limit::new(9, 1_000, 9)?);
+/// let error = Chain::new(&[Link::cell(&cell, &slow, 1), Link::cell(&cell, &fast, 1)]).unwrap_err();
+/// assert_eq!(error, ChainError::TwoLimits); // each limit needs a cell of its own
+/// # Ok::<(), tatcell::LimitError>(())
+/// ```
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

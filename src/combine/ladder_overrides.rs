@@ -7,6 +7,21 @@ use crate::table::{Override, PrefixLengths, TableError};
 
 /// A table of overrides, and the lengths of the prefixes that are asked in it, for
 /// [`LadderBurst`](crate::LadderBurst).
+///
+/// ```
+/// use tatcell::{Address, Ladder, LadderLimits, LadderOverrides, LimitSpec, Line, PrefixLengths, Table, TableOptions};
+/// let (memory, bans) = ([const { Line::EMPTY }; 130], [const { Line::EMPTY }; 130]);
+/// let (ladder, spec) = (Ladder::DEFAULT, LimitSpec::new(10, 1_000, 2)); // of one address; milliseconds
+/// let table = Table::init(&memory, &ladder.table_options(&spec)?.seed([7; 16]))?;
+/// let limits = LadderLimits::new(&table, &ladder, &spec)?;
+/// let bans = Table::init(&bans, &TableOptions::overrides(86_400_000).seed([8; 16]))?;
+/// bans.ban_address(0, [198, 51, 100, 0], 24, 56, 60_000)?;
+///
+/// let overrides = LadderOverrides::new(&bans, PrefixLengths { v4: &[32, 24], v6: &[128, 56] });
+/// let ask = |address: [u8; 4]| limits.check_with(&table, &overrides, 0, &Address::from(address), 1);
+/// assert!(!ask([198, 51, 100, 7])?.passes() && ask([192, 0, 2, 1])?.passes());
+/// # Ok::<(), tatcell::TableError>(())
+/// ```
 #[derive(Clone, Copy)]
 pub struct LadderOverrides<'a> {
     /// A table made by [`TableOptions::overrides`](crate::TableOptions::overrides).

@@ -6,6 +6,18 @@ use crate::cell::{Cell, Cell32};
 use crate::limit::{Limit, Limit32, LimitSpec, TableLimit};
 use crate::table::{Counters, ExclusiveTable, Override, Request, Table, TableError};
 
+/// The largest number of links of a [`Chain`](crate::Chain).
+///
+/// ```
+/// use tatcell::{Cell, Chain, ChainError, Limit, Link, MAX_LINKS};
+/// let (cells, limit) = ([const { Cell::new() }; MAX_LINKS + 1], Limit::new(1, 1_000, 5)?);
+/// let links = cells.each_ref().map(|cell| Link::cell(cell, &limit, 1));
+/// assert!(Chain::new(&links[..MAX_LINKS]).is_ok());
+/// assert_eq!(Chain::new(&links).unwrap_err(), ChainError::TooManyLinks);
+/// # Ok::<(), tatcell::LimitError>(())
+/// ```
+pub const MAX_LINKS: usize = 8;
+
 /// Refers to a table of either mode. References to tables convert into it.
 ///
 /// ```

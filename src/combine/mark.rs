@@ -301,6 +301,14 @@ pub struct MarkBurst<'a> {
 }
 
 /// Reports what a burst was marked as.
+///
+/// ```
+/// use tatcell::Marked;
+/// let marked = Marked { pass: 0b0111, colours: [2, 1, 1] }; // of a burst of four packets
+/// assert_eq!(marked.pass.count_ones(), marked.colours[0] + marked.colours[1]);
+/// let dropped = (0..4).filter(|i| marked.pass >> i & 1 == 0);
+/// assert_eq!(dropped.collect::<Vec<_>>(), [3]);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Marked {
     /// Bit i is 1 if packet i is green or yellow.

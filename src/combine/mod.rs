@@ -38,13 +38,13 @@ pub(crate) mod short;
 #[cfg(all(test, tatcell_loom))]
 mod models;
 
-pub use chain::{Chain, MAX_LINKS};
+pub use chain::Chain;
 pub use counters::ChainCounters;
 pub use error::ChainError;
 pub use ladder_burst::LadderBurst;
 pub use ladder_limits::LadderLimits;
 pub use ladder_overrides::LadderOverrides;
-pub use link::{Link, TableRef};
+pub use link::{Link, TableRef, MAX_LINKS};
 pub use mark::{Mark, MarkBurst, Marked};
 pub use pair::PairBurst;
 pub use prepared::PreparedChain;

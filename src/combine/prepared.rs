@@ -8,9 +8,9 @@
 //!
 //! `prepared_burst.rs` decides many requests, with the lines of those ahead prefetched.
 
-use super::chain::{Chain, MAX_LINKS};
+use super::chain::Chain;
 use super::error::ChainError;
-use super::link::{either, Link, Target};
+use super::link::{either, Link, Target, MAX_LINKS};
 use super::short::{self, note, overriding, All, Links, Short};
 use crate::answer::{Decision, Verdict};
 use crate::keys::Hasher;

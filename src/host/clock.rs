@@ -8,6 +8,14 @@ use core::mem::MaybeUninit;
 use super::{last_error, HostError};
 
 /// Names one of the system's monotonic clocks.
+///
+/// ```
+/// use tatcell::host::{now_ns, Clock};
+/// // The cheapest clock that this system has.
+/// let clock = if now_ns(Clock::Coarse).is_ok() { Clock::Coarse } else { Clock::Monotonic };
+/// assert!(now_ns(clock)? > 0);
+/// # Ok::<(), tatcell::host::HostError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Clock {

@@ -25,6 +25,14 @@ use crate::table::{AttachOptions, Line, ReadOnlyTable, TableError};
 pub(super) const HUGE: usize = 2 << 20;
 
 /// Says which pages the system gave.
+///
+/// ```
+/// use tatcell::host::{Memory, Pages};
+/// assert_eq!(Memory::anonymous(4_096)?.pages(), Pages::Normal);
+/// let large = Memory::huge(2 << 20)?; // what it got depends on the system
+/// println!("{:?} pages", large.pages());
+/// # Ok::<(), tatcell::host::HostError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Pages {

@@ -54,6 +54,13 @@ pub use ticks::{counter, TickClock};
 compile_error!("feature `host` needs a Unix system");
 
 /// Says why the system did not give what was asked for.
+///
+/// ```
+/// use tatcell::host::{HostError, Memory};
+/// let error = Memory::anonymous(0).unwrap_err();
+/// assert_eq!(error, HostError::BadSize);
+/// assert_eq!(error.to_string(), "the size is 0, or above half of the address space");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HostError {

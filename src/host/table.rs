@@ -29,6 +29,14 @@ pub struct OwnedTable {
 }
 
 /// Says why a table could not be opened.
+///
+/// ```
+/// use tatcell::host::{HostError, OpenError, OwnedTable};
+/// use tatcell::{FullPolicy, LimitError, LimitSpec, TableError};
+/// let open = |rate, keys| OwnedTable::open(&LimitSpec::per_second(rate), keys, FullPolicy::Admit).err();
+/// assert_eq!(open(10, 0), Some(OpenError::Host(HostError::BadSize)));
+/// assert_eq!(open(0, 100), Some(OpenError::Table(TableError::Limit(LimitError::ZeroRate))));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OpenError {

@@ -50,6 +50,14 @@ pub use policy::{HttpError, Policy};
 const MOST: u64 = 999_999_999_999_999;
 
 /// The most policies in one response.
+///
+/// ```
+/// use tatcell::http::{Fields, HttpError, Policy, MAX_POLICIES};
+/// let policies = [Policy::new("burst")?; MAX_POLICIES + 1];
+/// assert!(Fields::new(1_000, &policies[..MAX_POLICIES]).is_ok());
+/// assert_eq!(Fields::new(1_000, &policies).unwrap_err(), HttpError::TooManyPolicies);
+/// # Ok::<(), HttpError>(())
+/// ```
 pub const MAX_POLICIES: usize = 8;
 
 /// Names a field of a response.

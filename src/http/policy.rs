@@ -9,6 +9,11 @@ use crate::limit::{Algorithm, LimitInfo};
 use crate::text::is_string;
 
 /// Says why fields cannot be made.
+///
+/// ```
+/// use tatcell::http::{HttpError, Policy};
+/// assert_eq!(Policy::new("naïve").unwrap_err(), HttpError::BadName);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HttpError {

@@ -29,6 +29,13 @@ pub struct Rung {
 }
 
 /// Says why a ladder cannot be made.
+///
+/// ```
+/// use tatcell::{Ladder, LadderError, Rung};
+/// let rung = |bits| Rung { bits, multiplier: 1 };
+/// assert_eq!(Ladder::new(&[rung(33)], &[rung(64)]), Err(LadderError::BadLength));
+/// assert_eq!(Ladder::new(&[rung(32)], &[]), Err(LadderError::BadCount));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LadderError {

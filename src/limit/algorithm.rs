@@ -7,6 +7,13 @@
 /// Every algorithm has the same calls. The constructors of [`LimitSpec`](crate::LimitSpec) choose the algorithm, and
 /// the limit carries it. A cell or a table serves one algorithm for life. If an algorithm lacks an operation, the call
 /// says so: a window cannot [reserve](crate::Cell::reserve), for instance.
+///
+/// ```
+/// use tatcell::{Algorithm, LimitError, LimitSpec};
+/// assert_eq!(LimitSpec::per_second(10).build()?.info().algorithm, Algorithm::Gcra);
+/// assert_eq!(LimitSpec::fixed_window(100, 60_000).build()?.info().algorithm, Algorithm::FixedWindow);
+/// # Ok::<(), LimitError>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 #[repr(u8)]

@@ -1,6 +1,13 @@
 //! The reasons why a limit cannot be made.
 
 /// Says why a limit cannot be made.
+///
+/// ```
+/// use tatcell::{Limit, LimitError, LimitSpec};
+/// assert_eq!(Limit::new(1, 1_000, 0), Err(LimitError::ZeroBurst));
+/// let error = LimitSpec::new(10, 1_000, 20).soft(21).build().unwrap_err();
+/// assert_eq!(error.to_string(), "the soft threshold is above the burst: lower it");
+/// ```
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -36,6 +36,14 @@ pub struct ParseError {
 }
 
 /// Says what is wrong with the text of a limit.
+///
+/// ```
+/// use tatcell::{LimitSpec, ParseErrorKind};
+/// let kind = |text| LimitSpec::parse(text, 1_000).unwrap_err().kind;
+/// assert_eq!(kind("10/fortnight"), ParseErrorKind::Unit);
+/// assert_eq!(kind("10/s burst 1.5"), ParseErrorKind::Fraction);
+/// assert_eq!(kind("10/s or so"), ParseErrorKind::Rest);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ParseErrorKind {

@@ -45,6 +45,14 @@ use crate::table::{full_set_ppb, Counters, FullPolicy, Stats, TableInfo};
 use crate::text::Text;
 
 /// The two formats of the text.
+///
+/// ```
+/// use tatcell::metrics::Format;
+/// // What a scraper asks for in its field Accept.
+/// let accept = "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;q=0.1";
+/// let format = if accept.contains("openmetrics") { Format::OpenMetrics } else { Format::Prometheus };
+/// assert_eq!(format.content_type(), "application/openmetrics-text; version=1.0.0; charset=utf-8");
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
     /// The text format of Prometheus, version 0.0.4.
@@ -169,6 +177,16 @@ impl<'a> TableMetrics<'a> {
 }
 
 /// Writes the metrics of these tables.
+///
+/// ```
+/// use tatcell::metrics::{write_text, Format, TableMetrics};
+/// use tatcell::Counters;
+/// let mut text = String::new();
+/// let tables = ["pages", "logins"].map(|name| TableMetrics::new(name).counters(&Counters::default()));
+/// write_text(&tables, Format::OpenMetrics, &mut text)?;
+/// assert!(text.contains("tatcell_new_keys_total{table=\"logins\"} 0\n") && text.ends_with("# EOF\n"));
+/// # Ok::<(), core::fmt::Error>(())
+/// ```
 ///
 /// # Errors
 /// Those of `out`, which then holds a part of the text.

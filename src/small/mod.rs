@@ -25,6 +25,11 @@ pub use log::SmallLog;
 
 /// Returns whether masked sections keep interrupts out. They do not in unprivileged code of a Cortex-M with the feature
 /// `single-core`: the instruction that masks does nothing there. Call it once, in the code that will check.
+///
+/// ```
+/// // In main(), before the first check of firmware that shares a SmallTable with interrupts.
+/// assert!(tatcell::section_works(), "interrupts cannot be masked here");
+/// ```
 #[inline]
 pub fn section_works() -> bool {
     crate::sync::masked::works()

@@ -41,6 +41,12 @@ struct Raw {
 }
 
 /// Holds one key of a [`SmallTable`]: all zero is empty.
+///
+/// ```
+/// use tatcell::SmallSlot;
+/// let slots = [SmallSlot::EMPTY; 64]; // memory of zeros; a static one lies in .bss
+/// assert_eq!(size_of_val(&slots), 512);
+/// ```
 #[derive(Debug, Default)]
 #[repr(transparent)]
 pub struct SmallSlot(Masked<Raw>);

@@ -3,6 +3,21 @@
 use super::{fence, AtomicU64, Ordering};
 
 /// Describes how slots change: by compare-and-swap ([`Shared`]), or by plain stores of one owner ([`Exclusive`]).
+///
+/// ```
+/// use tatcell::{Access, Outcome, Table, TableError, TableLimit};
+/// // Code for both kinds of table.
+/// fn login<M: Access>(table: &Table<M>, limit: &TableLimit, now: u64, user: &str) -> Result<bool, TableError> {
+///     Ok(table.check(limit, now, user.as_bytes(), 1)? == Outcome::Conforming)
+/// }
+/// # use tatcell::{ExclusiveTable, LimitSpec, Line, TableOptions};
+/// # let (spec, mut lines) = (LimitSpec::new(1, 1_000, 1), [const { Line::EMPTY }; 66]);
+/// # let table = ExclusiveTable::init_exclusive(&mut lines, &TableOptions::new(spec).seed([7; 16]))?;
+/// # let limit = table.limit(&spec)?;
+/// assert!(login(&table, &limit, 0, "alice")?);
+/// assert!(!login(&table, &limit, 0, "alice")?);
+/// # Ok::<(), TableError>(())
+/// ```
 pub trait Access: sealed::Sealed {
     /// True if only one owner uses the image. An image that is shared must not be opened this way.
     #[doc(hidden)]
@@ -43,6 +58,20 @@ impl Ways {
 }
 
 /// Names what a handle may do with its table: change it ([`Access`]), or only look at it ([`ReadOnly`]).
+///
+/// ```
+/// use tatcell::{Mode, Table};
+/// // Code for tables that may be changed and for those that may not.
+/// fn is_crowded<M: Mode>(table: &Table<M>, now: u64) -> bool {
+///     table.stats(now).load_ppm > 700_000
+/// }
+/// # use tatcell::{AttachOptions, LimitSpec, Line, ReadOnlyTable, TableOptions};
+/// # let (spec, lines) = (LimitSpec::new(1, 1_000, 1), [const { Line::EMPTY }; 66]);
+/// # let table = Table::init(&lines, &TableOptions::new(spec).seed([7; 16]))?;
+/// # let monitor = ReadOnlyTable::attach_read_only(&lines, &AttachOptions::new())?;
+/// assert!(!is_crowded(&table, 0) && !is_crowded(&monitor, 0));
+/// # Ok::<(), tatcell::TableError>(())
+/// ```
 pub trait Mode: sealed::Sealed {
     /// Whether the image must be exclusive. `None` takes either, because it only looks.
     #[doc(hidden)]
@@ -71,14 +100,44 @@ pub(crate) mod sealed {
 }
 
 /// The mode of a table that any number of threads and processes use at once.
+///
+/// ```
+/// use tatcell::{Line, LimitSpec, Shared, Table, TableOptions};
+/// static MEMORY: [Line; 66] = [Line::EMPTY; 66];
+/// let spec = LimitSpec::new(10, 1_000, 20); // ticks are milliseconds
+/// let table: Table<'static, Shared> = Table::init(&MEMORY, &TableOptions::new(spec).seed([7; 16]))?;
+/// let limit = table.limit(&spec)?;
+/// let ask = move || (0..10).filter(|_| table.check(&limit, 0, b"192.0.2.1", 1).unwrap().passes()).count();
+/// let threads = [(); 4].map(|()| std::thread::spawn(ask));
+/// assert!(threads.map(|thread| thread.join().unwrap()).iter().sum::<usize>() <= 20);
+/// # Ok::<(), tatcell::TableError>(())
+/// ```
 #[derive(Debug)]
 pub enum Shared {}
 
 /// The mode of a table with one owner at a time: plain loads and stores.
+///
+/// ```
+/// use tatcell::{Exclusive, Line, LimitSpec, Table, TableOptions};
+/// let (spec, mut lines) = (LimitSpec::new(10, 1_000, 20), [const { Line::EMPTY }; 66]);
+/// let table = Table::<Exclusive>::init_exclusive(&mut lines, &TableOptions::new(spec).seed([7; 16]))?;
+/// assert!(table.check(&table.limit(&spec)?, 0, b"192.0.2.1", 20)?.passes());
+/// # Ok::<(), tatcell::TableError>(())
+/// ```
 #[derive(Debug)]
 pub enum Exclusive {}
 
 /// The mode of a handle that only looks: it stores nothing, so the memory may be mapped for reading alone.
+///
+/// ```
+/// use tatcell::{AttachOptions, LimitSpec, Line, ReadOnly, Table, TableOptions};
+/// let (spec, lines) = (LimitSpec::new(10, 1_000, 20), [const { Line::EMPTY }; 66]);
+/// let table = Table::init(&lines, &TableOptions::new(spec).seed([7; 16]))?;
+/// assert!(table.check(&table.limit(&spec)?, 0, b"192.0.2.1", 20)?.passes());
+/// let seen: Table<ReadOnly> = Table::attach_read_only(&lines, &AttachOptions::new())?; // it has no check
+/// assert_eq!(seen.stats(0).live, 1);
+/// # Ok::<(), tatcell::TableError>(())
+/// ```
 #[derive(Debug)]
 pub enum ReadOnly {}
 

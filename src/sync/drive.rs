@@ -14,6 +14,18 @@ use super::{AtomicU32, AtomicU64, Ordering};
 ///
 /// A call that reaches the bound has charged nothing. The caller decides whether to drop, pass or ask again. If the
 /// library let such requests pass, it would over-admit; if it retried for ever, one core could stall another.
+///
+/// ```
+/// use tatcell::{Cell, Limit, Outcome, MAX_LOST};
+/// let (cell, limit) = (Cell::new(), Limit::new(1, 1_000, 5)?);
+/// let passes = match cell.check(&limit, 0, 1) {
+///     Outcome::Conforming => true,
+///     Outcome::Contended => false, // lost to others more than MAX_LOST times: drop the request
+///     Outcome::NonConforming { .. } | Outcome::Never => false,
+/// };
+/// assert!(passes && MAX_LOST == 8); // nobody else was there
+/// # Ok::<(), tatcell::LimitError>(())
+/// ```
 pub const MAX_LOST: u32 = 8;
 
 /// The number of spurious failures (LL/SC targets) that a call tolerates in addition. They are not losses to a rival.

@@ -4,6 +4,14 @@ use crate::keys::NoHasher;
 use crate::limit::LimitError;
 
 /// Says why a table, or a call on it, was refused. The call changed nothing.
+///
+/// ```
+/// use tatcell::{LimitSpec, Line, Table, TableError, TableOptions};
+/// let (spec, lines) = (LimitSpec::per_second(10), [const { Line::EMPTY }; 66]);
+/// let error = Table::init(&lines, &TableOptions::new(spec)).unwrap_err();
+/// assert_eq!(error, TableError::MissingSeed);
+/// assert_eq!(error.to_string(), "a keyed hash needs a secret seed of 16 bytes");
+/// ```
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -73,6 +73,16 @@ const _: () = assert!(
 );
 
 /// Decides like a shared [`Table`], for one owner, by plain loads and stores.
+///
+/// ```
+/// use tatcell::{ExclusiveTable, Line, LimitSpec, Outcome, TableOptions};
+/// let (spec, mut lines) = (LimitSpec::new(10, 1_000, 20), [const { Line::EMPTY }; 66]); // milliseconds
+/// let table = ExclusiveTable::init_exclusive(&mut lines, &TableOptions::new(spec).seed(*b"16 random bytes!"))?;
+/// let limit = table.limit(&spec)?;
+/// assert!(table.check(&limit, 0, b"192.0.2.1", 20)?.passes());
+/// assert_eq!(table.check(&limit, 0, b"192.0.2.1", 1)?, Outcome::NonConforming { retry_after: 100 });
+/// # Ok::<(), tatcell::TableError>(())
+/// ```
 pub type ExclusiveTable<'m> = Table<'m, Exclusive>;
 
 /// Looks at a table, and changes nothing: for reports and monitors. Its calls never store, so the memory may be mapped

@@ -29,12 +29,30 @@ const (
 type peer struct {
 	name string
 	make func() func(key string) bool
+	many func() func(keys []string) // instead of make: decides all keys by one call
+}
+
+// all returns what asks for all keys of a list, by a fresh limiter.
+func (p *peer) all() func(keys []string) {
+	if p.many != nil {
+		return p.many()
+	}
+	hit := p.make()
+	return func(keys []string) {
+		for _, key := range keys {
+			hit(key)
+		}
+	}
 }
 
 // peers is all limiters; files with a build tag add those whose module is there.
 var peers = []peer{
-	{"tatcell Limiter.Allow", func() func(string) bool { return limiter().Allow }},
-	{"tatcell Limiter.Hit, full answer", func() func(string) bool {
+	{name: "tatcell Limiter.Allow", make: func() func(string) bool { return limiter().Allow }},
+	{name: "tatcell Limiter.AllowMany, all keys by one call", many: func() func([]string) {
+		l := limiter()
+		return func(keys []string) { l.AllowMany(keys, make([]bool, len(keys))) }
+	}},
+	{name: "tatcell Limiter.Hit, full answer", make: func() func(string) bool {
 		l := limiter()
 		return func(key string) bool { d := l.Hit(key, 1); return d.Passes() }
 	}},
@@ -68,39 +86,40 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
+func clones(names []string) []string {
+	own := make([]string, len(names))
+	for i, name := range names {
+		own[i] = strings.Clone(name)
+	}
+	return own
+}
+
 func main() {
 	names := make([]string, keys)
 	for i := range names {
 		names[i] = fmt.Sprintf("10.%d.%d.%d", i>>16, i>>8&255, i&255)
 	}
 	rand.New(rand.NewSource(1)).Shuffle(keys, func(i, j int) { names[i], names[j] = names[j], names[i] })
+	same := make([]string, keys)
+	for i := range same {
+		same[i] = names[0]
+	}
 	fmt.Println("| Limiter | one key, ns | all keys, ns | at once, ns | bytes a key |")
 	fmt.Println("|---|---:|---:|---:|---:|")
 	for _, p := range peers {
 		before := heap()
-		hit := p.make()
+		all := p.all()
 		// The state has strings of its own, as a server's keys do.
-		for _, name := range names {
-			hit(strings.Clone(name))
-		}
+		all(clones(names))
 		bytes := float64(heap()-before) / keys
-		all := func() {
-			for _, name := range names {
-				hit(name)
-			}
-		}
-		one := least(keys, func() {
-			for i := 0; i < keys; i++ {
-				hit(names[0])
-			}
-		})
-		many := least(keys, all)
+		one := least(keys, func() { all(same) })
+		many := least(keys, func() { all(names) })
 		workers := runtime.GOMAXPROCS(0)
 		together := least(workers*keys, func() {
 			var done sync.WaitGroup
 			for i := 0; i < workers; i++ {
 				done.Add(1)
-				go func() { defer done.Done(); all() }()
+				go func() { defer done.Done(); all(names) }()
 			}
 			done.Wait()
 		})

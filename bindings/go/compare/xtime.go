@@ -10,7 +10,7 @@ import (
 
 func init() {
 	// What its users write: a map with a lock, and nothing ever leaves it.
-	peers = append(peers, peer{"x/time/rate in a map", func() func(string) bool {
+	peers = append(peers, peer{name: "x/time/rate in a map", make: func() func(string) bool {
 		var lock sync.Mutex
 		limiters := map[string]*rate.Limiter{}
 		return func(key string) bool {

@@ -23,6 +23,15 @@ use crate::algorithms::log_gate::Pace;
 use crate::sync::{add64, and64, update64, AtomicU64, Ordering};
 
 /// Says how many log lines were left out, and whose they were.
+///
+/// ```
+/// use tatcell::KeyLogGate;
+/// let (gate, alice, bob) = (KeyLogGate::new(), 0x5eed_0000_0000_0001, 0x5eed_0000_0000_0101);
+/// assert!(gate.line(0, 1_000, alice).is_some());
+/// assert!(gate.line(1, 1_000, alice).is_none() && gate.line(2, 1_000, bob).is_none());
+/// let rest = gate.take().unwrap();
+/// assert_eq!((rest.count, rest.tag), (2, 0)); // one line of each: no tag stands for both
+/// ```
 #[must_use = "a count that was taken is reported nowhere else"]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

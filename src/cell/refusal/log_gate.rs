@@ -21,6 +21,14 @@ use crate::algorithms::log_gate::{left_out, told, Pace, Step, MOST};
 use crate::sync::{add64, update64, AtomicU64, Ordering};
 
 /// Says what to do with one log line.
+///
+/// ```
+/// use tatcell::{LogGate, LogLine};
+/// let gate = LogGate::new();
+/// let lines = [0, 1, 2, 5_000].map(|now| gate.line(now, 1_000)); // ticks are milliseconds
+/// let (first, last) = (LogLine::Write { left_out: 0 }, LogLine::Write { left_out: 2 });
+/// assert_eq!(lines, [first, LogLine::LeaveOut, LogLine::LeaveOut, last]);
+/// ```
 #[must_use = "a line that is neither written nor left out is no answer"]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

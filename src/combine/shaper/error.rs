@@ -4,6 +4,14 @@ use crate::combine::error::ChainError;
 
 /// Says why a wheel, a shaper or a queue cannot be made, or why it does not take a request. Nothing was changed:
 /// nothing is reserved, and nothing new waits.
+///
+/// ```
+/// use tatcell::{wheel_words, ShaperError, Wheel};
+/// let mut memory = [0; wheel_words(64, 1)];
+/// let error = Wheel::new(&mut memory, 65, 16, 0).unwrap_err();
+/// assert_eq!(error, ShaperError::BadSlots);
+/// assert_eq!(error.to_string(), "the slots must be a power of two from 64 to 4096");
+/// ```
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

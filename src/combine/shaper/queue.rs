@@ -27,6 +27,36 @@ use crate::combine::error::ChainError;
 use crate::limit::Limit;
 
 /// Holds the payloads of a [`LeakyQueue`], each with its departure, first in, first out.
+///
+/// ```
+/// use std::collections::VecDeque;
+/// use tatcell::{Fifo, LeakyQueue, LimitSpec};
+/// struct Frames(VecDeque<(u64, String)>); // payloads on a heap, where there is one
+/// impl Fifo for Frames {
+///     type Payload = String;
+///     fn put(&mut self, departure: u64, frame: String) -> Result<(), String> {
+///         self.0.push_back((departure, frame));
+///         Ok(())
+///     }
+///     fn first(&self) -> Option<u64> {
+///         self.0.front().map(|frame| frame.0)
+///     }
+///     fn take(&mut self) -> Option<String> {
+///         self.0.pop_front().map(|frame| frame.1)
+///     }
+///     fn count(&self) -> usize {
+///         self.0.len()
+///     }
+///     fn room(&self) -> usize {
+///         1_000
+///     }
+/// }
+/// let limit = LimitSpec::leaky_bucket(1, 10, 1).max_delay(30).build()?;
+/// let mut queue = LeakyQueue::new(limit, Frames(VecDeque::new()), 0).unwrap();
+/// assert_eq!(queue.push(0, 1, "hello".into()).unwrap().departure, 0);
+/// assert_eq!(queue.pop(0).as_deref(), Some("hello"));
+/// # Ok::<(), tatcell::LimitError>(())
+/// ```
 pub trait Fifo {
     /// The type of a payload.
     type Payload;
@@ -73,6 +103,16 @@ pub struct LeakyQueue<F> {
 }
 
 /// Gives back a payload that was not queued, and says why. Nothing was charged.
+///
+/// ```
+/// use tatcell::{ring_words, LeakyQueue, LimitSpec, Ring};
+/// let limit = LimitSpec::leaky_bucket(1, 10, 1).max_delay(30).build()?;
+/// let mut memory = [0; ring_words(1)];
+/// let mut queue = LeakyQueue::new(limit, Ring::new(&mut memory), 0).unwrap();
+/// assert!(queue.push(0, 1, 7).is_ok());
+/// assert_eq!(queue.push(0, 1, 8).unwrap_err().into_payload(), 8); // the caller has it again
+/// # Ok::<(), tatcell::LimitError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotQueued<P> {
     /// There is no room for it.
@@ -191,6 +231,14 @@ pub const fn ring_words(handles: usize) -> usize {
 }
 
 /// Holds handles in the caller's memory, first in, first out: `[ departure : 64 ][ handle : 64 ]` each.
+///
+/// ```
+/// use tatcell::{ring_words, Fifo, Ring};
+/// let mut memory = [0; ring_words(2)];
+/// let mut ring = Ring::new(&mut memory);
+/// assert_eq!((ring.put(100, 7), ring.put(200, 8), ring.put(300, 9)), (Ok(()), Ok(()), Err(9)));
+/// assert_eq!((ring.first(), ring.take(), ring.first()), (Some(100), Some(7), Some(200)));
+/// ```
 #[derive(Debug)]
 pub struct Ring<'a> {
     entries: &'a mut [u64],

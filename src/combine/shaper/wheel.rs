@@ -57,6 +57,16 @@ pub const fn wheel_words(slots: usize, handles: usize) -> usize {
 }
 
 /// Describes what waits in a wheel: a handle of the caller's, when it may leave, and how far it has come.
+///
+/// ```
+/// use tatcell::{wheel_words, ShaperError, Waiting, Wheel};
+/// let mut memory = [0; wheel_words(64, 2)];
+/// let mut wheel = Wheel::new(&mut memory, 64, 16, 0)?;
+/// let packet = Waiting { handle: 7, departure: 500, level: 0 };
+/// wheel.insert(0, packet)?;
+/// assert_eq!(wheel.release(500), Some(packet));
+/// # Ok::<(), ShaperError>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Waiting {
     /// The caller's own value: an index, a pointer, a file descriptor.

@@ -6,6 +6,13 @@ use super::params::{Bucket, MeterParams, FLAG_COUPLED};
 use super::spec::MeterKind;
 
 /// Reports the numbers of a validated meter.
+///
+/// ```
+/// use tatcell::MeterSpec;
+/// let info = MeterSpec::rfc2697(1_000, 100, 50, 1_000).build()?.info(); // 1000 bytes a second, milliseconds
+/// assert_eq!((info.cir, info.cbs, info.burst2), (1_000, 100, 50));
+/// # Ok::<(), tatcell::MeterError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MeterInfo {

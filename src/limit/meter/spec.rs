@@ -3,6 +3,13 @@
 #![warn(clippy::arithmetic_side_effects)]
 
 /// Names the standard that a meter marks by.
+///
+/// ```
+/// use tatcell::{MeterKind, MeterSpec};
+/// let limit = MeterSpec::rfc4115(1_000, 100, 500, 50, 1_000).build()?; // milliseconds
+/// assert_eq!((limit.info().kind, MeterKind::Rfc4115 as u16), (MeterKind::Rfc4115, 4115));
+/// # Ok::<(), tatcell::MeterError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u16)]
 pub enum MeterKind {
@@ -121,6 +128,13 @@ impl MeterSpec {
 }
 
 /// Says why a meter cannot be made.
+///
+/// ```
+/// use tatcell::{MeterError, MeterSpec};
+/// let error = MeterSpec::rfc2698(1_000, 100, 1_000, 0, 1_000).build().unwrap_err();
+/// assert_eq!(error, MeterError::ZeroBurst);
+/// assert_eq!(error.to_string(), "a burst that the meter needs is zero");
+/// ```
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -2,6 +2,14 @@
 
 /// Names the clock from which the callers of a table take `now`. The image stores the number, for programs that only
 /// look at the table. The library never reads a clock, and this decides nothing.
+///
+/// ```
+/// use tatcell::{LimitSpec, Line, Table, TableClock, TableOptions};
+/// let (spec, lines) = (LimitSpec::per_second(10), [const { Line::EMPTY }; 66]);
+/// let options = TableOptions::new(spec).seed(*b"16 random bytes!").clock(TableClock::Monotonic);
+/// assert_eq!(Table::init(&lines, &options)?.info().clock, TableClock::Monotonic);
+/// # Ok::<(), tatcell::TableError>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 #[repr(u8)]

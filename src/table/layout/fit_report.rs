@@ -45,6 +45,15 @@ pub struct TableFit {
 }
 
 /// A part of a table's limits that takes room in the word.
+///
+/// ```
+/// use tatcell::{FitPart, LimitSpec, TableOptions};
+/// let (fast, slow) = (LimitSpec::per_second(100_000_000), LimitSpec::per_second(1));
+/// let culprit = |slow| TableOptions::new(fast).slowest(slow).fit().map(|fit| fit.culprit);
+/// assert_eq!(culprit(slow)?, None);
+/// assert_eq!(culprit(slow.max_debt(400))?, Some(FitPart::Debt)); // make that smaller, or use two tables
+/// # Ok::<(), tatcell::TableError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[repr(u32)]

@@ -11,10 +11,37 @@ use crate::time::now_q;
 /// Lines of the header.
 pub(crate) const HEADER_LINES: usize = 2;
 /// The number of slots in a 64-byte line.
+///
+/// ```
+/// use tatcell::{Line, SLOTS_PER_LINE};
+/// assert_eq!(size_of::<Line>(), 8 * SLOTS_PER_LINE); // a slot is a 64-bit word
+/// ```
 pub const SLOTS_PER_LINE: usize = 8;
 /// The smallest number of slots of a table: one set of two lines.
+///
+/// ```
+/// use tatcell::{Line, LimitSpec, Table, TableOptions, MIN_SLOTS};
+/// let lines = [const { Line::EMPTY }; 4]; // a header of two lines, and one set
+/// let options = TableOptions::new(LimitSpec::per_second(10)).seed(*b"16 random bytes!");
+/// assert_eq!(Table::init(&lines, &options)?.slots(), MIN_SLOTS);
+/// assert!(Table::init(&lines[..3], &options).is_err());
+/// # Ok::<(), tatcell::TableError>(())
+/// ```
 pub const MIN_SLOTS: usize = 16;
 /// The largest number of keys in one burst call.
+///
+/// ```
+/// use tatcell::{Burst, LimitSpec, Line, NextBurst, Table, TableOptions, MAX_BURST};
+/// let (spec, lines) = (LimitSpec::new(10, 1_000, 20), [const { Line::EMPTY }; 66]);
+/// let table = Table::init(&lines, &TableOptions::new(spec).seed(*b"16 random bytes!"))?;
+/// let (limit, hashes) = (table.limit(&spec)?, [table.hash(b"192.0.2.1")?; 100]);
+/// let mut passed = 0;
+/// for part in hashes.chunks(MAX_BURST) {
+///     passed += Burst::new(&limit, 0, part).check(&table, None, NextBurst::NONE)?.count_ones();
+/// }
+/// assert_eq!(passed, 20);
+/// # Ok::<(), tatcell::TableError>(())
+/// ```
 pub const MAX_BURST: usize = 64;
 
 /// What the words of a table hold.

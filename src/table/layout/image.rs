@@ -39,6 +39,11 @@ use crate::table::error::TableError;
 /// "tatcel" in the high 48 bits.
 const MAGIC: u64 = 0x7461_7463_656c_0000;
 /// The version of header, word layout and hash mapping. Version 1 had a header of one line.
+///
+/// ```
+/// // Name it in the name of shared memory: then a newer program makes a new table next to the old one.
+/// assert_eq!(format!("/limits.v{}", tatcell::LAYOUT_VERSION), "/limits.v2");
+/// ```
 pub const LAYOUT_VERSION: u16 = 2;
 /// Words of the header.
 const HEADER_WORDS: usize = HEADER_LINES * SLOTS_PER_LINE;

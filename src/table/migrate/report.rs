@@ -3,6 +3,18 @@
 
 /// Reports what became of the debts of a migrated table. A debt has as many copies as its key may have sets in the new
 /// table; `copied`, `merged` and `dropped` add up to all copies.
+///
+/// ```
+/// use tatcell::{LimitSpec, Line, Table, TableOptions};
+/// let (old, new) = ([const { Line::EMPTY }; 66], [const { Line::EMPTY }; 66]);
+/// let spec = LimitSpec::new(10, 1_000, 20); // ticks are milliseconds
+/// let options = TableOptions::new(spec).seed(*b"16 random bytes!");
+/// let table = Table::init(&old, &options)?;
+/// assert!(table.check(&table.limit(&spec)?, 0, b"192.0.2.1", 20)?.passes());
+/// let (_, report) = table.migrate(&new, &options, 0)?;
+/// assert_eq!((report.copied, report.merged, report.is_whole()), (1, 0, true));
+/// # Ok::<(), tatcell::TableError>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Migrated {
     /// Copies that got a slot of the new table.

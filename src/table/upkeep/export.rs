@@ -13,6 +13,16 @@ use crate::table::layout::policy::FullPolicy;
 ///
 /// The home line of a hash is `(hash >> 32) * lines >> 32`. The tag is the low bits of the hash, in their place: `hash
 /// * (mask + 1)` without bit 63 and without the bits of `mask`, or `mask + 1` if that is 0.
+///
+/// ```
+/// use tatcell::{LimitSpec, Line, Table, TableOptions};
+/// let (spec, lines) = (LimitSpec::new(10, 1_000, 20), [const { Line::EMPTY }; 66]);
+/// let table = Table::init(&lines, &TableOptions::new(spec).seed(*b"16 random bytes!"))?;
+/// let numbers = table.numbers()?;
+/// assert_eq!((numbers.lines, numbers.header_bytes), (64, 128));
+/// assert!(numbers.window_q > numbers.horizon_q && numbers.window_q <= numbers.mask);
+/// # Ok::<(), tatcell::TableError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TableNumbers {

@@ -40,6 +40,17 @@ pub struct Stats {
 }
 
 /// Describes one live slot, as of its load.
+///
+/// ```
+/// use tatcell::{LimitSpec, Line, Table, TableOptions};
+/// let (spec, lines) = (LimitSpec::new(10, 1_000, 20), [const { Line::EMPTY }; 66]); // milliseconds
+/// let table = Table::init(&lines, &TableOptions::new(spec).seed(*b"16 random bytes!"))?;
+/// assert!(table.check(&table.limit(&spec)?, 0, b"192.0.2.1", 20)?.passes());
+/// let slot = table.next_live(500, 0).unwrap();
+/// assert_eq!(slot.reset_after, 1_500);
+/// assert!(table.may_be(&slot, table.hash(b"192.0.2.1")?));
+/// # Ok::<(), tatcell::TableError>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Slot {
     /// The number of the slot.

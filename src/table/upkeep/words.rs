@@ -8,6 +8,17 @@ use crate::table::layout::geometry::Content;
 use crate::table::layout::override_word::{is_exemption, is_witness};
 
 /// What a slot's word is.
+///
+/// ```
+/// use tatcell::{LimitSpec, Line, Table, TableOptions, WordKind};
+/// let (spec, lines) = (LimitSpec::new(10, 1_000, 20), [const { Line::EMPTY }; 66]); // milliseconds
+/// let table = Table::init(&lines, &TableOptions::new(spec).seed(*b"16 random bytes!"))?;
+/// assert!(table.check(&table.limit(&spec)?, 0, b"192.0.2.1", 20)?.passes());
+/// let number = table.next_live(0, 0).unwrap().number as usize;
+/// let kind = |now| table.slot_word(now, number).map(|slot| slot.kind);
+/// assert_eq!((kind(1_999), kind(2_001)), (Some(WordKind::Live), Some(WordKind::Expired)));
+/// # Ok::<(), tatcell::TableError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WordKind {
