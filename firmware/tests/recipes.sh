@@ -129,7 +129,7 @@ released() {
         ./run microbit "$folder/firmware/recipes/make/build/app.elf" &&
         "$folder/firmware/recipes/arduino/assemble" "$work/release/arduino" &&
         cmp "$archives/thumbv6m-none-eabi/libtatcell-single.a" "$work/release/arduino/src/cortex-m0/libtatcell.a" &&
-        grep -q '^portable-atomic ' "$folder/THIRD-PARTY"
+        grep -q '^siphasher ' "$folder/THIRD-PARTY"
 }
 if need recipe_of_a_release git git && need recipe_of_a_release xz xz-utils; then
     claim recipe_of_a_release_builds_and_runs released

@@ -152,7 +152,7 @@ else check 'the Rust API breaks nothing unsaid' api; fi
 sbom() {
     packaging/release/dist.sh sbom && fails grep -nF "$PWD" target/dist/*.cdx.json && python3 - "$name" << 'END'
 import json, sys
-for suffix, wanted in (('', 'siphasher'), ('-firmware', 'portable-atomic'), ('-cli', 'clap'), ('-throttled', 'rustls'),
+for suffix, wanted in (('', 'siphasher'), ('-firmware', 'siphasher'), ('-cli', 'clap'), ('-throttled', 'rustls'),
                        ('-ratelimit', 'h2')):
     with open(f'target/dist/{sys.argv[1]}{suffix}.cdx.json') as file:
         bill = json.load(file)
