@@ -170,7 +170,7 @@ def throttled(given):
         print("SKIP redis-cell: set TATCELL_REDIS_CELL as tests/fetch.sh servers prints it")
     which.append(("INCR of Redis", ["INCR", "user:__rand_int__"]))
     version = subprocess.run(["redis-server", "--version"], capture_output=True, text=True).stdout.split()[2]
-    print(f"Redis {version}, redis-benchmark -c 50 -r 100000, median of {given.rounds} rounds; {figures.machine()}")
+    print(f"Redis {version}, redis-benchmark -c 50 -r 100000, {given.rounds} rounds; {figures.machine()}")
     for count in 1, 2:
         own, others = cores(count)
         print(f"\n{count} cores for the servers")
@@ -203,7 +203,7 @@ def ratelimit(given):
         return
     said = subprocess.run([envoy, "--version"], capture_output=True, text=True).stdout
     version = re.search(r"/(\d+\.\d+\.\d+)", said)
-    print(f"Envoy {version[1] if version else said}, wrk -t1 -c64, median of {given.rounds} rounds of "
+    print(f"Envoy {version[1] if version else said}, wrk -t1 -c64, {given.rounds} rounds of "
           f"{given.seconds} s; {figures.machine()}")
     for count in 1, 2:
         own, others = cores(count)

@@ -12,10 +12,9 @@ import subprocess
 
 
 def cpu():
-    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.split(": ", 1)[1]
-    return platform.machine()
+    text = pathlib.Path("/proc/cpuinfo").read_text()
+    found = [re.search(rf"^{name}\s*: (.*)$", text, re.M) for name in ("model name", "cpu family", "model")]
+    return "{}, family {}, model {}".format(*(f[1] for f in found)) if all(found) else platform.machine()
 
 
 def machine():
@@ -38,16 +37,21 @@ def head(limiters, what):
 
 
 def row(what, limiters, rounds, ask):
-    """Prints the medians of what `ask(limiter)` gives: a tuple of numbers."""
+    """Prints what `ask(limiter)` gives, a tuple of numbers of which the first is a rate: the medians, and the best."""
     found = {name: [] for name in limiters}
     for _ in range(rounds):
         for name in limiters:
             found[name].append(ask(name))
-    cells = []
-    for name in limiters:
-        medians = [statistics.median(column) for column in zip(*found[name])]
-        cells.append(" / ".join(f"{m:,.0f}" if m >= 1000 else f"{m:.1f}" for m in medians).replace(",", " "))
-    print(f"| {what} | " + " | ".join(cells) + " |", flush=True)
+
+    def best(column):
+        return (max if column is columns[0] else min)(column)
+    for which, of in ("median", statistics.median), ("best", best):
+        cells = []
+        for name in limiters:
+            columns = list(zip(*found[name]))
+            numbers = [of(column) for column in columns]
+            cells.append(" / ".join(f"{n:,.0f}" if n >= 1000 else f"{n:.1f}" for n in numbers).replace(",", " "))
+        print(f"| {what}, {which} | " + " | ".join(cells) + " |", flush=True)
 
 
 def valgrind():

@@ -128,6 +128,7 @@ pub static CALL_DENIED: Restated = restated(Call("c.floor_denied", "floor.load")
 pub static CALL_STORE: Restated = restated(Call("c.floor_exclusive", "floor.store"), 1.15, CALL);
 pub static CALL_LEASE: Restated = restated(Call("c.floor_lease", "floor.store"), 1.15, CALL);
 pub static CALL_SINGLE: Restated = restated(Call("c.floor_single", "floor.cmpxchg"), 1.15, CALL);
+pub static CALL_SINGLE_COUNT: Restated = restated(Instructions("table1e3.single"), 1.5, CALL);
 pub static INLINE_SWAP: Restated = restated(Instructions("cell.conforming"), 1.15, INLINE);
 pub static INLINE_DENIED: Restated = restated(Instructions("cell.denied"), 1.15, INLINE);
 pub static INLINE_STORE: Restated = restated(Instructions("cell.exclusive"), 1.15, INLINE);

@@ -65,7 +65,7 @@ def run(test, given, seconds, rounds):
     if not shutil.which("dnsperf"):
         print("SKIP questions a second: dnsperf is not installed: apt-get install dnsperf")
         rounds = 0
-    print(f"{version}, 2 threads, dnsperf -T 2 -c 8 -q 200, median of {rounds} rounds of {seconds} s; "
+    print(f"{version}, 2 threads, dnsperf -T 2 -c 8 -q 200, {rounds} rounds of {seconds} s; "
           f"{figures.machine()}")
     figures.head(LIMITERS, "questions/s / CPU us")
     for what, numbers in ROWS if rounds else []:

@@ -111,7 +111,7 @@ class Haproxy:
 
 def run(given, seconds, rounds):
     version = subprocess.run(["haproxy", "-v"], capture_output=True, text=True).stdout.splitlines()[0]
-    print(f"{version}, 2 threads, wrk -t2 -c64, median of {rounds} rounds of {seconds} s; {figures.machine()}")
+    print(f"{version}, 2 threads, wrk -t2 -c64, {rounds} rounds of {seconds} s; {figures.machine()}")
     figures.head(LIMITERS, "requests/s / p99 ms / CPU us")
     h = Haproxy(given, 2)
     with open(h.folder / "log", "w") as log:

@@ -5,20 +5,17 @@ The processor time of the workers a request is what a limiter costs, also where 
 """
 
 import argparse
-import datetime
-import os
 import pathlib
 import re
 import shutil
 import signal
-import statistics
 import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "testing"))
 
+import figures  # noqa: E402
 import load  # noqa: E402
-from figures import cpu, cpu_seconds, wait  # noqa: E402
 from server import Nginx  # noqa: E402
 
 HTTP = """
@@ -61,32 +58,24 @@ def main():
     given = parser.parse_args()
     given.build, given.module = given.build.resolve(), pathlib.Path(given.module).resolve()
     version = subprocess.run([given.nginx, "-v"], capture_output=True, text=True).stderr.strip()
-    print(f"{version}, 4 workers, wrk -t2 -c64, median of {given.rounds} rounds of {given.seconds} s; {cpu()}, "
-          f"{os.cpu_count()} cores, {datetime.date.today()}")
-    print("| | " + " | ".join(f"{name}: requests/s / p99 ms / CPU us" for name in LIMITERS) + " |")
-    print("|---" * (1 + len(LIMITERS)) + "|")
+    print(f"{version}, 4 workers, wrk -t2 -c64, {given.rounds} rounds of {given.seconds} s; {figures.machine()}")
+    figures.head(LIMITERS, "requests/s / p99 ms / CPU us")
     for what, path, keys, logged in ROWS if given.rounds else []:
-        found = {name: [] for name in LIMITERS}
         with Nginx(given.nginx, given.module, given.build / "measure") as n:
-            level = "error" if logged else "crit"
-            n.start(workers=4, http=HTTP, server=SERVER % {"html": f"{n.run}/html"}, level=level)
+            n.start(workers=4, http=HTTP, server=SERVER % {"html": f"{n.run}/html"},
+                    level="error" if logged else "crit")
             for name in LIMITERS:
                 load.wrk(n.port, path % name + "k=hot", 1, 64)
-            for _ in range(given.rounds):
-                for name in LIMITERS:
-                    target = path % name + ("" if keys else "k=hot")
-                    before = cpu_seconds(n.children())
-                    got = load.wrk(n.port, target, given.seconds, 64, keys=keys)
-                    spent = (cpu_seconds(n.children()) - before) / got[0] * 1e6
-                    found[name].append((*got, spent))
-        cells = []
-        for name in LIMITERS:
-            rate, p99, spent = (statistics.median(f[i] for f in found[name]) for i in (2, 4, 5))
-            share = sum(f[1] for f in found[name]) / sum(f[0] for f in found[name])
-            expected = name != "none" and "refused" in what
-            assert (share > 0.9) == expected and (expected or share == 0), (what, name, share)
-            cells.append(f"{rate:,.0f} / {p99:.1f} / {spent:.1f}".replace(",", " "))
-        print(f"| {what} | " + " | ".join(cells) + " |", flush=True)
+
+            def ask(name):
+                before = figures.cpu_seconds(n.children())
+                total, refused, rate, _, p99 = load.wrk(n.port, path % name + ("" if keys else "k=hot"), given.seconds,
+                                                        64, keys=keys)
+                spent = (figures.cpu_seconds(n.children()) - before) / total * 1e6
+                share, expected = refused / total, name != "none" and "refused" in what
+                assert (share > 0.9) == expected and (expected or share == 0), (what, name, share)
+                return rate, p99, spent
+            figures.row(what, LIMITERS, given.rounds, ask)
     instructions(given)
 
 
@@ -116,7 +105,7 @@ def collected(given, path, requests):
             n.wait(n.alive, 60)
             n.statuses(requests, path)
             process.send_signal(signal.SIGTERM)
-            wait(process)
+            figures.wait(process)
             said.seek(0)
             return int(re.search(r"Collected : (\d+)", said.read())[1])
 

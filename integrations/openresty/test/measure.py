@@ -81,7 +81,7 @@ def run(tests, seconds, rounds):
     conf = {"http": HTTP.format(root=tests.lua(), lib=tests.build / "lib"), "server": server(), "level": "crit"}
     with tests.nginx() as n:
         version = subprocess.run([n.binary, "-v"], capture_output=True, text=True).stderr.strip()
-        print(f"{version} with lua, 4 workers, wrk -t2 -c64, median of {rounds} rounds of {seconds} s; "
+        print(f"{version} with lua, 4 workers, wrk -t2 -c64, {rounds} rounds of {seconds} s; "
               f"{figures.machine()}")
         figures.head(LIMITERS, "requests/s / p99 ms / CPU us")
         n.start(workers=4, **conf)

@@ -4,7 +4,7 @@
 //! Without a bound: three threads on a live slot in the daily run, 309 691 executions; two threads in the long run, 1
 //! 562 329. With new keys the bound is 3 preemptions in the daily and 4 in the long run: 184 736 and 986 346 executions
 //! of three threads (6 s with a bound of 2, 40 s with 3, 304 s with 4, unfinished without one after 7 minutes of
-//! processor time; AMD EPYC of family 25, 2026-11-23, on a busy machine), 24 541 and 139 682 of two. The explorer runs
+//! processor time; AMD EPYC, family 25, unknown model, 2026-11-23, busy), 24 541 and 139 682 of two. The explorer runs
 //! both without a bound, but also without weak memory (`step_inserts`). One clock, sets of one slot a line, room for 2
 //! or 4 units. Each model was seen to fail with stores for swaps. See `loom_kit` for what loom does not show.
 
