@@ -1,0 +1,64 @@
+#!/bin/sh
+# Uses the Node package as its users do, as TAP: packaging/test/node.sh. Packs it, installs the packed file into an empty
+# folder without the checkout, and runs the programs of the README there.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+MAKE=${MAKE:-make} NODE=${NODE:-node} NPM=${NPM:-npm} CARGO=${CARGO:-cargo}
+root=$PWD out=$PWD/target/node-package
+unset MAKEFLAGS MFLAGS MAKELEVEL NODE_PATH NODE_OPTIONS
+# Node looks for modules in all folders above, so the user's folder is outside of the checkout.
+user=$(mktemp -d)
+trap 'rm -rf "$user"' EXIT
+rm -rf "$out" && mkdir -p "$out/stubs" || exit 1
+
+. mk/tap.sh
+
+built() { $MAKE -s -C bindings/node pack; }
+packed() { ls "$root"/target/node/dist/*.tgz; }
+# installs FOLDER WHAT...: an empty folder with what npm installs.
+installs() {
+    mkdir -p "$user/$1" && cd "$user/$1" && shift && echo '{ "private": true }' > package.json &&
+        "$NPM" install --no-audit --no-fund --foreground-scripts "$@"
+}
+# The install script calls a cargo that fails, so the package brings what it needs.
+without_cargo() { (PATH="$out/stubs:$PATH" installs plain "$(packed)"); }
+peers() { (cd "$user/plain" && "$NPM" install --silent --no-audit --no-fund express fastify); }
+runs() { (cd "$user/plain" && "$NODE" "$root/packaging/test/readme.mjs" "$root/bindings/node/README.md"); }
+# Only what Node calls is defined.
+alone() {
+    nm -D --defined-only "$user"/plain/node_modules/tatcell/prebuilt/*/tatcell.node | awk '{ print $NF }' > "$out/names"
+    cat "$out/names" && fails grep -v '^napi_' "$out/names"
+}
+names_no_folder() { fails grep -laF -e "$root" -e "$HOME/.cargo" "$user"/plain/node_modules/tatcell/prebuilt/*/tatcell.node; }
+# The addon of another platform is of no use.
+other_platform() {
+    mkdir "$out/tree" && tar -xzf "$(packed)" -C "$out/tree" --strip-components 1 && rm -r "$out/tree/prebuilt" &&
+        "$NPM" pack --silent --ignore-scripts --pack-destination "$out" "$out/tree"
+}
+# Without optimization, because it only has to work.
+with_cargo() {
+    (CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_OPT_LEVEL=0 CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
+        installs cargo "$out"/*.tgz && "$NODE" -p "new (require('tatcell').Limiter)('1/h').hit('a')" | grep true)
+}
+says_what_it_needs() {
+    (fails env PATH="$out/stubs:$PATH" "$NPM" install --prefix "$user/none" --foreground-scripts "$out"/*.tgz) \
+        > "$out/said" 2>&1 && grep 'so it needs Rust' "$out/said"
+}
+
+printf '#!/bin/sh\nexit 1\n' > "$out/stubs/cargo" && chmod +x "$out/stubs/cargo"
+if ! have "$NODE" || ! have "$NPM"; then
+    skip 'the Node package' 'no Node or no npm: apt-get install nodejs npm'
+elif ! $CARGO fetch --quiet --locked --manifest-path bindings/node/Cargo.toml > "$out/log" 2>&1; then
+    skip 'the Node package' "no crates: $(tail -n 1 "$out/log" | sed 's/^ *//' | cut -c 1-90)"
+else
+    check 'the package is packed' built
+    check 'it installs without cargo' without_cargo
+    if have nm && [ "$(uname -s)" = Linux ]; then check 'the addon defines what Node calls, and no more' alone; fi
+    check 'the addon names no folder of the machine that built it' names_no_folder
+    if peers > "$out/log" 2>&1; then check 'the README runs with it' runs
+    else skip 'the README runs with it' "no packages from npm: $(tail -n 1 "$out/log" | cut -c 1-90)"; fi
+    check 'the package without the addon' other_platform
+    check 'it builds with cargo on another platform' with_cargo
+    check 'without addon and cargo the installation says what it needs' says_what_it_needs
+fi
+echo "1..$n"
