@@ -31,6 +31,7 @@ mv "$tree/vendor/tatcell-$version" "$tree/vendor/tatcell"
 cd bindings/node
 cp -R README.md package.json index.js index.d.ts express.js express.d.ts fastify.js fastify.d.ts install.js lib \
     Cargo.lock build.rs src "$tree"
-sed -e 's|path = "../.."|path = "vendor/tatcell"|' -e 's|^\[workspace\]|&\nexclude = ["vendor"]|' Cargo.toml > "$tree/Cargo.toml"
+sed -e 's|path = "../.."|path = "vendor/tatcell"|' -e 's|^\[workspace\]|&\nexclude = ["vendor"]|' Cargo.toml \
+    > "$tree/Cargo.toml"
 "$NPM" pack --silent --ignore-scripts --pack-destination "$out/dist" "$tree" > "$out/pack.log"
 ls "$out"/dist/*.tgz

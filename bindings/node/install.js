@@ -10,13 +10,15 @@ const build = path.join(__dirname, 'build');
 
 // Tried in a process of its own: one that is for another C library must not end this one.
 function works() {
-  return spawnSync(process.execPath, ['-e', 'require(process.argv[1])', path.join(__dirname, 'lib/native.js')]).status === 0;
+  const addon = path.join(__dirname, 'lib/native.js');
+  return spawnSync(process.execPath, ['-e', 'require(process.argv[1])', addon]).status === 0;
 }
 
 function make() {
   const cargo = process.env.CARGO ?? 'cargo';
   const target = path.join(build, 'cargo');
-  const args = ['build', '--release', '--locked', '--manifest-path', path.join(__dirname, 'Cargo.toml'), '--target-dir', target];
+  const manifest = path.join(__dirname, 'Cargo.toml');
+  const args = ['build', '--release', '--locked', '--manifest-path', manifest, '--target-dir', target];
   const { error, status } = spawnSync(cargo, args, { stdio: 'inherit' });
   if (error || status !== 0) {
     console.error(

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Uses the Node package as its users do, as TAP: packaging/test/node.sh. Packs it, installs the packed file into an empty
-# folder without the checkout, and runs the programs of the README there.
+# Uses the Node package as its users do, as TAP: packaging/test/node.sh. Packs it, installs the packed file into an
+# empty folder without the checkout, and runs the programs of the README there.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 MAKE=${MAKE:-make} NODE=${NODE:-node} NPM=${NPM:-npm} CARGO=${CARGO:-cargo}
@@ -29,7 +29,9 @@ alone() {
     nm -D --defined-only "$user"/plain/node_modules/tatcell/prebuilt/*/tatcell.node | awk '{ print $NF }' > "$out/names"
     cat "$out/names" && fails grep -v '^napi_' "$out/names"
 }
-names_no_folder() { fails grep -laF -e "$root" -e "$HOME/.cargo" "$user"/plain/node_modules/tatcell/prebuilt/*/tatcell.node; }
+names_no_folder() {
+    fails grep -laF -e "$root" -e "$HOME/.cargo" "$user"/plain/node_modules/tatcell/prebuilt/*/tatcell.node
+}
 # The addon of another platform is of no use.
 other_platform() {
     mkdir "$out/tree" && tar -xzf "$(packed)" -C "$out/tree" --strip-components 1 && rm -r "$out/tree/prebuilt" &&

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // Times tatcell and other limiters of npm, and prints a table in Markdown.
 //
-// Every limiter gets the same limit, 10 a second and 20 at once, and the same keys, 100 000 addresses as strings. Where a
-// limiter has no burst of its own, it is its kind's nearest: 20 in 2 seconds. Each runs in a process of its own:
+// Every limiter gets the same limit, 10 a second and 20 at once, and the same keys, 100 000 addresses as strings. Where
+// a limiter has no burst of its own, it is its kind's nearest: 20 in 2 seconds. Each runs in a process of its own:
 //
 // 1. one key     one key asked again and again, so most requests are refused
 // 2. all keys    each key once, twice over: the keys are in memory by the second time
@@ -20,6 +20,16 @@ const RUNS = 5;
 const addresses = () => Array.from({ length: KEYS }, (_, n) => `10.${n >> 16}.${(n >> 8) & 255}.${n & 255}`);
 
 const limiter = () => new (require('tatcell').Limiter)('10/s burst 20', { keys: KEYS });
+
+function hits() {
+  const one = limiter();
+  return (key) => one.hit(key);
+}
+
+function checks() {
+  const one = limiter();
+  return (key) => one.check(key);
+}
 
 function flexible(kind) {
   const { BurstyRateLimiter, RateLimiterMemory } = require('rate-limiter-flexible');
@@ -58,11 +68,9 @@ function buckets() {
 
 // Name, package, what it decides by, how it is made, whether it is awaited.
 const LIMITERS = [
-  ['tatcell, `hit`', 'tatcell', 'GCRA', () => { const one = limiter(); return (key) => one.hit(key); }, false],
-  ['tatcell, `hit`, keys as Buffers', 'tatcell', 'GCRA',
-    () => { const one = limiter(); return (key) => one.hit(key); }, false, Buffer.from],
-  ['tatcell, `check` (all numbers)', 'tatcell', 'GCRA', () => { const one = limiter(); return (key) => one.check(key); },
-    false],
+  ['tatcell, `hit`', 'tatcell', 'GCRA', hits, false],
+  ['tatcell, `hit`, keys as Buffers', 'tatcell', 'GCRA', hits, false, Buffer.from],
+  ['tatcell, `check` (all numbers)', 'tatcell', 'GCRA', checks, false],
   ['rate-limiter-flexible', 'rate-limiter-flexible', 'fixed window', () => flexible('memory'), true],
   ['rate-limiter-flexible, bursty', 'rate-limiter-flexible', 'two fixed windows', () => flexible('bursty'), true],
   ['express-rate-limit', 'express-rate-limit', 'fixed window', express, true],
@@ -125,7 +133,8 @@ async function main() {
   if (process.argv[2] !== undefined) return measure(Number(process.argv[2]));
   console.log('| Limiter | Decides by | ns, one key | ns, each of 100 000 keys | bytes a key |\n|---|---|---|---|---|');
   LIMITERS.forEach(([name, from, kind], index) => {
-    const { status, stdout, stderr } = spawnSync(process.execPath, ['--expose-gc', __filename, index], { encoding: 'utf8' });
+    const args = ['--expose-gc', __filename, index];
+    const { status, stdout, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8' });
     if (status !== 0) throw new Error(`${name}: ${stderr}`);
     const row = JSON.parse(stdout);
     const [title, rest] = name.split(/(?=,)/);

@@ -8,7 +8,8 @@ const scratch = require('./scratch.js');
 function network(address, v4Bits = 32, v6Bits = 64) {
   if (typeof address !== 'string') throw new TypeError(`an address is a string, not ${scratch.describe(address)}`);
   for (const [name, bits, most] of [['v4Bits', v4Bits, 32], ['v6Bits', v6Bits, 128]]) {
-    if (!Number.isInteger(bits) || bits < 0 || bits > most) throw new RangeError(`${name} is 0 to ${most}, not ${bits}`);
+    if (Number.isInteger(bits) && bits >= 0 && bits <= most) continue;
+    throw new RangeError(`${name} is 0 to ${most}, not ${bits}`);
   }
   const key = scratch.network(address, v4Bits, v6Bits);
   if (key === undefined) throw new RangeError(`'${address}' is no address: write one such as 192.0.2.1 or 2001:db8::1`);

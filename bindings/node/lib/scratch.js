@@ -65,7 +65,9 @@ function other(key, at) {
     return length;
   }
   if (typeof key === 'number') {
-    if (!Number.isSafeInteger(key)) throw new RangeError(`a number as key is whole, and its size at most 2**53 - 1, not ${key}`);
+    if (!Number.isSafeInteger(key)) {
+      throw new RangeError(`a number as key is whole, and its size at most 2**53 - 1, not ${key}`);
+    }
     halves[at / 4 + LOW] = key;
     halves[at / 4 + 1 - LOW] = Math.floor(key / 2 ** 32);
     return 8;

@@ -88,8 +88,8 @@ impl Making {
         );
         match self.options.fit() {
             Ok(fit) if of_room && fit.culprit.is_some() => wrong(format!(
-                "limit \"{limit}\": it needs {} ms of horizon, and a table has {} ms at this rate: make its {} smaller, \
-                 or the rate lower",
+                "limit \"{limit}\": it needs {} ms of horizon, and a table has {} ms at this rate: make its {} \
+                 smaller, or the rate lower",
                 fit.needed / 1_000_000,
                 fit.available / 1_000_000,
                 fit.culprit.map_or_else(String::new, |part| format!("{part:?}").to_lowercase()),

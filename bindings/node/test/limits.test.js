@@ -64,7 +64,7 @@ test('keys of one spelling are one key', () => {
   const word = Buffer.alloc(8);
   new BigUint64Array(word.buffer, word.byteOffset, 1)[0] = 7n;
   const pairs = [
-    ['a', Buffer.from('a')], ['ä', Buffer.from('ä')], ['日本', Buffer.from('日本')], ['😀', Buffer.from('😀')],
+    ...['a', 'ä', '日本', '😀'].map((key) => [key, Buffer.from(key)]),
     [long, Buffer.from(long)], ['x'.repeat(47), Buffer.from('x'.repeat(47))], [7, word], [-1, 2n ** 64n - 1n],
     [-5, -5n], [2 ** 53 - 1, 2n ** 53n - 1n], [-(2 ** 53) + 1, -(2n ** 53n) + 1n], [2 ** 32, 2n ** 32n], [8, 8n],
     ['\ud800', '\ufffd'],
@@ -129,7 +129,7 @@ test('a look at another time forgets no debt', () => {
   const chain = new Chain(limiter);
   const start = 1_000_000n * SECOND;
   const day = 24n * 3600n * SECOND;
-  const looks = [limiter.test.bind(limiter), limiter.peek.bind(limiter), chain.test.bind(chain), chain.peek.bind(chain)];
+  const looks = [limiter, chain].flatMap((one) => [one.test.bind(one), one.peek.bind(one)]);
   looks.forEach((look, key) => {
     assert.ok(limiter.hit(key, 2, { now: start }));
     for (const now of [start + day, 0, start - day]) {
@@ -147,12 +147,16 @@ test('a look at another time forgets no debt', () => {
   assert.equal(limiter.peek(0, 1, { now: start }).remaining, 0);
 });
 
-test('a clock that jumps back refuses nobody for long', () => {
-  const limiter = new Limiter('10/s burst 2', { keys: 100 });
-  assert.ok(limiter.hit('a', 2, { now: 10_000n * SECOND }));
-  for (const now of [0n, 5n * SECOND, 9_000n * SECOND]) assert.ok(limiter.hit(`at ${now}`, 2, { now }));
-  assert.equal(limiter.test('a', 1, { now: 10_000n * SECOND }), false);
-  assert.ok(limiter.hit('a', 2, { now: 10_001n * SECOND }));
+test('a clock that jumps back refuses nobody for longer than it jumped', () => {
+  const start = 1_000_000n * SECOND;
+  for (const back of [SECOND / 10n, SECOND, 60n * SECOND, 3600n * SECOND, 86_400n * SECOND]) {
+    const limiter = new Limiter('10/s burst 2', { keys: 100 });
+    assert.ok(limiter.hit('a', 2, { now: start }));
+    const now = start - back;
+    assert.ok(limiter.hit('b', 2, { now }), 'a fresh key');
+    assert.ok(limiter.peek('a', 2, { now }).retryAfter <= Number(back) / 1e9 + 0.2, `${back}`);
+    assert.ok(limiter.hit('a', 2, { now: start + SECOND / 5n }));
+  }
 });
 
 test('a full table asks its policy', () => {
@@ -256,7 +260,8 @@ test('networks of one prefix are one key', () => {
 
 test('objects say what they are', () => {
   const limiter = new Limiter('1.5k/min burst 20', { keys: 100 });
-  assert.deepEqual([limiter.limit, limiter.keys, limiter.name, limiter.closed], ['1500/60s burst 20', 100, undefined, false]);
+  assert.deepEqual([limiter.limit, limiter.keys, limiter.name], ['1500/60s burst 20', 100, undefined]);
+  assert.equal(limiter.closed, false);
   assert.ok(limiter.memory > 800 && limiter.memory < 10_000);
   limiter.close();
   assert.ok(limiter.closed && limiter.memory === 0 && limiter.limit === '1500/60s burst 20');
@@ -282,8 +287,8 @@ test('the vectors of other projects, byte for byte', () => {
     if (Number(interval) >= 1000) answers.push(limiter.check(vector, ...call));
     for (const { verdict, remaining, resetAfter, retryAfter } of answers) {
       const retry = { pass: '', refused: ns(retryAfter), never: 'never' }[verdict];
-      const made = [vector, interval, burst, step, now, cost, verdicts[verdict], remaining, ns(resetAfter), retry, ...rest];
-      assert.equal(made.join('\t'), row);
+      const made = [verdicts[verdict], remaining, ns(resetAfter), retry];
+      assert.equal([vector, interval, burst, step, now, cost, ...made, ...rest].join('\t'), row);
     }
   }
   assert.ok(rows.length > 30);

@@ -26,7 +26,8 @@ for (const count of [0, 1, 63, 64, 65, 128, 1000]) {
     for (let now = 0n; now < SECOND; now += SECOND / 7n) {
       const keys = times(count, () => spelled(random(50), random(5)));
       assert.deepEqual(many.hitMany(keys, 1, { now }), keys.map((key) => single.hit(key, 1, { now })));
-      assert.deepEqual(many.hitMany(new Set(keys), 2, { now }), [...new Set(keys)].map((key) => single.hit(key, 2, { now })));
+      const set = new Set(keys);
+      assert.deepEqual(many.hitMany(set, 2, { now }), [...set].map((key) => single.hit(key, 2, { now })));
     }
   });
 }
@@ -35,7 +36,8 @@ for (const Numbers of [BigUint64Array, BigInt64Array, Uint32Array, Int32Array, U
   test(`a ${Numbers.name} has the keys of numbers`, () => {
     const low = Numbers.name.includes('U') ? 0 : -100;
     for (const count of [0, 1, 63, 64, 65, 10_000]) {
-      const keys = Numbers.from(times(count, () => low + random(5000)), Numbers.name.startsWith('Big') ? BigInt : undefined);
+      const values = times(count, () => low + random(5000));
+      const keys = Numbers.from(values, Numbers.name.startsWith('Big') ? BigInt : Number);
       const many = new Limiter('10/s burst 1', { keys: 10_000 });
       const single = new Limiter('10/s burst 1', { keys: 10_000 });
       const passed = many.hitMany(keys, 1, { now: 0 });
@@ -94,11 +96,13 @@ test('what is no list of keys is named', () => {
     assert.throws(() => limiter.hitMany(bad), { name: 'TypeError', message: /whole numbers of 16 to 64 bits/ });
   }
   for (const keyLength of [undefined, 0, -1, 1.5, '4', NaN]) {
-    assert.throws(() => limiter.hitMany(Buffer.alloc(8), 1, { keyLength }), { name: 'TypeError', message: /keyLength/ });
+    const call = () => limiter.hitMany(Buffer.alloc(8), 1, { keyLength });
+    assert.throws(call, { name: 'TypeError', message: /keyLength/ });
   }
-  assert.throws(() => limiter.hitMany(Buffer.alloc(9), 1, { keyLength: 4 }), { name: 'RangeError', message: /9 bytes/ });
+  const odd = () => limiter.hitMany(Buffer.alloc(9), 1, { keyLength: 4 });
+  assert.throws(odd, { name: 'RangeError', message: /9 bytes/ });
   assert.throws(() => limiter.hitMany(new Uint32Array(2), 1, { keyLength: 4 }), TypeError);
   const moved = new Uint32Array(4);
   structuredClone(moved.buffer, { transfer: [moved.buffer] });
-  assert.equal(limiter.hitMany(moved).length, 0);
+  assert.throws(() => limiter.hitMany(moved), TypeError);
 });
