@@ -1,7 +1,7 @@
 //! The addon of the package tatcell for Node: calls of the library behind functions of numbers.
 //!
-//! JavaScript holds a number for each object here ([`objects`]). Before a call it writes keys, cost and clock into a
-//! buffer that both sides know, and afterwards it reads the answer there ([`scratch`]): a value that crosses the border
+//! JavaScript holds a number for each object here (`objects`). Before a call it writes keys, cost and clock into a
+//! buffer that both sides know, and afterwards it reads the answer there (`scratch`): a value that crosses the border
 //! by a function of Node costs 10 to 60 ns, a byte in that buffer less than one. `lib/` has the other side: it checks
 //! arguments, encodes keys and makes the objects that programs see.
 //!
@@ -9,7 +9,7 @@
 //! named memory at any time: that is what the library is made for.
 
 mod chain;
-mod direct;
+pub mod direct;
 mod errors;
 mod fields;
 mod limiter;
