@@ -2,7 +2,7 @@
 # failure: `make test` runs the targets that TESTS names.
 COUNT := @mk/count.sh $(MAKE) --keep-going
 TESTS := rust-tests races c-tests doc-tests demo-verdict
-PACKAGES := package-tests python-tests go-tests release-tests
+PACKAGES := package-tests python-tests node-tests go-tests release-tests
 MODELS := step-worlds loom-models proofs
 LONG := long-tests long-models sanitizers deb-tests
 
@@ -24,7 +24,7 @@ test-c: install-packages ## The library through its C ABI: programs, headers, sy
 test-models: install-packages ## Every interleaving of small models (step, loom); protocol by Spin, arithmetic by z3
 	$(COUNT) $(MODELS)
 
-test-packages: install-packages ## Packages: installed, moved, packed, in Python, offline, for other machines (5 minutes)
+test-packages: install-packages ## Packages: installed, moved, packed, in Python and Node, offline, for other machines (5 minutes)
 	$(COUNT) $(PACKAGES)
 
 test-long: install-packages ## The long forms of the Rust tests, sanitizers, Miri (hours); TATCELL_QUICK=1: minutes
@@ -49,8 +49,8 @@ clean: ## Remove everything that was built
 	rm -rf target bindings/tower/target cli/target cluster/target dev/target firmware/target
 
 # The parts of the targets above.
-.PHONY: install-packages rust-tests races c-tests doc-tests package-tests python-tests go-tests release-tests \
-    demo-verdict step-worlds loom-models proofs long-tests long-models sanitizers deb-tests
+.PHONY: install-packages rust-tests races c-tests doc-tests package-tests python-tests node-tests go-tests \
+    release-tests demo-verdict step-worlds loom-models proofs long-tests long-models sanitizers deb-tests
 install-packages:
 	@mk/packages.sh mk/packages ffi-tests/packages dev/proofs/packages
 rust-tests:
@@ -65,6 +65,8 @@ package-tests: lib
 	@packaging/test/run.sh
 python-tests: lib
 	@packaging/test/python.sh
+node-tests:
+	@packaging/test/node.sh
 go-tests:
 	@mk/packages.sh bindings/go/packages
 	@packaging/test/go.sh

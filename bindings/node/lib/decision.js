@@ -10,27 +10,35 @@ const TRACKED = 1;
 // The full answer to one request. Times are seconds; index.d.ts describes the fields.
 class Decision {
   #limits; // the objects that have the limits
-  #numbers; // what a header needs and the fields have not: flags, and the times in nanoseconds
+  #flags;
+  #retryAfter; // in nanoseconds, because the header fields round them up
+  #resetAfter;
   #each; // of a chain, the decisions of its links
 
   // Reads an answer of the addon.
   constructor(limits, index, each) {
     const verdict = answer(index, 0);
-    const flags = answer(index, 1);
-    const retryAfter = answer(index, 6);
-    const resetAfter = answer(index, 7);
+    this.#limits = limits;
+    this.#each = each;
+    this.#flags = answer(index, 1);
+    this.#retryAfter = answer(index, 6);
+    this.#resetAfter = answer(index, 7);
     this.passes = verdict === 0;
     this.verdict = VERDICTS[verdict];
     this.cost = answer(index, 3);
     this.burst = answer(index, 4);
     this.remaining = answer(index, 5);
-    this.retryAfter = retryAfter / 1e9;
-    this.resetAfter = resetAfter / 1e9;
-    this.tracked = (flags & TRACKED) !== 0;
+    this.retryAfter = this.#retryAfter / 1e9;
+    this.resetAfter = this.#resetAfter / 1e9;
+    this.tracked = (this.#flags & TRACKED) !== 0;
     this.link = answer(index, 2);
-    this.#limits = limits;
-    this.#each = each;
-    this.#numbers = [verdict, flags, 0, this.cost, this.burst, this.remaining, retryAfter, resetAfter];
+  }
+
+  // As the addon stored it.
+  #numbers() {
+    const verdict = VERDICTS.indexOf(this.verdict);
+    const units = [this.cost, this.burst, this.remaining];
+    return [verdict, this.#flags, this.link, ...units, this.#retryAfter, this.#resetAfter];
   }
 
   headers({ names, legacy = false } = {}) {
@@ -44,7 +52,7 @@ class Decision {
       if (typeof name !== 'string') throw new TypeError(`a name is a string, not ${describe(name)}`);
       if (name === '') throw new RangeError('a name must not be empty');
     }
-    each.forEach((decision, i) => putAnswer(i + 1, decision.#numbers));
+    each.forEach((decision, i) => putAnswer(i + 1, decision.#numbers()));
     const fields = native.fields(scratch, this.#limits.map(({ handle }) => handle), given, Boolean(legacy));
     const headers = {};
     for (let i = 0; i < fields.length; i += 2) headers[fields[i]] = fields[i + 1];

@@ -124,10 +124,11 @@ class Limiter {
   #hitArray(keys, cost, given) {
     const [width, kind] = rows(keys, given?.keyLength);
     const how = loadCall(cost, given);
+    const view = new Uint8Array(keys.buffer, keys.byteOffset, keys.byteLength);
     // The addon takes no memory that other threads may change.
-    const { buffer, byteOffset, byteLength } = keys.buffer instanceof ArrayBuffer ? keys : keys.slice();
-    const passed = new Uint8Array(byteLength / width);
-    native.rows(this.#handle, how, new Uint8Array(buffer, byteOffset, byteLength), width, kind, passed);
+    const bytes = keys.buffer instanceof ArrayBuffer ? view : new Uint8Array(view);
+    const passed = new Uint8Array(bytes.length / width);
+    native.rows(this.#handle, how, bytes, width, kind, passed);
     return passed;
   }
 

@@ -66,6 +66,13 @@ test('rows of bytes are keys', () => {
   }
 });
 
+test('memory that threads share has keys, too', () => {
+  const limiter = new Limiter('10/s burst 1', { keys: 1000 });
+  const shared = Buffer.from(new SharedArrayBuffer(8)).fill('abcdabcd');
+  assert.deepEqual([...limiter.hitMany(shared, 1, { now: 0, keyLength: 4 })], [1, 0]);
+  assert.equal(limiter.hit(shared.subarray(0, 4), 1, { now: 0 }), false);
+});
+
 test('a cost is that of each key', () => {
   const limiter = new Limiter('10/s burst 9', { keys: 1000 });
   const now = { now: 0 };
