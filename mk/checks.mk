@@ -4,7 +4,7 @@ COUNT := @mk/count.sh $(MAKE) --keep-going
 TESTS := rust-tests races c-tests doc-tests demo-verdict
 PACKAGES := package-tests python-tests node-tests go-tests release-tests
 MODELS := step-worlds loom-models proofs
-LONG := long-tests long-models sanitizers deb-tests
+LONG := long-tests long-models sanitizers deb-tests node-source-tests
 
 .PHONY: demo check test test-c test-models test-packages test-long lint bench cli header dist clean
 demo: $(BUILD)/udp_gate ## Attack a UDP server, without the limiter and with it; verdict and demo.svg (half a minute)
@@ -24,7 +24,7 @@ test-c: install-packages ## The library through its C ABI: programs, headers, sy
 test-models: install-packages ## Every interleaving of small models (step, loom); protocol by Spin, arithmetic by z3
 	$(COUNT) $(MODELS)
 
-test-packages: install-packages ## Packages: installed, moved, packed, in Python and Node, offline, for other machines (5 minutes)
+test-packages: install-packages ## Packages: installed, moved, packed, Python, Node, Go, offline, for other machines (5 minutes)
 	$(COUNT) $(PACKAGES)
 
 test-long: install-packages ## The long forms of the Rust tests, sanitizers, Miri (hours); TATCELL_QUICK=1: minutes
@@ -50,7 +50,8 @@ clean: ## Remove everything that was built
 
 # The parts of the targets above.
 .PHONY: install-packages rust-tests races c-tests doc-tests package-tests python-tests node-tests go-tests \
-    release-tests demo-verdict step-worlds loom-models proofs long-tests long-models sanitizers deb-tests
+    release-tests demo-verdict step-worlds loom-models proofs long-tests long-models sanitizers deb-tests \
+    node-source-tests
 install-packages:
 	@mk/packages.sh mk/packages ffi-tests/packages dev/proofs/packages
 rust-tests:
@@ -94,3 +95,5 @@ sanitizers:
 # Minutes of release builds, and a clean root from Debian's mirror: the short form leaves them out.
 deb-tests:
 	@$(if $(TATCELL_QUICK),,mk/packages.sh packaging/test/deb-packages && packaging/test/deb.sh)
+node-source-tests:
+	@$(if $(TATCELL_QUICK),,packaging/test/node.sh source)

@@ -11,14 +11,7 @@ unset MAKEFLAGS MFLAGS MAKELEVEL
 new_enough() { [ "$("$NODE" -p 'process.versions.node.split(".")[0] >= 18' 2> /dev/null)" = true ]; }
 syntax() { for file in *.js lib/*.js test/*.js compare/*.js; do "$NODE" --check "$file" || return 1; done; }
 none() { pattern=$1; shift; ! LC_ALL=C.UTF-8 grep -nE "$pattern" "$@"; }
-# packages FOLDER: what its package.json names is in a folder of the same name below $out.
-packages() {
-    mkdir -p "$out/$1" && cp "$1/package.json" "$1/package-lock.json" "$out/$1" || return 1
-    cmp -s "$1/package-lock.json" "$out/$1/ready" && return
-    (cd "$out/$1" && "$NPM" ci --silent --ignore-scripts --no-audit --no-fund) &&
-        cp "$1/package-lock.json" "$out/$1/ready"
-}
-# unpacked FOLDER: this package is among them.
+# unpacked FOLDER: this package is among those that are installed below $out.
 unpacked() {
     rm -rf "$out/$1/node_modules/tatcell" && mkdir "$out/$1/node_modules/tatcell" &&
         tar -xzf "$out"/dist/*.tgz -C "$out/$1/node_modules/tatcell" --strip-components 1
@@ -44,12 +37,12 @@ lint)
     check 'JavaScript: no unfinished marker' none 'TO[D]O|FIX[M]E|X[X]X' ./*.js ./*.ts lib/* test/*.js compare/*.js
     exit ;;
 compare)
-    ./build.sh > /dev/null && packages compare && unpacked compare && cp compare/*.js "$out/compare" &&
+    ./build.sh > /dev/null && ./packages.sh "$out" compare && unpacked compare && cp compare/*.js "$out/compare" &&
         exec "$NODE" "$out/compare/compare.js"
     exit 1 ;;
 esac
 check 'the package is built' ./build.sh
-if ! have "$NPM" || ! packages test > "$out/npm.log" 2>&1; then
+if ! have "$NPM" || ! ./packages.sh "$out" test > "$out/npm.log" 2>&1; then
     skip 'the tests of the Node package' "no packages from npm: $(tail -n 1 "$out/npm.log" | cut -c 1-90)"
     exit
 fi

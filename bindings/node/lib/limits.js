@@ -164,7 +164,6 @@ class Limiter {
     ownedOf.set(Limiter, (limiter) => limiter.#owned);
   }
 }
-if (Symbol.dispose) Limiter.prototype[Symbol.dispose] = Limiter.prototype.close;
 
 // The bytes of a key in an array, and what the addon makes of them.
 function rows(keys, keyLength) {
