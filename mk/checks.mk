@@ -24,7 +24,7 @@ test-c: install-packages ## The library through its C ABI: programs, headers, sy
 test-models: install-packages ## Every interleaving of small models (step, loom); protocol by Spin, arithmetic by z3
 	$(COUNT) $(MODELS)
 
-test-packages: install-packages ## Packages: installed, moved, packed, Python, Node, Go, offline, for other machines (5 minutes)
+test-packages: install-packages ## Packages: installed, moved, packed, Python, Node, offline, other machines (5 minutes)
 	$(COUNT) $(PACKAGES)
 
 test-long: install-packages ## The long forms of the Rust tests, sanitizers, Miri (hours); TATCELL_QUICK=1: minutes
