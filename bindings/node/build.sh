@@ -29,9 +29,11 @@ $CARGO metadata --quiet --locked --format-version 1 --manifest-path bindings/nod
 tar -xzf "$out/crate/package/tatcell-$version.crate" -C "$tree/vendor"
 mv "$tree/vendor/tatcell-$version" "$tree/vendor/tatcell"
 cd bindings/node
-cp -R README.md package.json index.js index.d.ts express.js express.d.ts fastify.js fastify.d.ts install.js lib \
+cp -R README.md index.js index.d.ts express.js express.d.ts fastify.js fastify.d.ts install.js lib \
     Cargo.lock build.rs src "$tree"
 sed -e 's|path = "../.."|path = "vendor/tatcell"|' -e 's|^\[workspace\]|&\nexclude = ["vendor"]|' Cargo.toml \
     > "$tree/Cargo.toml"
+# The version is that of the library.
+sed "s/\"version\": .*/\"version\": \"$version\",/" package.json > "$tree/package.json"
 "$NPM" pack --silent --ignore-scripts --pack-destination "$out/dist" "$tree" > "$out/pack.log"
 ls "$out"/dist/*.tgz

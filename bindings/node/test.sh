@@ -41,8 +41,11 @@ compare)
         exec "$NODE" "$out/compare/compare.js"
     exit 1 ;;
 esac
+for tool in "$NPM" python3; do
+    have "$tool" || { skip 'the tests of the Node package' "no $tool: apt-get install npm python3"; exit; }
+done
 check 'the package is built' ./build.sh
-if ! have "$NPM" || ! ./packages.sh "$out" test > "$out/npm.log" 2>&1; then
+if ! ./packages.sh "$out" test > "$out/npm.log" 2>&1; then
     skip 'the tests of the Node package' "no packages from npm: $(tail -n 1 "$out/npm.log" | cut -c 1-90)"
     exit
 fi

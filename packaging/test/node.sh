@@ -63,8 +63,8 @@ says_what_it_needs() {
 }
 
 printf '#!/bin/sh\nexit 1\n' > "$out/stubs/cargo" && chmod +x "$out/stubs/cargo"
-if ! have "$NODE" || ! have "$NPM"; then
-    skip 'the Node package' 'no Node or no npm: apt-get install nodejs npm'
+if ! have "$NODE" || ! have "$NPM" || ! have python3; then
+    skip 'the Node package' 'no Node, npm or python3: apt-get install nodejs npm python3'
 elif ! $CARGO fetch --quiet --locked --manifest-path bindings/node/Cargo.toml > "$out/log" 2>&1; then
     skip 'the Node package' "no crates: $(tail -n 1 "$out/log" | sed 's/^ *//' | cut -c 1-90)"
 elif [ "${1:-}" = source ]; then
