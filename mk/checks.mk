@@ -2,9 +2,9 @@
 # failure: `make test` runs the targets that TESTS names.
 COUNT := @mk/count.sh $(MAKE) --keep-going
 TESTS := rust-tests races c-tests doc-tests demo-verdict
-PACKAGES := package-tests tower-tests python-tests go-tests release-tests
+PACKAGES := package-tests tower-tests python-tests node-tests go-tests release-tests
 MODELS := step-worlds loom-models proofs
-LONG := long-tests long-models sanitizers dist-tests
+LONG := long-tests long-models sanitizers dist-tests node-source-tests
 
 .PHONY: demo check test test-c test-models test-packages test-long lint bench cli header dist clean
 demo: $(BUILD)/udp_gate ## Attack a UDP server, without the limiter and with it; verdict and demo.svg (half a minute)
@@ -24,7 +24,7 @@ test-c: install-packages ## The library through its C ABI: programs, headers, sy
 test-models: install-packages ## Every interleaving of small models (step, loom); protocol by Spin, arithmetic by z3
 	$(COUNT) $(MODELS)
 
-test-packages: install-packages ## Packages: installed, moved, packed, in Python, offline, for other machines (5 minutes)
+test-packages: install-packages ## Packages: installed, moved, packed, Python, Node, offline, other machines (5 minutes)
 	$(COUNT) $(PACKAGES)
 
 test-long: install-packages ## The long forms of the Rust tests, sanitizers, Miri (hours); TATCELL_QUICK=1: minutes
@@ -49,8 +49,9 @@ clean: ## Remove everything that was built
 	rm -rf target bindings/tower/target cli/target cluster/target dev/target firmware/target
 
 # The parts of the targets above.
-.PHONY: install-packages rust-tests races c-tests doc-tests package-tests tower-tests python-tests go-tests \
-    release-tests demo-verdict step-worlds loom-models proofs long-tests long-models sanitizers dist-tests
+.PHONY: install-packages rust-tests races c-tests doc-tests package-tests tower-tests python-tests node-tests \
+    go-tests release-tests demo-verdict step-worlds loom-models proofs long-tests long-models sanitizers dist-tests \
+    node-source-tests
 install-packages:
 	@mk/packages.sh mk/packages ffi-tests/packages dev/proofs/packages
 rust-tests:
@@ -67,6 +68,8 @@ tower-tests:
 	@packaging/test/tower.sh
 python-tests: lib
 	@packaging/test/python.sh
+node-tests:
+	@packaging/test/node.sh
 go-tests:
 	@mk/packages.sh bindings/go/packages
 	@packaging/test/go.sh
@@ -103,4 +106,10 @@ else
 	@mk/packages.sh packaging/test/deb-packages firmware/packages
 	@packaging/test/deb.sh
 	@packaging/test/dist.sh
+endif
+node-source-tests:
+ifdef TATCELL_QUICK
+	@echo 'SKIP node-source-tests: a release build; run make node-source-tests without TATCELL_QUICK'
+else
+	@packaging/test/node.sh source
 endif

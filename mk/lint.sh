@@ -1,9 +1,9 @@
 #!/bin/sh
 # Lints one Cargo workspace, as TAP: mk/lint.sh FOLDER [SOURCES...]
 #
-# FOLDER is `.`, bindings/tower, cli, cluster, dev or firmware: each has a Cargo.toml of its own. SOURCES are the folders
-# below it whose atomic accesses must name their ordering (src, if left out). The root leaves the other parts to
-# themselves.
+# FOLDER is `.`, bindings/node, bindings/tower, cli, cluster, dev or firmware: each has a Cargo.toml of its own. SOURCES
+# are the folders below it whose atomic accesses must name their ordering (src, if left out). The root leaves the other
+# parts to themselves.
 set -u
 folder=${1:?folder of a workspace}; shift
 cd "$(dirname "$0")/../$folder" || exit 1
