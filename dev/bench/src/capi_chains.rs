@@ -2,11 +2,11 @@
 //! with the decision; chains that are prepared; bursts. One table for all clients; every decision takes the next
 //! client.
 
-use std::ffi::{c_void, CString};
-use std::mem::{transmute, zeroed};
+use std::mem::zeroed;
 use std::ptr::{null, null_mut};
 
-use crate::capi::{load, Library, Object, Options, Size, Spec};
+use crate::capi::{load, Library, Object, Options, Spec};
+use crate::capi_combined::{chain, Calls, ChainBurst, Key, LadderBurst, Lengths, Link};
 use crate::fixtures::Hashing;
 use crate::keys::key;
 use crate::memory::Memory;
@@ -17,122 +17,6 @@ const CLIENTS: u64 = 1_000;
 const LARGE: [(&str, u64, usize); 2] = [("1e5", 100_000, 1 << 20), ("1e6", 1_000_000, 1 << 23)];
 /// Requests of a burst.
 const BURST: usize = 32;
-
-/// tatcell_link_t, of this release: a shorter one is not decided in place.
-#[derive(Clone, Copy)]
-#[repr(C)]
-struct Link {
-    size: u32,
-    flags: u32,
-    cost: u64,
-    extra: u64,
-    hash: u64,
-    limit: *const u64,
-    cell: *mut u64,
-    cell32: *mut u32,
-    table: *const u64,
-    key: *const c_void,
-    key_len: usize,
-    room: u64,
-}
-
-/// tatcell_chain_t
-#[repr(C)]
-struct Chain {
-    size: u32,
-    flags: u32,
-    count: u32,
-    link_size: u32,
-    decision_size: u32,
-    reserved: u32,
-    links: *const Link,
-    permits: *mut c_void,
-    decisions: *mut c_void,
-    counters: *mut c_void,
-    link_counters: *mut c_void,
-    reserved_pointer: *const c_void,
-}
-
-/// tatcell_chain_key_t
-#[derive(Clone, Copy)]
-#[repr(C)]
-struct Key {
-    stride: i64,
-    key: *const c_void,
-    key_len: usize,
-}
-
-/// tatcell_chain_burst_t
-#[repr(C)]
-struct ChainBurst {
-    size: u32,
-    flags: u32,
-    count: u32,
-    reserved: u32,
-    now: u64,
-    keys: *const Key,
-    hashes: *const u64,
-    costs: *const u64,
-    retry_after: *mut u64,
-}
-
-/// tatcell_ladder_burst_t
-#[repr(C)]
-struct LadderBurst {
-    size: u32,
-    flags: u32,
-    count: u32,
-    decision_size: u32,
-    now: u64,
-    stride: i64,
-    addresses: *const c_void,
-    address_pointers: *const c_void,
-    address_lens: *const usize,
-    address_len: usize,
-    rest: [*mut c_void; 8],
-}
-
-type ChainCheck = unsafe extern "C" fn(*const Chain, u64, *mut u64) -> i32;
-type PreparedInit = unsafe extern "C" fn(*mut u64, *const Chain) -> i32;
-type PreparedCheck = unsafe extern "C" fn(*const u64, u64, *const Key, *const u64, *mut u64) -> i32;
-type PreparedBurst = unsafe extern "C" fn(*const u64, *const ChainBurst, *mut u64) -> i32;
-type LadderMany = unsafe extern "C" fn(*const u64, *const u64, *const LadderBurst, *mut u64) -> i32;
-type LadderSpecs = unsafe extern "C" fn(*const Spec, *const c_void, *mut Spec, *mut Spec) -> i32;
-type LadderInit = unsafe extern "C" fn(*mut u64, *const u64, *const Spec, *const c_void) -> i32;
-type LadderCheck = unsafe extern "C" fn(
-    *const u64,
-    *const u64,
-    u64,
-    *const c_void,
-    usize,
-    u64,
-    *mut u64,
-    *mut c_void,
-    *mut c_void,
-) -> i32;
-
-type LadderVerdict = unsafe extern "C" fn(
-    *const u64,
-    *const u64,
-    *const u64,
-    *const Lengths,
-    u64,
-    *const c_void,
-    usize,
-    u64,
-) -> i32;
-type BanAddress = unsafe extern "C" fn(*const u64, u64, *const c_void, usize, u32, u32, u64) -> i32;
-
-/// tatcell_prefix_lengths_t
-#[repr(C)]
-struct Lengths {
-    size: u32,
-    flags: u32,
-    v4_count: u32,
-    v6_count: u32,
-    v4: *const u8,
-    v6: *const u8,
-}
 
 /// What a row decides.
 #[derive(Clone, Copy)]
@@ -218,53 +102,6 @@ pub fn add(suite: &mut Suite, path: Option<&str>) {
             let (id, text) = (format!("{id}_{name}"), format!("C, {name} clients, {text}"));
             let visits = crate::fixtures::visits(clients as u32);
             suite.add(&id, &text, mix, visits, |_| body(lib, calls, mix, form, (clients, slots)));
-        }
-    }
-}
-
-#[derive(Clone, Copy)]
-struct Calls {
-    chain: ChainCheck,
-    prepare: PreparedInit,
-    prepared: PreparedCheck,
-    chains: PreparedBurst,
-    prepared_size: Size,
-    specs: LadderSpecs,
-    init: LadderInit,
-    ladder: LadderCheck,
-    ladders: LadderMany,
-    verdict: LadderVerdict,
-    ban: BanAddress,
-    size: Size,
-}
-
-impl Calls {
-    fn load(path: &str) -> Option<Calls> {
-        let path = CString::new(path).ok()?;
-        // SAFETY: the library has no constructors, and is loaded already.
-        let lib = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW) };
-        let find = |name: &str| {
-            let name = CString::new(name).ok()?;
-            // SAFETY: a handle from dlopen and a terminated name.
-            let at = unsafe { libc::dlsym(lib, name.as_ptr()) };
-            (!at.is_null()).then_some(at)
-        };
-        // SAFETY: the types are those of include/tatcell.h.
-        unsafe {
-            Some(Calls {
-                chain: transmute::<*mut c_void, ChainCheck>(find("tatcell_chain_check")?),
-                prepare: transmute::<*mut c_void, PreparedInit>(find("tatcell_prepared_chain_init")?),
-                prepared: transmute::<*mut c_void, PreparedCheck>(find("tatcell_prepared_chain_check")?),
-                chains: transmute::<*mut c_void, PreparedBurst>(find("tatcell_prepared_chain_check_burst")?),
-                prepared_size: transmute::<*mut c_void, Size>(find("tatcell_prepared_chain_size")?),
-                specs: transmute::<*mut c_void, LadderSpecs>(find("tatcell_ladder_table_specs")?),
-                init: transmute::<*mut c_void, LadderInit>(find("tatcell_ladder_init")?),
-                ladder: transmute::<*mut c_void, LadderCheck>(find("tatcell_ladder_check")?),
-                ladders: transmute::<*mut c_void, LadderMany>(find("tatcell_ladder_check_burst")?),
-                verdict: transmute::<*mut c_void, LadderVerdict>(find("tatcell_ladder_verdict")?),
-                ban: transmute::<*mut c_void, BanAddress>(find("tatcell_table_ban_address")?),
-                size: transmute::<*mut c_void, Size>(find("tatcell_ladder_size")?),
-            })
         }
     }
 }
@@ -486,23 +323,5 @@ impl World {
         let code =
             unsafe { (self.calls.verdict)(ladder, table, banned, &asked, now, whole.as_ptr().cast(), 16, 1) };
         code == 0
-    }
-}
-
-/// A chain of these links, of which only the verdict is wanted.
-fn chain(links: &[Link]) -> Chain {
-    Chain {
-        size: size_of::<Chain>() as u32,
-        flags: 0,
-        count: links.len() as u32,
-        link_size: size_of::<Link>() as u32,
-        decision_size: 0,
-        reserved: 0,
-        links: links.as_ptr(),
-        permits: null_mut(),
-        decisions: null_mut(),
-        counters: null_mut(),
-        link_counters: null_mut(),
-        reserved_pointer: null(),
     }
 }
