@@ -51,6 +51,7 @@ pub struct Key {
 }
 
 /// tatcell_chain_burst_t
+#[derive(Clone, Copy)]
 #[repr(C)]
 pub struct ChainBurst {
     pub size: u32,
@@ -65,6 +66,7 @@ pub struct ChainBurst {
 }
 
 /// tatcell_ladder_burst_t
+#[derive(Clone, Copy)]
 #[repr(C)]
 pub struct LadderBurst {
     pub size: u32,
@@ -77,7 +79,10 @@ pub struct LadderBurst {
     pub address_pointers: *const c_void,
     pub address_lens: *const usize,
     pub address_len: usize,
-    pub rest: [*mut c_void; 8],
+    pub units: [*const u32; 2],
+    pub overrides: *const u64,
+    pub lengths: *const Lengths,
+    pub told: [*mut c_void; 4],
 }
 
 pub type ChainCheck = unsafe extern "C" fn(*const Chain, u64, *mut u64) -> i32;
