@@ -39,8 +39,9 @@ impl<'a> LadderOverrides<'a> {
         either!(self.table, t => t.fetch_address(address, self.lengths, hashes));
     }
 
-    /// Looks like [`look`](LadderOverrides::look), with the hashes that [`fetch`](LadderOverrides::fetch) made.
-    #[inline(always)]
+    /// Looks like [`look`](LadderOverrides::look), with the hashes that [`fetch`](LadderOverrides::fetch) made. Out of
+    /// line, once for all kinds of bursts.
+    #[inline(never)]
     pub(super) fn look_fetched(
         &self,
         now: u64,
