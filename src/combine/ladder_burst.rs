@@ -1,22 +1,21 @@
 //! Many addresses under the limits of a ladder, and overrides that are asked before the limits.
 //!
 //! ```text
-//!  address i    overrides: banned ----> refused, nothing charged        address i + 1    chain made, its lines
-//!                          exempt ----> passes, nothing charged                          prefetched meanwhile
+//!  address i    overrides: banned ----> refused, nothing charged        addresses ahead    hashed, their lines
+//!                          exempt ----> passes, nothing charged                            prefetched meanwhile
 //!                          neither ---> chain of its prefixes: all or none
 //! ```
 //!
 //! Each address is decided as by a call of its own, in order: [`Table::overridden_address`](crate::Table), then
 //! [`LadderLimits::check`]. A burst of one address is one call for both.
 
-use super::chain::Chain;
 use super::counters::ChainCounters;
 use super::ladder_limits::LadderLimits;
 use super::ladder_overrides::{overridden, LadderOverrides};
-use super::link::{either, TableRef, Target};
+use super::link::TableRef;
 use crate::answer::{Decision, Permit};
 use crate::keys::{Address, MAX_RUNGS};
-use crate::table::{cost_of, Override, TableError, MAX_BURST};
+use crate::table::{cost_of, Override, TableError};
 
 /// Up to 64 requests of addresses at one instant, under the limits of a ladder. One address is a burst, too.
 ///
@@ -65,7 +64,7 @@ impl<'a> LadderBurst<'a> {
     }
 
     /// Decides the requests in order. Bit i of the result is 1 if request i passes. `each` gets the decision of each
-    /// address, and the permits of its tiers for [`Chain::refund`].
+    /// address, and the permits of its tiers for [`Chain::refund`](crate::Chain::refund).
     ///
     /// Verdicts and charges are those of single calls in the same order, also if an address occurs twice. A banned
     /// address is refused and an exempt one passes, and neither is charged. Then the decision has
@@ -80,10 +79,11 @@ impl<'a> LadderBurst<'a> {
     /// and rooms as addresses. Nothing is decided then.
     ///
     /// # Concurrency
-    /// Like [`Chain::check`]; other threads may act between two addresses. A contended request does not pass.
+    /// Like [`Chain::check`](crate::Chain::check); other threads may act between two addresses. A contended request does
+    /// not pass.
     ///
     /// # Cost
-    /// That of single calls. The lines of the next address are prefetched while one is decided.
+    /// That of single calls, without most of their cache misses: the lines of the next addresses are prefetched.
     pub fn check<'c>(
         &self,
         table: impl Into<TableRef<'a>>,
@@ -94,8 +94,8 @@ impl<'a> LadderBurst<'a> {
     }
 
     /// Charges the requests after the fact, in order: each tier of an address, whatever its limit would have said, as
-    /// [`Chain::charge`]. An exempt address is not charged; a banned one is, because it was let through. Bit i is 1
-    /// unless request i was contended. Rooms have no effect.
+    /// [`Chain::charge`](crate::Chain::charge). An exempt address is not charged; a banned one is, because it was let
+    /// through. Bit i is 1 unless request i was contended. Rooms have no effect.
     ///
     /// # Errors
     /// As [`check`](LadderBurst::check); nothing is charged then.
@@ -115,32 +115,14 @@ impl<'a> LadderBurst<'a> {
         mut counters: ChainCounters<'_>,
         mut each: impl FnMut(usize, &Decision, &[Permit; MAX_RUNGS]),
     ) -> Result<u64, TableError> {
-        let count = self.addresses.len();
-        if count > MAX_BURST {
-            return Err(TableError::TooManyKeys);
-        }
-        if [self.costs, self.rooms].iter().flatten().any(|units| units.len() != count) {
-            return Err(TableError::BadCosts);
-        }
-        // Every error shows before the first decision: none depends on the address.
-        let overrides = match &self.overrides {
-            Some(overrides) => overrides.if_used()?,
-            None => None,
-        };
-        let mut next = self.chain(table, 0)?;
-        let mut pass = 0u64;
-        for (i, address) in self.addresses.iter().enumerate() {
-            let Some(chain) = next else { break };
-            next = self.chain(table, i.wrapping_add(1))?;
-            if let Some(next) = &next {
-                fetch(next);
-            }
-            let found = overrides.and_then(|overrides| overrides.look(self.now, address));
+        self.decide_each(table, |i, address, hashes, found| {
             let mut permits = [Permit::NONE; MAX_RUNGS];
             let decision = match found {
                 Some(found @ Override::Exempt { .. }) => self.overridden(i, found, &mut counters),
                 Some(found @ Override::Banned { .. }) if !charges => self.overridden(i, found, &mut counters),
                 _ => {
+                    let room = self.rooms.map_or(0, |rooms| rooms.get(i).map_or(0, |&room| room.into()));
+                    let chain = self.limits.chain_of(table, address.is_v4(), hashes, self.cost(i), room)?;
                     let counters =
                         ChainCounters { chain: counters.chain.as_deref_mut(), links: &mut *counters.links };
                     let keep = |tier: usize, answer: &Decision| {
@@ -154,18 +136,9 @@ impl<'a> LadderBurst<'a> {
                     }
                 }
             };
-            pass |= (decision.passes() as u64).wrapping_shl(i as u32);
             each(i, &decision, &permits);
-        }
-        Ok(pass)
-    }
-
-    /// Makes the chain of request i; `None` behind the last one.
-    fn chain(&self, table: TableRef<'a>, i: usize) -> Result<Option<Chain<'a>>, TableError> {
-        let Some(address) = self.addresses.get(i) else { return Ok(None) };
-        let cost = self.cost(i);
-        let room = self.rooms.map_or(0, |rooms| rooms.get(i).map_or(0, |&room| room.into()));
-        self.limits.chain_with_room(table, address, cost, room).map(Some)
+            Ok(decision.passes())
+        })
     }
 
     pub(super) fn cost(&self, i: usize) -> u64 {
@@ -182,15 +155,6 @@ impl<'a> LadderBurst<'a> {
     }
 }
 
-/// Prefetches the lines of all links of a chain of keys.
-fn fetch(chain: &Chain<'_>) {
-    for charge in chain.charges() {
-        if let Target::Key(table, _, hash) = &charge.target {
-            either!(table, t => t.prefetch(core::slice::from_ref(hash)));
-        }
-    }
-}
-
 impl LadderLimits {
     /// Decides one request of an address like [`check`](LadderLimits::check), unless an override decides it: a burst
     /// of one address ([`LadderBurst::check`]).
@@ -199,7 +163,7 @@ impl LadderLimits {
     /// The errors of [`LadderBurst::check`].
     ///
     /// # Concurrency
-    /// Like [`Chain::check`].
+    /// Like [`Chain::check`](crate::Chain::check).
     pub fn check_with<'a>(
         &'a self,
         table: impl Into<TableRef<'a>>,

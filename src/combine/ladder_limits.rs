@@ -217,13 +217,25 @@ impl LadderLimits {
         room: u64,
     ) -> Result<Chain<'a>, TableError> {
         let table = table.into();
-        let v4 = address.is_v4();
+        let (v4, mut hashes) = (address.is_v4(), [0; MAX_RUNGS]);
+        hash_all(table, address, self.ladder.rungs(v4), &mut hashes, |_, _| ())?;
+        self.chain_of(table, v4, &hashes, cost, room)
+    }
+
+    /// Makes that chain from the hashes of the prefixes.
+    pub(super) fn chain_of<'a>(
+        &'a self,
+        table: TableRef<'a>,
+        v4: bool,
+        hashes: &[u64; MAX_RUNGS],
+        cost: u64,
+        room: u64,
+    ) -> Result<Chain<'a>, TableError> {
         let (rungs, limits) = (self.ladder.rungs(v4), if v4 { &self.v4 } else { &self.v6 });
         let [any, ..] = limits;
         let mut links = [Link::hash(table, any, 0, cost); MAX_RUNGS];
-        for ((link, limit), rung) in links.iter_mut().zip(limits).zip(rungs) {
-            *link = Link::key(table, limit, address.prefix(rung.bits).as_ref(), cost)?
-                .room(room.saturating_mul(rung.multiplier.into()));
+        for (((link, limit), rung), hash) in links.iter_mut().zip(limits).zip(rungs).zip(hashes) {
+            *link = Link::hash(table, limit, *hash, cost).room(room.saturating_mul(rung.multiplier.into()));
         }
         // Prefixes of different lengths are different keys, each with one limit. Only another table can be refused.
         Chain::new(links.get(..rungs.len()).unwrap_or_else(|| impossible!(&[])))

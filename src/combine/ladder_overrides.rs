@@ -3,7 +3,7 @@
 use super::link::{either, override_answer, TableRef};
 use crate::answer::Decision;
 use crate::keys::{Address, MAX_RUNGS};
-use crate::table::{Override, PrefixLengths, TableError};
+use crate::table::{Override, PrefixLengths, TableError, PREFIXES_AT_ONCE};
 
 /// A table of overrides, and the lengths of the prefixes that are asked in it, for
 /// [`LadderBurst`](crate::LadderBurst).
@@ -46,6 +46,24 @@ impl<'a> LadderOverrides<'a> {
     #[inline(always)]
     pub(super) fn look(&self, now: u64, address: &Address) -> Option<Override> {
         either!(self.table, t => t.look_address(now, address, self.lengths)).map(|(found, _)| found)
+    }
+
+    /// Hashes the first prefixes that are asked for an address, and prefetches their lines.
+    #[inline(always)]
+    pub(super) fn fetch(&self, address: &Address, hashes: &mut [u64; PREFIXES_AT_ONCE]) {
+        either!(self.table, t => t.fetch_address(address, self.lengths, hashes));
+    }
+
+    /// Looks like [`look`](LadderOverrides::look), with the hashes that [`fetch`](LadderOverrides::fetch) made. Out of
+    /// line, once for all kinds of bursts.
+    #[inline(never)]
+    pub(super) fn look_fetched(
+        &self,
+        now: u64,
+        address: &Address,
+        hashes: &[u64; PREFIXES_AT_ONCE],
+    ) -> Option<Override> {
+        either!(self.table, t => t.look_fetched(now, address, self.lengths, hashes)).map(|(found, _)| found)
     }
 }
 

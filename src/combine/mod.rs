@@ -22,6 +22,7 @@ mod chain_short;
 mod charge;
 mod counters;
 mod error;
+mod ladder_ahead;
 mod ladder_burst;
 mod ladder_limits;
 mod ladder_overrides;

@@ -47,6 +47,7 @@ pub use layout::options::{AttachOptions, TableOptions};
 pub use layout::policy::FullPolicy;
 pub use layout::size::{full_set_ppb, lines_for_load};
 pub use migrate::Migrated;
+pub(crate) use overrides::AT_ONCE as PREFIXES_AT_ONCE;
 pub use overrides::{Override, PrefixLengths};
 pub(crate) use set::attempt::Done;
 #[cfg(feature = "host")]

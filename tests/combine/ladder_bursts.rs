@@ -8,6 +8,11 @@ use tatcell::{
 };
 
 const ASKED: PrefixLengths<'static> = PrefixLengths { v4: &[24, 32], v6: &[128, 48] };
+/// The same among more lengths than are prefetched together.
+const MANY: PrefixLengths<'static> = PrefixLengths {
+    v4: &[31, 30, 29, 28, 27, 26, 25, 23, 22, 24, 32],
+    v6: &[127, 126, 128, 125, 124, 123, 122, 121, 120, 119, 118, 117, 116, 115, 114, 113, 48],
+};
 
 fn random_address(rng: &mut Rng) -> Address {
     let host = rng.below(4) as u8;
@@ -62,7 +67,8 @@ fn a_burst_of_addresses_is_single_calls_in_order() {
         let [a, b, c] = [0, 1, 3].map(|i| Table::init(&memories[i], &options).unwrap());
         let [of_a, of_b, of_c] = [&a, &b, &c].map(|table| LadderLimits::new(table, &ladder, &spec).unwrap());
         let bans = Table::init(&memories[2], &TableOptions::overrides(1 << 30).seed([4; 16])).unwrap();
-        let overrides = rng.one_in(2).then(|| LadderOverrides::new(&bans, ASKED));
+        let asked = rng.pick(&[ASKED, MANY]);
+        let overrides = rng.one_in(2).then(|| LadderOverrides::new(&bans, asked));
         let mut now = 1 << 20;
         let (mut counters, mut expected) = (Counters::default(), Counters::default());
         for _ in 0..30 {
@@ -174,6 +180,7 @@ fn every_error_shows_before_the_first_decision() {
     ] {
         assert_eq!(burst.check(&table, None, |_, _, _| panic!("decided")), Err(e), "{e}");
         assert_eq!(burst.charge(&table, None, |_, _, _| panic!("charged")), Err(e), "{e}");
+        assert_eq!(burst.verdicts(&table), Err(e), "{e}");
     }
     assert_eq!(burst.check(&own, None, |_, _, _| panic!("decided")), Err(TableError::BadHashKind));
     assert_eq!(LadderBurst { addresses: &[], ..burst }.verdicts(&table), Ok(0));

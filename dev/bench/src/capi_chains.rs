@@ -2,11 +2,11 @@
 //! with the decision; chains that are prepared; bursts. One table for all clients; every decision takes the next
 //! client.
 
-use std::ffi::{c_void, CString};
-use std::mem::{transmute, zeroed};
+use std::mem::zeroed;
 use std::ptr::{null, null_mut};
 
-use crate::capi::{load, Library, Object, Options, Size, Spec};
+use crate::capi::{load, Library, Object, Options, Spec};
+use crate::capi_combined::{chain, Calls, ChainBurst, Key, LadderBurst, Lengths, Link};
 use crate::fixtures::Hashing;
 use crate::keys::key;
 use crate::memory::Memory;
@@ -17,122 +17,6 @@ const CLIENTS: u64 = 1_000;
 const LARGE: [(&str, u64, usize); 2] = [("1e5", 100_000, 1 << 20), ("1e6", 1_000_000, 1 << 23)];
 /// Requests of a burst.
 const BURST: usize = 32;
-
-/// tatcell_link_t, of this release: a shorter one is not decided in place.
-#[derive(Clone, Copy)]
-#[repr(C)]
-struct Link {
-    size: u32,
-    flags: u32,
-    cost: u64,
-    extra: u64,
-    hash: u64,
-    limit: *const u64,
-    cell: *mut u64,
-    cell32: *mut u32,
-    table: *const u64,
-    key: *const c_void,
-    key_len: usize,
-    room: u64,
-}
-
-/// tatcell_chain_t
-#[repr(C)]
-struct Chain {
-    size: u32,
-    flags: u32,
-    count: u32,
-    link_size: u32,
-    decision_size: u32,
-    reserved: u32,
-    links: *const Link,
-    permits: *mut c_void,
-    decisions: *mut c_void,
-    counters: *mut c_void,
-    link_counters: *mut c_void,
-    reserved_pointer: *const c_void,
-}
-
-/// tatcell_chain_key_t
-#[derive(Clone, Copy)]
-#[repr(C)]
-struct Key {
-    stride: i64,
-    key: *const c_void,
-    key_len: usize,
-}
-
-/// tatcell_chain_burst_t
-#[repr(C)]
-struct ChainBurst {
-    size: u32,
-    flags: u32,
-    count: u32,
-    reserved: u32,
-    now: u64,
-    keys: *const Key,
-    hashes: *const u64,
-    costs: *const u64,
-    retry_after: *mut u64,
-}
-
-/// tatcell_ladder_burst_t
-#[repr(C)]
-struct LadderBurst {
-    size: u32,
-    flags: u32,
-    count: u32,
-    decision_size: u32,
-    now: u64,
-    stride: i64,
-    addresses: *const c_void,
-    address_pointers: *const c_void,
-    address_lens: *const usize,
-    address_len: usize,
-    rest: [*mut c_void; 8],
-}
-
-type ChainCheck = unsafe extern "C" fn(*const Chain, u64, *mut u64) -> i32;
-type PreparedInit = unsafe extern "C" fn(*mut u64, *const Chain) -> i32;
-type PreparedCheck = unsafe extern "C" fn(*const u64, u64, *const Key, *const u64, *mut u64) -> i32;
-type PreparedBurst = unsafe extern "C" fn(*const u64, *const ChainBurst, *mut u64) -> i32;
-type LadderMany = unsafe extern "C" fn(*const u64, *const u64, *const LadderBurst, *mut u64) -> i32;
-type LadderSpecs = unsafe extern "C" fn(*const Spec, *const c_void, *mut Spec, *mut Spec) -> i32;
-type LadderInit = unsafe extern "C" fn(*mut u64, *const u64, *const Spec, *const c_void) -> i32;
-type LadderCheck = unsafe extern "C" fn(
-    *const u64,
-    *const u64,
-    u64,
-    *const c_void,
-    usize,
-    u64,
-    *mut u64,
-    *mut c_void,
-    *mut c_void,
-) -> i32;
-
-type LadderVerdict = unsafe extern "C" fn(
-    *const u64,
-    *const u64,
-    *const u64,
-    *const Lengths,
-    u64,
-    *const c_void,
-    usize,
-    u64,
-) -> i32;
-type BanAddress = unsafe extern "C" fn(*const u64, u64, *const c_void, usize, u32, u32, u64) -> i32;
-
-/// tatcell_prefix_lengths_t
-#[repr(C)]
-struct Lengths {
-    size: u32,
-    flags: u32,
-    v4_count: u32,
-    v6_count: u32,
-    v4: *const u8,
-    v6: *const u8,
-}
 
 /// What a row decides.
 #[derive(Clone, Copy)]
@@ -156,11 +40,26 @@ enum Form {
     Told(usize),
     /// A burst of such addresses.
     Ladders(usize),
-    /// All prefixes of an IPv6 address behind a table of overrides that holds so many, none of this address.
+    /// All prefixes of an IPv6 address, of which the shortest is used up by others.
+    UsedUp,
+    /// All prefixes of an IPv6 address, by the call that may ask overrides and has none.
+    Verdict,
+    /// The same behind a table of overrides that holds so many, none of this address; and a burst of them.
     Overrides(usize),
+    LaddersBehind(usize),
 }
 
-use Form::{Cells, Chains, Ladders, Prepared, PreparedCells, SingleCells, Singles, Told};
+use Form::{
+    Cells, Chains, Ladders, LaddersBehind, Prepared, PreparedCells, SingleCells, Singles, Told, UsedUp,
+};
+
+/// Requests that one call decides.
+fn step(form: Form) -> u64 {
+    match form {
+        Chains(_) | Ladders(_) | LaddersBehind(_) => BURST as u64,
+        _ => 1,
+    }
+}
 
 pub fn add(suite: &mut Suite, path: Option<&str>) {
     let Some((lib, calls)) = path.and_then(|path| Some((load(path)?, Calls::load(path)?))) else { return };
@@ -172,32 +71,47 @@ pub fn add(suite: &mut Suite, path: Option<&str>) {
         ("c.singles3", "three keys, three calls", Mix::Pass, Singles(3)),
         ("c.singles3_denied", "three keys, three calls, denied", Mix::Deny, Singles(3)),
         ("c.chain3", "chain of three keys", Mix::Pass, Form::Chain(3)),
-        ("c.chain3_denied", "chain of three keys, denied", Mix::Deny, Form::Chain(3)),
         ("c.prepared3", "prepared chain of three keys", Mix::Pass, Prepared(3)),
-        ("c.prepared3_denied", "prepared chain of three keys, denied", Mix::Deny, Prepared(3)),
+        ("c.singles3_cells_denied", "three cells, three calls, denied", Mix::Deny, SingleCells(3)),
         ("c.singles2_cells", "two cells, two calls", Mix::Pass, SingleCells(2)),
         ("c.singles2_cells_denied", "two cells, two calls, denied", Mix::Deny, SingleCells(2)),
         ("c.chain2_cells", "chain of two cells", Mix::Pass, Cells(2)),
-        ("c.chain2_cells_denied", "chain of two cells, denied", Mix::Deny, Cells(2)),
         ("c.prepared2_cells", "prepared chain of two cells", Mix::Pass, PreparedCells(2)),
-        ("c.prepared2_cells_denied", "prepared chain of two cells, denied", Mix::Deny, PreparedCells(2)),
         ("c.ladder4", "ladder, IPv4, 4 prefixes", Mix::Pass, Form::Ladder(4)),
         ("c.ladder4_denied", "ladder, IPv4, 4 prefixes, denied", Mix::Deny, Form::Ladder(4)),
         ("c.ladder6", "ladder, IPv6, 5 prefixes", Mix::Pass, Form::Ladder(16)),
-        ("c.ladder6_denied", "ladder, IPv6, 5 prefixes, denied", Mix::Deny, Form::Ladder(16)),
+        ("c.ladder6_denied", "ladder, IPv6, 5 prefixes, first denies", Mix::Deny, Form::Ladder(16)),
+        ("c.ladder6_denied5", "ladder, IPv6, 5 prefixes, last denies", Mix::Deny, UsedUp),
         ("c.ladder6_told", "ladder, IPv6, 5 prefixes, with the decision", Mix::Pass, Told(16)),
+        ("c.ladder6_verdict", "ladder, IPv6, 5 prefixes, verdict call", Mix::Pass, Form::Verdict),
+        ("c.ladder6_unused", "ladder, IPv6, no override stored", Mix::Pass, Form::Overrides(0)),
+        ("c.ladder6_overrides", "ladder, IPv6, 3 asked for overrides", Mix::Pass, Form::Overrides(1)),
         ("c.ladders6", "ladder, IPv6, 5 prefixes, burst of 32", Mix::Pass, Ladders(16)),
-        ("c.ladder6_unused", "ladder, IPv6, 5 prefixes, no override stored", Mix::Pass, Form::Overrides(0)),
-        (
-            "c.ladder6_overrides",
-            "ladder, IPv6, 5 prefixes, 3 asked for overrides",
-            Mix::Pass,
-            Form::Overrides(1),
-        ),
+        ("c.ladders6_unused", "ladder, IPv6, 32, no override stored", Mix::Pass, LaddersBehind(0)),
+        ("c.ladders6_overrides", "ladder, IPv6, 32, 3 asked for overrides", Mix::Pass, LaddersBehind(1)),
     ] {
         let text = format!("C, 1e3 clients, {text}");
         let visits = crate::fixtures::visits(CLIENTS as u32);
-        suite.add(id, &text, mix, visits, |_| body(lib, calls, mix, form, (CLIENTS, 16_384)));
+        suite.add(id, &text, mix, visits, |_| body(lib, calls, mix, form, None, (CLIENTS, 16_384)));
+    }
+    for (id, text, form, count) in [
+        ("c.chain3", "chain of three keys", Form::Chain(3), 3),
+        ("c.prepared3", "prepared chain of three keys", Prepared(3), 3),
+        ("c.chain2_cells", "chain of two cells", Cells(2), 2),
+        ("c.chain3_cells", "chain of three cells", Cells(3), 3),
+        ("c.prepared2_cells", "prepared chain of two cells", PreparedCells(2), 2),
+        ("c.prepared3_cells", "prepared chain of three cells", PreparedCells(3), 3),
+    ] {
+        // The first row's name has no number.
+        for denies in 0..count {
+            let number = if denies == 0 { String::new() } else { (denies + 1).to_string() };
+            let id = format!("{id}_denied{number}");
+            let text = format!("C, 1e3 clients, {text}, link {} denies", denies + 1);
+            let visits = crate::fixtures::visits(CLIENTS as u32);
+            suite.add(&id, &text, Mix::Deny, visits, |_| {
+                body(lib, calls, Mix::Deny, form, Some(denies), (CLIENTS, 16_384))
+            });
+        }
     }
     for (name, clients, slots) in LARGE {
         for (id, text, mix, form) in [
@@ -208,7 +122,6 @@ pub fn add(suite: &mut Suite, path: Option<&str>) {
             ("c.singles3", "three keys, three calls", Mix::Pass, Singles(3)),
             ("c.singles3_denied", "three keys, three calls, denied", Mix::Deny, Singles(3)),
             ("c.chain3", "chain of three keys", Mix::Pass, Form::Chain(3)),
-            ("c.chain3_denied", "chain of three keys, denied", Mix::Deny, Form::Chain(3)),
             ("c.ladder4", "ladder, IPv4, 4 prefixes", Mix::Pass, Form::Ladder(4)),
             ("c.ladder6", "ladder, IPv6, 5 prefixes", Mix::Pass, Form::Ladder(16)),
             ("c.ladder6_denied", "ladder, IPv6, 5 prefixes, denied", Mix::Deny, Form::Ladder(16)),
@@ -217,73 +130,47 @@ pub fn add(suite: &mut Suite, path: Option<&str>) {
         ] {
             let (id, text) = (format!("{id}_{name}"), format!("C, {name} clients, {text}"));
             let visits = crate::fixtures::visits(clients as u32);
-            suite.add(&id, &text, mix, visits, |_| body(lib, calls, mix, form, (clients, slots)));
+            suite.add(&id, &text, mix, visits, |_| body(lib, calls, mix, form, None, (clients, slots)));
         }
-    }
-}
-
-#[derive(Clone, Copy)]
-struct Calls {
-    chain: ChainCheck,
-    prepare: PreparedInit,
-    prepared: PreparedCheck,
-    chains: PreparedBurst,
-    prepared_size: Size,
-    specs: LadderSpecs,
-    init: LadderInit,
-    ladder: LadderCheck,
-    ladders: LadderMany,
-    verdict: LadderVerdict,
-    ban: BanAddress,
-    size: Size,
-}
-
-impl Calls {
-    fn load(path: &str) -> Option<Calls> {
-        let path = CString::new(path).ok()?;
-        // SAFETY: the library has no constructors, and is loaded already.
-        let lib = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW) };
-        let find = |name: &str| {
-            let name = CString::new(name).ok()?;
-            // SAFETY: a handle from dlopen and a terminated name.
-            let at = unsafe { libc::dlsym(lib, name.as_ptr()) };
-            (!at.is_null()).then_some(at)
-        };
-        // SAFETY: the types are those of include/tatcell.h.
-        unsafe {
-            Some(Calls {
-                chain: transmute::<*mut c_void, ChainCheck>(find("tatcell_chain_check")?),
-                prepare: transmute::<*mut c_void, PreparedInit>(find("tatcell_prepared_chain_init")?),
-                prepared: transmute::<*mut c_void, PreparedCheck>(find("tatcell_prepared_chain_check")?),
-                chains: transmute::<*mut c_void, PreparedBurst>(find("tatcell_prepared_chain_check_burst")?),
-                prepared_size: transmute::<*mut c_void, Size>(find("tatcell_prepared_chain_size")?),
-                specs: transmute::<*mut c_void, LadderSpecs>(find("tatcell_ladder_table_specs")?),
-                init: transmute::<*mut c_void, LadderInit>(find("tatcell_ladder_init")?),
-                ladder: transmute::<*mut c_void, LadderCheck>(find("tatcell_ladder_check")?),
-                ladders: transmute::<*mut c_void, LadderMany>(find("tatcell_ladder_check_burst")?),
-                verdict: transmute::<*mut c_void, LadderVerdict>(find("tatcell_ladder_verdict")?),
-                ban: transmute::<*mut c_void, BanAddress>(find("tatcell_table_ban_address")?),
-                size: transmute::<*mut c_void, Size>(find("tatcell_ladder_size")?),
-            })
+        for (id, text, form, denies) in [
+            ("c.chain3_denied", "chain of three keys, link 1 denies", Form::Chain(3), 0),
+            ("c.chain3_denied3", "chain of three keys, link 3 denies", Form::Chain(3), 2),
+            ("c.prepared3_denied3", "prepared chain of three keys, link 3 denies", Prepared(3), 2),
+        ] {
+            let (id, text) = (format!("{id}_{name}"), format!("C, {name} clients, {text}"));
+            let visits = crate::fixtures::visits(clients as u32);
+            suite.add(&id, &text, Mix::Deny, visits, |_| {
+                body(lib, calls, Mix::Deny, form, Some(denies), (clients, slots))
+            });
         }
     }
 }
 
 /// An address of a client. A thousand clients share no prefix but the shortest; more would exceed its limit, and share
-/// none.
-fn address(client: u64, clients: u64) -> [u8; 16] {
+/// none. Where the first prefix is to deny, a thousand share none, either.
+fn address(client: u64, apart: bool) -> [u8; 16] {
     let [.., top, high, low] = client.to_be_bytes();
-    let [a, b, c, d] = if clients > CLIENTS { [0x26, top, high, low] } else { [0x20, 1, 0xd, 0xb8] };
+    let [a, b, c, d] = if apart { [0x26, top, high, low] } else { [0x20, 1, 0xd, 0xb8] };
     [a, b, c, d, high, low, 0, 0, 0, 0, 0, 0, 0, 0, high, low]
 }
 
-fn body(lib: Library, calls: Calls, mix: Mix, form: Form, (clients, slots): (u64, usize)) -> Body {
-    let mut world = World::new(lib, calls, mix, form, (clients, slots));
+/// Of a chain that is denied, one link denies; without `denies` all of them do.
+fn body(
+    lib: Library,
+    calls: Calls,
+    mix: Mix,
+    form: Form,
+    denies: Option<usize>,
+    (clients, slots): (u64, usize),
+) -> Body {
+    let mut world = World::new(lib, calls, mix, form, denies, (clients, slots));
     let (mut now, mut client) = (1u64 << 40, 0u64);
-    let step = if matches!(form, Chains(_) | Ladders(_)) { BURST as u64 } else { 1 };
-    // Every client is there, and has used its unit if it is to be denied.
-    for client in (0..clients).step_by(step as usize) {
-        world.decide(now, client);
+    let step = step(form);
+    // Every client is there, and has used its unit if it is to be denied; or all together have used up what they share.
+    for _ in 0..if matches!(form, UsedUp) { 4 } else { 1 } {
+        for client in (0..clients).step_by(step as usize) {
+            world.decide(now, client);
+        }
     }
     now += DT * clients;
     Box::new(move |n| {
@@ -303,6 +190,10 @@ struct World {
     calls: Calls,
     form: Form,
     clients: u64,
+    /// Whether clients share no prefix.
+    apart: bool,
+    /// The only link that denies.
+    denies: Option<usize>,
     /// Holds the slots.
     _memory: Memory,
     /// Holds the overrides.
@@ -310,6 +201,11 @@ struct World {
     table: Object,
     limit: Object,
     plain: Object,
+    /// The same two with room for all requests that the row makes.
+    loose: Object,
+    loose_plain: Object,
+    /// The limit of each link: one of these four.
+    of_links: [*const u64; 3],
     ladder: Object,
     banned: Object,
     prepared: Object,
@@ -317,22 +213,39 @@ struct World {
 }
 
 impl World {
-    fn new(lib: Library, calls: Calls, mix: Mix, form: Form, (clients, slots): (u64, usize)) -> World {
+    fn new(
+        lib: Library,
+        calls: Calls,
+        mix: Mix,
+        form: Form,
+        denies: Option<usize>,
+        (clients, slots): (u64, usize),
+    ) -> World {
         let memory = Memory::new(tatcell::lines_for(slots) * 64);
-        // A client has twenty times its share, or one unit that it has used.
-        let (period, burst) = if mix == Mix::Pass { (DT * clients / 20, 32) } else { (DT << 40, 1) };
+        // A client has twenty times its share, or one unit that it has used. What clients share is used up sooner than
+        // what each has alone.
+        let (period, burst) = match mix {
+            Mix::Pass => (DT * clients / 20, 32),
+            _ => (DT << 40, if matches!(form, UsedUp) { 32 } else { 1 }),
+        };
         let size = size_of::<Spec>() as u32;
         // SAFETY: plain old data with all-zero as "default".
         let spec = Spec { size, units: 1, period, burst, ..unsafe { zeroed() } };
+        let loose_spec = Spec { burst: 32, ..spec };
         let [mut fast, mut slow] = [Spec { ..spec }, Spec { ..spec }];
         let mut world = World {
             lib,
             calls,
             form,
             clients,
+            apart: clients > CLIENTS || matches!((form, mix), (Form::Ladder(_), Mix::Deny)),
+            denies,
             table: Library::object(lib.handle_size),
             limit: Library::object(lib.limit_size),
             plain: Library::object(lib.limit_size),
+            loose: Library::object(lib.limit_size),
+            loose_plain: Library::object(lib.limit_size),
+            of_links: [null(); 3],
             ladder: Library::object(calls.size),
             banned: Library::object(lib.handle_size),
             prepared: Library::object(calls.prepared_size),
@@ -340,28 +253,52 @@ impl World {
             _memory: memory,
             _bans: Memory::new(tatcell::lines_for(1_024) * 64),
         };
-        let World { table, limit, plain, ladder, banned, _memory: memory, _bans: bans, .. } = &mut world;
+        let World {
+            table,
+            limit,
+            plain,
+            loose,
+            loose_plain,
+            ladder,
+            banned,
+            _memory: memory,
+            _bans: bans,
+            ..
+        } = &mut world;
         // SAFETY: plain old data with all-zero as "default"; pointers to live objects of the header's types, here and
         // below.
         unsafe {
-            assert_eq!((calls.specs)(&spec, null(), &mut fast, &mut slow), 0);
+            assert_eq!((calls.specs)(&loose_spec, null(), &mut fast, &mut slow), 0);
             let mut options: Options = zeroed();
             (options.size, options.hash) = (size_of::<Options>() as u32, Hashing::Fast.kind() as u32);
             (options.fastest, options.slowest, options.seed) = (&fast, &slow, b"not so secret 16");
             let bytes = memory.lines().len() * 64;
             assert_eq!((lib.table_init)(table.as_mut_ptr(), memory.as_ptr().cast(), bytes, &options), 0);
             assert_eq!((lib.table_limit)(limit.as_mut_ptr(), table.as_ptr(), &spec), 0);
+            assert_eq!((lib.table_limit)(loose.as_mut_ptr(), table.as_ptr(), &loose_spec), 0);
             assert_eq!((calls.init)(ladder.as_mut_ptr(), table.as_ptr(), &spec, null()), 0);
             let period = if mix == Mix::Pass { DT / 2 } else { period };
             assert_eq!((lib.limit_init)(plain.as_mut_ptr(), 1, period, burst), 0);
+            assert_eq!((lib.limit_init)(loose_plain.as_mut_ptr(), 1, period, 32), 0);
             (options.fastest, options.slowest, options.overrides) = (null(), null(), 1 << 40);
             let bytes = bans.lines().len() * 64;
             assert_eq!((lib.table_init)(banned.as_mut_ptr(), bans.as_ptr().cast(), bytes, &options), 0);
-            if matches!(form, Form::Overrides(1)) {
+            if matches!(form, Form::Overrides(1) | LaddersBehind(1)) {
                 let (table, other) = (banned.as_ptr(), [9u8; 16]);
                 assert_eq!((calls.ban)(table, 1 << 40, other.as_ptr().cast(), 16, 32, 128, 3 << 39), 0);
             }
         }
+        let in_cells = matches!(form, Cells(_) | PreparedCells(_));
+        world.of_links = std::array::from_fn(|i| {
+            let is_loose = denies.is_some_and(|denies| denies != i);
+            let limit = match (in_cells, is_loose) {
+                (false, false) => &world.limit,
+                (false, true) => &world.loose,
+                (true, false) => &world.plain,
+                (true, true) => &world.loose_plain,
+            };
+            limit.as_ptr()
+        });
         if let Prepared(n) | PreparedCells(n) | Chains(n) = form {
             let links = world.links::<3>(&[[0; 16]; 3]);
             let chain = chain(&links[..n]);
@@ -371,8 +308,12 @@ impl World {
         world
     }
 
+    /// The key that denies is none of the others.
     fn keys(&self, client: u64) -> [[u8; 16]; 3] {
-        std::array::from_fn(|i| key((client + i as u64 * 333) % self.clients))
+        std::array::from_fn(|i| {
+            let other = if self.denies == Some(i) { 1 << 40 } else { 0 };
+            key((client + i as u64 * 333) % self.clients + other)
+        })
     }
 
     #[inline(always)]
@@ -384,7 +325,7 @@ impl World {
             cost: 1,
             extra: 0,
             hash: 0,
-            limit: if in_cells { self.plain.as_ptr() } else { self.limit.as_ptr() },
+            limit: self.of_links[i],
             cell: if in_cells { self.cells[i].as_mut_ptr() } else { null_mut() },
             cell32: null_mut(),
             table: if in_cells { null() } else { self.table.as_ptr() },
@@ -415,7 +356,7 @@ impl World {
                     self.cells.iter_mut().take(n).fold(true, |all, cell| (one(cell) == 0) & all)
                 }
                 Form::Ladder(length) | Told(length) => {
-                    let whole = address(client, self.clients);
+                    let whole = address(client, self.apart);
                     let at = if length == 4 {
                         &[10 ^ (client >> 16) as u8, whole[4], whole[5], 1][..]
                     } else {
@@ -427,6 +368,11 @@ impl World {
                     let (ladder, none) = (self.ladder.as_ptr(), null_mut());
                     (calls.ladder)(ladder, table, now, at.as_ptr().cast(), length, 1, out, none, none) == 0
                 }
+                UsedUp => {
+                    let (at, ladder, none) = (address(client, false), self.ladder.as_ptr(), null_mut());
+                    (calls.ladder)(ladder, table, now, at.as_ptr().cast(), 16, 1, null_mut(), none, none) == 0
+                }
+                Form::Verdict => self.verdict(now, client, null(), null()),
                 Form::Overrides(_) => self.behind_overrides(now, client),
                 Form::Chain(2) | Cells(2) => {
                     let keys = self.keys(client);
@@ -459,50 +405,66 @@ impl World {
                     return u64::from(pass.count_ones());
                 }
                 Ladders(length) => {
-                    let at: [[u8; 16]; BURST] =
-                        std::array::from_fn(|i| address((client + i as u64) % self.clients, self.clients));
-                    let mut burst: LadderBurst = zeroed();
-                    (burst.size, burst.count) = (size_of::<LadderBurst>() as u32, BURST as u32);
-                    (burst.now, burst.addresses) = (now, at.as_ptr().cast());
-                    (burst.stride, burst.address_len) = (16, length);
-                    let mut pass = 0;
-                    assert_eq!((calls.ladders)(self.ladder.as_ptr(), table, &burst, &mut pass), 0);
-                    return u64::from(pass.count_ones());
+                    let at = self.addresses(client);
+                    return self.ladders(now, &ladder_burst(&at, length));
+                }
+                LaddersBehind(_) => {
+                    let (v4, v6) = ([32u8, 24, 16], [128u8, 64, 48]);
+                    let (lengths, at) = (asked(&v4, &v6), self.addresses(client));
+                    let overrides = self.banned.as_ptr();
+                    let burst = LadderBurst { overrides, lengths: &lengths, ..ladder_burst(&at, 16) };
+                    return self.ladders(now, &burst);
                 }
             }
         };
         u64::from(passes)
     }
 
-    /// Out of line, so that the other forms cost what they did.
-    #[inline(never)]
-    fn behind_overrides(&self, now: u64, client: u64) -> bool {
-        let whole = address(client, self.clients);
-        let (v4, v6) = ([32u8, 24, 16], [128u8, 64, 48]);
-        let size = size_of::<Lengths>() as u32;
-        let asked = Lengths { size, flags: 0, v4_count: 3, v6_count: 3, v4: v4.as_ptr(), v6: v6.as_ptr() };
-        let (ladder, table, banned) = (self.ladder.as_ptr(), self.table.as_ptr(), self.banned.as_ptr());
+    #[inline(always)]
+    fn addresses(&self, client: u64) -> [[u8; 16]; BURST] {
+        std::array::from_fn(|i| address((client + i as u64) % self.clients, self.apart))
+    }
+
+    #[inline(always)]
+    fn ladders(&self, now: u64, burst: &LadderBurst) -> u64 {
+        let (burst, mut pass) = (LadderBurst { now, ..*burst }, 0);
         // SAFETY: pointers to live objects of the header's types.
         let code =
-            unsafe { (self.calls.verdict)(ladder, table, banned, &asked, now, whole.as_ptr().cast(), 16, 1) };
+            unsafe { (self.calls.ladders)(self.ladder.as_ptr(), self.table.as_ptr(), &burst, &mut pass) };
+        assert_eq!(code, 0);
+        u64::from(pass.count_ones())
+    }
+
+    /// Out of line, so that the other forms cost what they did.
+    #[inline(never)]
+    fn verdict(&self, now: u64, client: u64, overrides: *const u64, asked: *const Lengths) -> bool {
+        let (whole, ladder, table) = (address(client, self.apart), self.ladder.as_ptr(), self.table.as_ptr());
+        // SAFETY: pointers to live objects of the header's types.
+        let code = unsafe {
+            (self.calls.verdict)(ladder, table, overrides, asked, now, whole.as_ptr().cast(), 16, 1)
+        };
         code == 0
+    }
+
+    #[inline(never)]
+    fn behind_overrides(&self, now: u64, client: u64) -> bool {
+        let (v4, v6) = ([32u8, 24, 16], [128u8, 64, 48]);
+        self.verdict(now, client, self.banned.as_ptr(), &asked(&v4, &v6))
     }
 }
 
-/// A chain of these links, of which only the verdict is wanted.
-fn chain(links: &[Link]) -> Chain {
-    Chain {
-        size: size_of::<Chain>() as u32,
-        flags: 0,
-        count: links.len() as u32,
-        link_size: size_of::<Link>() as u32,
-        decision_size: 0,
-        reserved: 0,
-        links: links.as_ptr(),
-        permits: null_mut(),
-        decisions: null_mut(),
-        counters: null_mut(),
-        link_counters: null_mut(),
-        reserved_pointer: null(),
-    }
+/// Three lengths of each family.
+#[inline(always)]
+fn asked(v4: &[u8; 3], v6: &[u8; 3]) -> Lengths {
+    let size = size_of::<Lengths>() as u32;
+    Lengths { size, flags: 0, v4_count: 3, v6_count: 3, v4: v4.as_ptr(), v6: v6.as_ptr() }
+}
+
+#[inline(always)]
+fn ladder_burst(at: &[[u8; 16]; BURST], length: usize) -> LadderBurst {
+    // SAFETY: plain old data with all-zero as "default".
+    let mut burst: LadderBurst = unsafe { zeroed() };
+    (burst.size, burst.count) = (size_of::<LadderBurst>() as u32, BURST as u32);
+    (burst.addresses, burst.stride, burst.address_len) = (at.as_ptr().cast(), 16, length);
+    burst
 }

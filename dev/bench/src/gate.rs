@@ -1,7 +1,8 @@
-//! The gate: no row may take more instructions than the committed file of counts allows.
+//! The gate: no row may take more instructions than the committed file of counts allows, alone and next to others.
 //!
 //! ```text
 //!  bench/gates.tsv        row <tab> instructions per decision <tab> what the processor has
+//!                         row/other <tab> the largest ratio of the two counts <tab> ratio
 //!  # rustc 1.95           the compiler of the numbers
 //!  tatcell-bench gate     counts each row of the file, PASS or FAIL a line: fail above the file's number + 2 %,
 //!                         + 25 % with another compiler
@@ -11,13 +12,17 @@
 //! A row must meet the line of this processor, or, if there is none, the largest number that the file has for it: no
 //! processor skips a gate. The numbers belong to a compiler, which the file names. Other compilers choose registers and
 //! inline differently, so they only have to meet a wide margin. A line with count 0 adds a row, which `--write` counts.
+//!
+//! The ratios hold a composed call to the price of its parts, also if both rows have changed. People choose them, so
+//! `--write` keeps them, and only the margin of another compiler is added.
 
 use std::fmt::Write as _;
 
 use crate::count::{Count, Counts};
 
-/// Rows that the file has at least: fewer were lost.
-const FEWEST: usize = 69;
+/// Rows and ratios that the file has: one that is lost, or added without a thought, shows.
+const ROWS: usize = 102;
+const RATIOS: usize = 14;
 
 /// How far a count may lie above its line, in percent: with the compiler of the file, and with another.
 const SLACK: [f64; 2] = [2.0, 25.0];
@@ -30,7 +35,10 @@ const HEAD: &str = "\
 # with another compiler than the one named below. A processor that has no line of its own is held to the largest count.
 # Callgrind counts them. It emulates a processor with AES if the machine has it, but without AVX-512, so on every x86-64
 # machine it counts the SSE2 form of the tag search: a change of the AVX-512 search alone moves no number here.
+# A line of two rows is the largest ratio of their counts, which people choose.
 ";
+/// What stands in the place of the processor in the line of a ratio.
+const RATIO: &str = "ratio";
 
 /// One line of the file.
 struct Line {
@@ -41,7 +49,8 @@ struct Line {
 
 /// `gate FILE`, with `--write` to write the file.
 pub fn run(path: &str, lib: Option<&str>, write: bool) -> Result<(), String> {
-    let lines = read(path)?;
+    let (ratios, lines): (Vec<Line>, Vec<Line>) =
+        read(path)?.into_iter().partition(|line| line.processor == RATIO);
     let mut rows: Vec<&str> = Vec::new();
     for line in &lines {
         if !rows.contains(&line.row.as_str()) {
@@ -50,7 +59,7 @@ pub fn run(path: &str, lib: Option<&str>, write: bool) -> Result<(), String> {
     }
     let counts = Counts::collect(&rows, lib)?;
     if write {
-        return rewrite(path, &lines, &rows, &counts);
+        return rewrite(path, &lines, &ratios, &rows, &counts);
     }
     if let Some(why) = counts.none {
         println!("SKIP instruction_gates: {why}");
@@ -77,8 +86,22 @@ pub fn run(path: &str, lib: Option<&str>, write: bool) -> Result<(), String> {
             }
         }
     }
-    if rows.len() < FEWEST {
-        println!("FAIL every_gated_row_is_there: {} rows in {path}, there were {FEWEST}", rows.len());
+    for ratio in &ratios {
+        let name = ratio.row.replace('.', "_").replace('/', "_beside_");
+        match compare(ratio, &counts, slack) {
+            Some(Ok(text)) => println!("PASS {name}_stays_below_its_ratio: {text}"),
+            Some(Err(text)) => {
+                println!("FAIL {name}_stays_below_its_ratio: {text}");
+                failed += 1;
+            }
+            None => println!("SKIP {name}_stays_below_its_ratio: one of both was not counted"),
+        }
+    }
+    if (rows.len(), ratios.len()) != (ROWS, RATIOS) {
+        let (rows, ratios) = (rows.len(), ratios.len());
+        println!(
+            "FAIL every_gated_row_is_there: {rows} rows and {ratios} ratios in {path}, and not {ROWS} and {RATIOS}"
+        );
         failed += 1;
     }
     match failed {
@@ -102,6 +125,19 @@ fn judge(lines: &[Line], count: &Count, slack: f64) -> Result<String, String> {
     }
 }
 
+/// Whether two rows keep their ratio; None if one of them was not counted.
+fn compare(ratio: &Line, counts: &Counts, slack: f64) -> Option<Result<String, String>> {
+    let Some((row, other)) = ratio.row.split_once('/') else {
+        return Some(Err(format!("{} does not name two rows", ratio.row)));
+    };
+    let count = |id: &str| counts.rows.iter().find(|count| count.id == id).map(Count::each);
+    // The margin of this file's compiler is in both counts.
+    let most = ratio.each * if slack > SLACK[0] { 1.0 + slack / 100.0 } else { 1.0 };
+    let (row, other) = (count(row)?, count(other)?);
+    let text = format!("{row:.2} / {other:.2} = {:.2}, at most {most:.2}", row / other);
+    Some(if row / other > most { Err(text) } else { Ok(text) })
+}
+
 /// Major and minor version of the compiler; empty where there is none to ask.
 fn compiler() -> String {
     let asked = std::process::Command::new("rustc").arg("--version").output();
@@ -118,17 +154,23 @@ fn read(path: &str) -> Result<Vec<Line>, String> {
             let mut parts = line.split_whitespace();
             let (row, each) = (parts.next(), parts.next().and_then(|each| each.parse().ok()));
             match (row, each, parts.next()) {
-                (Some(row), Some(each), Some(processor)) => {
+                (Some(row), Some(each), Some(processor)) if row.contains('/') == (processor == RATIO) => {
                     Ok(Line { row: row.into(), each, processor: processor.into() })
                 }
-                _ => Err(format!("{path}, line {}: not a row, a count and a processor", i + 1)),
+                _ => Err(format!("{path}, line {}: not a row, a count and a processor, nor a ratio", i + 1)),
             }
         })
         .collect()
 }
 
 /// Lines of rows that were counted replace those of the same processor.
-fn rewrite(path: &str, lines: &[Line], rows: &[&str], counts: &Counts) -> Result<(), String> {
+fn rewrite(
+    path: &str,
+    lines: &[Line],
+    ratios: &[Line],
+    rows: &[&str],
+    counts: &Counts,
+) -> Result<(), String> {
     if let Some(why) = counts.none {
         return Err(why.into());
     }
@@ -142,6 +184,9 @@ fn rewrite(path: &str, lines: &[Line], rows: &[&str], counts: &Counts) -> Result
         for (each, processor) in lines.chain(count.map(|count| (count.each(), &count.processor))) {
             let _ = writeln!(text, "{id}\t{each:.2}\t{processor}");
         }
+    }
+    for ratio in ratios {
+        let _ = writeln!(text, "{}\t{:.2}\t{RATIO}", ratio.row, ratio.each);
     }
     for (id, why) in &counts.absent {
         println!("not counted: {id}: {why}");

@@ -14,6 +14,8 @@ pub enum Goal {
     Instructions(f64, &'static str),
     /// The first takes at most this many instructions more than the second.
     More(f64, &'static str, &'static str),
+    /// The first takes at most this multiple of the second's instructions.
+    Counts(f64, &'static str, &'static str),
 }
 
 use Goal::{Beside, Faster, Instructions, More, Ns, Times};
@@ -22,7 +24,11 @@ impl Goal {
     /// The row of ours that is to become faster.
     pub fn judged(&self) -> &'static str {
         match self {
-            Ns(_, row) | Instructions(_, row) | Times(_, row, _) | More(_, row, _) => row,
+            Ns(_, row)
+            | Instructions(_, row)
+            | Times(_, row, _)
+            | More(_, row, _)
+            | Goal::Counts(_, row, _) => row,
             Faster(_, _, fast) | Beside(_, _, fast) => fast,
         }
     }
@@ -31,7 +37,9 @@ impl Goal {
     pub fn rows(&self) -> Vec<&'static str> {
         match self {
             Ns(_, row) | Instructions(_, row) => vec![row],
-            Times(_, a, b) | Faster(_, a, b) | Beside(_, a, b) | More(_, a, b) => vec![a, b],
+            Times(_, a, b) | Faster(_, a, b) | Beside(_, a, b) | More(_, a, b) | Goal::Counts(_, a, b) => {
+                vec![a, b]
+            }
         }
     }
 }

@@ -32,15 +32,16 @@
 //! [`fixture`], [`fixtures`], [`steps`], [`crew`], [`row`] and [`suite`] are that machine, built on [`keys`],
 //! [`traffic`], [`memory`] and [`cpu`]. The [`rows`] have one idea per file: [`floors`] and [`floor_words`] (both on
 //! [`bare`]), `floor_single`, `floor_insert`, [`cells`], [`tables`], [`algorithms`], [`stagger`], [`costs`], [`capi`],
-//! [`capi_floors`], [`peers`], [`per_ip`], [`foreign`], [`threads`], [`thread_floors`], [`paced`]. These use the
-//! results: [`report`], [`chart`], [`goal`], [`goals`], [`restated`], [`cause`], [`baseline`], [`count`], [`gate`];
-//! [`machine`] and [`progress`] help them.
+//! [`capi_chains`] (on [`capi_combined`]), [`capi_floors`], [`peers`], [`per_ip`], [`foreign`], [`threads`],
+//! [`thread_floors`], [`paced`]. These use the results: [`report`], [`chart`], [`goal`], [`goals`], [`restated`],
+//! [`cause`], [`baseline`], [`count`], [`gate`]; [`machine`] and [`progress`] help them.
 
 mod algorithms;
 mod bare;
 mod baseline;
 mod capi;
 mod capi_chains;
+mod capi_combined;
 mod capi_floors;
 mod cause;
 mod cells;

@@ -1,5 +1,6 @@
 //! The natural path of a Rust server that limits by address: a clock is read, the prefix of an address becomes a key,
-//! and one check decides. Next to governor as it is shipped, with its own clock and hash, keyed by the address.
+//! and one check decides. Next to governor as it is shipped, with its own clock and hash, keyed by the address. And the
+//! parts of it that have no table: an address is read, and its prefix becomes a key.
 
 use std::hint::black_box;
 use std::net::{IpAddr, Ipv6Addr};
@@ -8,8 +9,9 @@ use std::rc::Rc;
 
 use governor::{Quota, RateLimiter};
 use tatcell::host::TickClock;
-use tatcell::{Address, HashKind, LimitSpec, Table, TableOptions};
+use tatcell::{Address, HashKind, LimitSpec, Outcome, Table, TableError, TableLimit, TableOptions};
 
+use crate::cells::CELL;
 use crate::fixtures::{slots_for, visits};
 use crate::keys::{key, Stream};
 use crate::memory::Memory;
@@ -19,6 +21,12 @@ use crate::suite::{Body, Mix, Suite};
 const RATE: u32 = 50_000_000;
 
 pub fn add(suite: &mut Suite) {
+    suite.add("address.from", "Address::from, IPv6", Mix::All, CELL, |_| {
+        parts(|address| usize::from(!black_box(Address::from(address)).is_v4()))
+    });
+    suite.add("address.prefix", "Address::from, prefix of 64 bits, IPv6", Mix::All, CELL, |_| {
+        parts(|address| usize::from(!black_box(Address::from(address).prefix(64)).as_ref().is_empty()))
+    });
     let clock = match TickClock::calibrate(20_000_000) {
         Ok(clock) => clock,
         Err(_) => return suite.skip("ip", "this processor has no counter that is a clock"),
@@ -26,11 +34,16 @@ pub fn add(suite: &mut Suite) {
     for (name, count) in [("1", 1), ("1e5", 100_000)] {
         let text = format!("{name} addresses, TickClock, prefix of 64 bits, check");
         suite.add(&format!("ip.prefix_{name}"), &text, Mix::All, visits(count), |_| {
-            ours(clock, count, |table, address| table.hash(address.prefix_of(32, 64)?.as_ref()).ok())
+            ours(clock, count, |table, limit, now, address| {
+                let prefix = address.prefix_of(32, 64).ok_or(TableError::BadPrefix)?;
+                table.check(limit, now, prefix.as_ref(), 1)
+            })
         });
         let text = format!("{name} addresses, TickClock, hash of a prefix of 64 bits, check");
         suite.add(&format!("ip.prefix_hash_{name}"), &text, Mix::All, visits(count), |_| {
-            ours(clock, count, |table, address| table.prefix_hash(address, 32, 64).ok())
+            ours(clock, count, |table, limit, now, address| {
+                table.check_hash(limit, now, table.prefix_hash(address, 32, 64)?, 1)
+            })
         });
         let text = format!("{name} addresses, governor as shipped, with its clock");
         suite.add(&format!("ip.governor_{name}"), &text, Mix::All, visits(count), |_| governor(count));
@@ -49,7 +62,22 @@ fn address(id: u64) -> IpAddr {
     IpAddr::V6(Ipv6Addr::from(octets))
 }
 
-fn ours(clock: TickClock, count: u32, hash: impl Fn(&Table<'_>, &Address) -> Option<u64> + 'static) -> Body {
+/// What becomes of each address alone, of a thousand.
+fn parts(one: impl Fn(IpAddr) -> usize + 'static) -> Body {
+    let addresses: Vec<IpAddr> = (0..1024).map(address).collect();
+    Box::new(move |n| {
+        let each = addresses.iter().cycle().take(n as usize);
+        each.map(|&address| one(black_box(address)) as u64).sum()
+    })
+}
+
+type Decided = Result<Outcome, TableError>;
+
+fn ours(
+    clock: TickClock,
+    count: u32,
+    check: impl Fn(&Table<'_>, &TableLimit, u64, &Address) -> Decided + 'static,
+) -> Body {
     let memory = Rc::new(Memory::new(tatcell::lines_for(slots_for(count as usize)) * 64));
     let spec = LimitSpec::new(u64::from(RATE), clock.ticks_per_sec(), u64::from(RATE));
     let options = TableOptions::new(spec).seed(*b"not so secret 16").hash(HashKind::Aes);
@@ -62,8 +90,8 @@ fn ours(clock: TickClock, count: u32, hash: impl Fn(&Table<'_>, &Address) -> Opt
         let (ids, turn) = stream.take(n as usize);
         for &id in ids {
             let address = Address::from(black_box(address(turn.id(id))));
-            let decided = hash(&table, &address).map(|hash| table.check_hash(&limit, clock.now(), hash, 1));
-            passed += u64::from(decided.is_some_and(|made| made.is_ok_and(|outcome| outcome.passes())));
+            let decided = check(&table, &limit, clock.now(), &address);
+            passed += u64::from(decided.is_ok_and(|outcome| outcome.passes()));
         }
         passed
     })

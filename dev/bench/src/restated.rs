@@ -117,6 +117,8 @@ pub static PREPARED_3: Restated = restated(Instructions("c.singles3"), 1.5, ALL_
 pub static PREPARED_CELLS: Restated = restated(Instructions("c.singles2_cells"), 1.5, ALL_OR_NONE);
 pub static CHAIN_DENIED: Restated = restated(Instructions("c.singles3_denied"), 1.5, LINKS);
 pub static PREPARED_DENIED: Restated = restated(Instructions("c.singles3_denied"), 1.5, ALL_OR_NONE);
+pub static CELLS_DENIED_2: Restated = restated(Instructions("c.singles2_cells_denied"), 1.5, ALL_OR_NONE);
+pub static CELLS_DENIED_3: Restated = restated(Instructions("c.singles3_cells_denied"), 1.5, ALL_OR_NONE);
 pub static LADDER_TOLD: Restated = restated(Instructions("c.ladder6"), 1.5, "each tier says what is left");
 pub static LADDERS: Restated =
     restated(Instructions("c.ladder6"), 1.0, "a burst makes its answers one by one");
@@ -128,7 +130,7 @@ pub static CALL_DENIED: Restated = restated(Call("c.floor_denied", "floor.load")
 pub static CALL_STORE: Restated = restated(Call("c.floor_exclusive", "floor.store"), 1.15, CALL);
 pub static CALL_LEASE: Restated = restated(Call("c.floor_lease", "floor.store"), 1.15, CALL);
 pub static CALL_SINGLE: Restated = restated(Call("c.floor_single", "floor.cmpxchg"), 1.15, CALL);
-pub static CALL_SINGLE_COUNT: Restated = restated(Instructions("table1e3.single"), 1.5, CALL);
+pub static CALL_COUNT: Restated = restated(Instructions("table1e3.single"), 1.5, CALL);
 pub static INLINE_SWAP: Restated = restated(Instructions("cell.conforming"), 1.15, INLINE);
 pub static INLINE_DENIED: Restated = restated(Instructions("cell.denied"), 1.15, INLINE);
 pub static INLINE_STORE: Restated = restated(Instructions("cell.exclusive"), 1.15, INLINE);

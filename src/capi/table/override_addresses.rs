@@ -51,7 +51,14 @@ impl<'a> Contract<'a> {
         if p.is_null() {
             return Ok(PrefixLengths::WHOLE);
         }
-        let given = self.options(p)?;
+        let copied;
+        let given = match self.options_in_place(p) {
+            Some(given) => given,
+            None => {
+                copied = self.options(p)?;
+                &copied
+            }
+        };
         if given.flags != 0 {
             return Err(TATCELL_ERR_OPTION);
         }

@@ -14,7 +14,7 @@ use crate::table::error::TableError;
 use crate::table::handle::Table;
 
 /// The most prefixes of an address whose lines are prefetched together.
-const AT_ONCE: usize = 8;
+pub(crate) const AT_ONCE: usize = 8;
 
 /// The lengths of the prefixes that are asked for an address, in any order: one probe each.
 ///
@@ -39,6 +39,18 @@ pub struct PrefixLengths<'a> {
 impl PrefixLengths<'static> {
     /// The address itself and nothing else: /32 and /128.
     pub const WHOLE: PrefixLengths<'static> = PrefixLengths { v4: &[32], v6: &[128] };
+}
+
+impl<'a> PrefixLengths<'a> {
+    /// Returns the lengths that are asked for this address.
+    #[inline(always)]
+    fn of(&self, address: &Address) -> &'a [u8] {
+        if address.is_v4() {
+            self.v4
+        } else {
+            self.v6
+        }
+    }
 }
 
 impl<M: Access> Table<'_, M> {
@@ -156,25 +168,82 @@ impl<M: Access> Table<'_, M> {
     }
 
     /// Looks for the longest prefix with an override. `asks` has checked the lengths.
-    #[inline(never)]
+    #[inline(always)]
     pub(crate) fn look_address(
         &self,
         now: u64,
         address: &Address,
         lengths: PrefixLengths<'_>,
     ) -> Option<(Override, u8)> {
-        let mut found: Option<(Override, u8)> = None;
-        let lengths = if address.is_v4() { lengths.v4 } else { lengths.v6 };
+        self.look_for(now, address, lengths.of(address), None)
+    }
+
+    /// Returns the override of the longest of these prefixes and the one found before.
+    #[inline(never)]
+    fn look_for(
+        &self,
+        now: u64,
+        address: &Address,
+        lengths: &[u8],
+        mut found: Option<(Override, u8)>,
+    ) -> Option<(Override, u8)> {
         for lengths in lengths.chunks(AT_ONCE) {
             let mut hashes = [0; AT_ONCE];
-            for (hash, bits) in hashes.iter_mut().zip(lengths) {
-                *hash = self.hasher.hash_prefix(address, *bits)?;
-                self.prefetch(core::slice::from_ref(hash));
-            }
-            for (hash, &bits) in hashes.iter().zip(lengths) {
-                if found.is_none_or(|(_, longest)| bits > longest) {
-                    found = self.look(now, *hash).map(|made| (made, bits)).or(found);
-                }
+            self.fetch_prefixes(address, lengths, &mut hashes);
+            found = self.longest(now, lengths, &hashes, found);
+        }
+        found
+    }
+
+    /// Hashes the first [`AT_ONCE`] prefixes that are asked for an address, and prefetches their lines.
+    #[inline(always)]
+    pub(crate) fn fetch_address(
+        &self,
+        address: &Address,
+        lengths: PrefixLengths<'_>,
+        hashes: &mut [u64; AT_ONCE],
+    ) {
+        self.fetch_prefixes(address, lengths.of(address), hashes);
+    }
+
+    #[inline(always)]
+    fn fetch_prefixes(&self, address: &Address, lengths: &[u8], hashes: &mut [u64; AT_ONCE]) {
+        let fetch = |_, hash| self.prefetch(core::slice::from_ref(&hash));
+        // `asks` has tested that the table hashes.
+        self.hasher
+            .hash_prefixes(address, lengths.iter().copied(), hashes, fetch)
+            .unwrap_or_else(|| impossible!(()))
+    }
+
+    /// Looks like [`look_address`](Table::look_address), with the hashes that [`fetch_address`](Table::fetch_address)
+    /// made.
+    #[inline(always)]
+    pub(crate) fn look_fetched(
+        &self,
+        now: u64,
+        address: &Address,
+        lengths: PrefixLengths<'_>,
+        hashes: &[u64; AT_ONCE],
+    ) -> Option<(Override, u8)> {
+        let (first, rest) = lengths.of(address).split_at(lengths.of(address).len().min(AT_ONCE));
+        let found = self.longest(now, first, hashes, None);
+        match rest {
+            [] => found,
+            rest => self.look_for(now, address, rest, found),
+        }
+    }
+
+    #[inline(always)]
+    fn longest(
+        &self,
+        now: u64,
+        lengths: &[u8],
+        hashes: &[u64; AT_ONCE],
+        mut found: Option<(Override, u8)>,
+    ) -> Option<(Override, u8)> {
+        for (hash, &bits) in hashes.iter().zip(lengths) {
+            if found.is_none_or(|(_, longest)| bits > longest) {
+                found = self.look(now, *hash).map(|made| (made, bits)).or(found);
             }
         }
         found

@@ -38,6 +38,7 @@
 mod address;
 
 pub use address::PrefixLengths;
+pub(crate) use address::AT_ONCE;
 
 use super::error::TableError;
 use super::handle::Table;
