@@ -69,12 +69,6 @@ impl Data {
         was
     }
 
-    /// Returns how many milliseconds a value has; -1 for ever, -2 if there is none.
-    pub fn pttl(&mut self, key: &[u8], now_us: u64) -> i64 {
-        let until = self.live(key, now_us).map(|entry| entry.until_ms);
-        until.map_or(-2, |until| until.map_or(-1, |until| (until - now_us / 1_000) as i64))
-    }
-
     /// Sets a value. Returns false if there is one and only a new one was to be set.
     pub fn set(&mut self, key: &[u8], value: &[u8], set: Set, now_us: u64) -> bool {
         let old = self.live(key, now_us).map(|entry| entry.until_ms);

@@ -1,8 +1,9 @@
 //! Runs the scripts as they ship, in the Lua that Redis has, and converts what goes in and out as Redis does.
+//!
+//! A script names only `KEYS[1]`. So its `redis.call` is Lua too (`redis.lua`): it gets the time and the value of the
+//! key before the script runs, and what the script wrote is read afterwards. One run crosses into Lua once.
 
-use std::cell::RefCell;
 use std::collections::HashMap;
-use std::rc::Rc;
 
 use mlua::{Function, Lua, MultiValue, Table, Value};
 use tatcell_cluster::script;
@@ -10,17 +11,11 @@ use tatcell_cluster::script;
 use crate::data::{Data, Set};
 use crate::resp::Reply;
 
-/// What a script works on while it runs.
-#[derive(Default)]
-struct Frame {
-    data: Data,
-    now_us: u64,
-}
-
 /// An interpreter, with every text that it ran; worlds share it, because the scripts have no globals.
 pub struct Scripts {
     lua: Lua,
-    frame: Rc<RefCell<Frame>>,
+    /// Runs a script; see `redis.lua`.
+    run: Function,
     /// Each text that was ever seen: its number, digest and function.
     known: HashMap<Vec<u8>, usize>,
     texts: Vec<Text>,
@@ -46,69 +41,6 @@ fn foreign(text: &str) -> String {
         script::MARK => include_str!("before/mark.lua").to_owned(),
         script::GIVE_BACK => "return {0, ARGV[3]}".to_owned(),
         other => other.to_owned(),
-    }
-}
-
-/// The bytes of an argument of `redis.call`.
-enum Bytes<'a> {
-    Of(mlua::BorrowedBytes<'a>),
-    Made(Vec<u8>),
-}
-
-impl AsRef<[u8]> for Bytes<'_> {
-    fn as_ref(&self) -> &[u8] {
-        match self {
-            Bytes::Of(text) => text,
-            Bytes::Made(text) => text,
-        }
-    }
-}
-
-fn bytes(value: &Value) -> mlua::Result<Bytes<'_>> {
-    match value {
-        Value::String(text) => Ok(Bytes::Of(text.as_bytes())),
-        Value::Integer(n) => Ok(Bytes::Made(n.to_string().into_bytes())),
-        // As `%.17g`: integers of doubles have no point.
-        Value::Number(n) if n.fract() == 0.0 && n.abs() < 1e17 => {
-            Ok(Bytes::Made((*n as i64).to_string().into_bytes()))
-        }
-        Value::Number(n) => Ok(Bytes::Made(n.to_string().into_bytes())),
-        _ => Err(mlua::Error::runtime("Lua redis lib command arguments must be strings or integers")),
-    }
-}
-
-fn call(lua: &Lua, frame: &RefCell<Frame>, args: MultiValue) -> mlua::Result<Value> {
-    let args = args.iter().map(bytes).collect::<mlua::Result<Vec<Bytes<'_>>>>()?;
-    let mut frame = frame.borrow_mut();
-    let Frame { data, now_us } = &mut *frame;
-    let now_us = *now_us;
-    let text = |value: Option<&[u8]>| -> mlua::Result<Value> {
-        value.map_or(Ok(Value::Boolean(false)), |value| Ok(Value::String(lua.create_string(value)?)))
-    };
-    let Some((name, args)) = args.split_first() else {
-        return Err(mlua::Error::runtime("Please specify at least one argument for redis.call()"));
-    };
-    let is = |known: &[u8]| name.as_ref().eq_ignore_ascii_case(known);
-    match args {
-        [] if is(b"TIME") => {
-            let parts = [(now_us / 1_000_000).to_string(), (now_us % 1_000_000).to_string()];
-            Ok(Value::Table(lua.create_sequence_from(parts)?))
-        }
-        [key] if is(b"GET") => text(data.get(key.as_ref(), now_us)),
-        [key] if is(b"DEL") => Ok(Value::Number(f64::from(u8::from(data.del(key.as_ref(), now_us))))),
-        [key] if is(b"PTTL") => Ok(Value::Number(data.pttl(key.as_ref(), now_us) as f64)),
-        [key, value, options @ ..] if is(b"SET") => {
-            let set = Set::read(options).map_err(mlua::Error::runtime)?;
-            match data.set(key.as_ref(), value.as_ref(), set, now_us) {
-                true => {
-                    let table = lua.create_table()?;
-                    table.set("ok", "OK")?;
-                    Ok(Value::Table(table))
-                }
-                false => Ok(Value::Boolean(false)),
-            }
-        }
-        _ => Err(mlua::Error::runtime("Unknown Redis command called from script")),
     }
 }
 
@@ -144,17 +76,8 @@ impl List {
 impl Scripts {
     /// Starts an interpreter.
     pub fn new() -> mlua::Result<Scripts> {
-        let (lua, frame) = (Lua::new(), Rc::new(RefCell::new(Frame::default())));
-        let redis = lua.create_table()?;
-        let shared = frame.clone();
-        redis.set("call", lua.create_function(move |lua, args: MultiValue| call(lua, &shared, args))?)?;
-        let error_reply = lua.create_function(|lua, text: mlua::String| {
-            let table = lua.create_table()?;
-            table.set("err", text)?;
-            Ok(table)
-        })?;
-        redis.set("error_reply", error_reply)?;
-        lua.globals().set("redis", redis)?;
+        let lua = Lua::new();
+        let run = lua.load(include_str!("redis.lua")).eval()?;
         let list = |name: &str| -> mlua::Result<List> {
             let table = lua.create_table()?;
             lua.globals().set(name, &table)?;
@@ -163,7 +86,7 @@ impl Scripts {
         let (keys, argv) = (list("KEYS")?, list("ARGV")?);
         // What lives is small, so collecting garbage less often costs little memory.
         lua.gc_set_pause(1_000);
-        Ok(Scripts { keys, argv, lua, frame, known: HashMap::new(), texts: Vec::new(), calls: 0 })
+        Ok(Scripts { keys, argv, lua, run, known: HashMap::new(), texts: Vec::new(), calls: 0 })
     }
 
     /// Returns the number of a script.
@@ -209,51 +132,77 @@ impl Scripts {
         now_us: u64,
     ) -> Reply {
         self.calls += 1;
-        *self.frame.borrow_mut() = Frame { data: std::mem::take(data), now_us };
-        let reply = self.eval((number, foreign), key, argv);
-        *data = std::mem::take(&mut self.frame.borrow_mut().data);
-        reply.unwrap_or_else(|error| {
+        self.eval((number, foreign), key, argv, data, now_us).unwrap_or_else(|error| {
             let line = error.to_string();
             Reply::Error(format!("ERR {}", line.lines().next().unwrap_or_default()))
         })
     }
 
-    fn eval(&mut self, (number, foreign): (usize, bool), key: &[u8], argv: &[&[u8]]) -> mlua::Result<Reply> {
+    fn eval(
+        &mut self,
+        (number, foreign): (usize, bool),
+        key: &[u8],
+        argv: &[&[u8]],
+        data: &mut Data,
+        now_us: u64,
+    ) -> mlua::Result<Reply> {
         self.keys.fill(&self.lua, &[key])?;
         self.argv.fill(&self.lua, argv)?;
         let text = &self.texts[number];
-        reply(&if foreign { &text.foreign } else { &text.function }.call(())?)
+        let function = if foreign { &text.foreign } else { &text.function };
+        let was = match data.get(key, now_us) {
+            Some(value) => Value::String(self.lua.create_string(value)?),
+            None => Value::Boolean(false),
+        };
+        let (seconds, micros) = ((now_us / 1_000_000).to_string(), (now_us % 1_000_000).to_string());
+        let key_text = self.lua.create_string(key)?;
+        let found: MultiValue = self.run.call((function, seconds, micros, key_text, was))?;
+        let found: Vec<Value> = found.into_iter().collect();
+        let [written, value, option, ms, kind, items @ ..] = &found[..] else {
+            return Err(mlua::Error::runtime("redis.lua returns less than it should"));
+        };
+        match written {
+            Value::Nil => {}
+            Value::Boolean(true) => {
+                let options = [option, ms].into_iter().filter(|option| !option.is_nil());
+                let options = options.map(bytes).collect::<mlua::Result<Vec<Vec<u8>>>>()?;
+                let set = Set::read(&options).map_err(mlua::Error::runtime)?;
+                data.set(key, &bytes(value)?, set, now_us);
+            }
+            _ => {
+                data.del(key, now_us);
+            }
+        }
+        // As Redis: an error is its text, a list ends before its first nil.
+        Ok(match (&bytes(kind)?[..], items) {
+            (b"error", [text]) => Reply::Error(String::from_utf8_lossy(&bytes(text)?).into_owned()),
+            (b"list", items) => Reply::Array(items.iter().map(item).collect()),
+            (_, items) => items.first().map_or(Reply::Nil, item),
+        })
     }
 }
 
-/// As Redis: numbers lose their fraction, false is nothing, a list ends before its first nil.
-fn reply(value: &Value) -> mlua::Result<Reply> {
-    Ok(match value {
+/// The bytes of an argument of `redis.call`.
+fn bytes(value: &Value) -> mlua::Result<Vec<u8>> {
+    match value {
+        Value::String(text) => Ok(text.as_bytes().to_vec()),
+        Value::Integer(n) => Ok(n.to_string().into_bytes()),
+        // As `%.17g`: integers of doubles have no point.
+        Value::Number(n) if n.fract() == 0.0 && n.abs() < 1e17 => Ok((*n as i64).to_string().into_bytes()),
+        Value::Number(n) => Ok(n.to_string().into_bytes()),
+        _ => Err(mlua::Error::runtime("Lua redis lib command arguments must be strings or integers")),
+    }
+}
+
+/// As Redis: numbers lose their fraction, false is nothing.
+fn item(value: &Value) -> Reply {
+    match value {
         Value::Integer(n) => Reply::Int(*n),
         Value::Number(n) => Reply::Int(*n as i64),
         Value::String(text) => Reply::Bulk(text.as_bytes().to_vec()),
         Value::Boolean(true) => Reply::Int(1),
-        Value::Table(table) => {
-            let mut list = Vec::with_capacity(5);
-            for i in 1.. {
-                match table.raw_get::<Value>(i)? {
-                    Value::Nil => break,
-                    item => list.push(reply(&item)?),
-                }
-            }
-            // The scripts return no list that is an error or a status as well.
-            if list.is_empty() {
-                if let Some(error) = table.raw_get::<Option<mlua::String>>("err")? {
-                    return Ok(Reply::Error(error.to_string_lossy()));
-                }
-                if let Some(ok) = table.raw_get::<Option<mlua::String>>("ok")? {
-                    return Ok(Reply::Status(ok.to_string_lossy()));
-                }
-            }
-            Reply::Array(list)
-        }
         _ => Reply::Nil,
-    })
+    }
 }
 
 #[cfg(test)]

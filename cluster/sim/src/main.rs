@@ -4,6 +4,7 @@
 //! tatcell-cluster-sim --from N --to N [--jobs N] [--most N]   a range; stops a thread after so many failures (5)
 //!                     [--with KIND,KIND]                      only worlds with a fault of each of these kinds
 //!                     [--lively]                              only worlds whose liveness is looked at
+//!                     [--each]                                a line for each world, to compare two builds
 //! tatcell-cluster-sim --kept                                  the seeds that once found a fault
 //! tatcell-cluster-sim --seed N [--quiet]                      one, with what happens in it
 //! ```
@@ -16,19 +17,20 @@ use std::time::{Duration, Instant};
 use tatcell_cluster_sim::kept::KEPT;
 use tatcell_cluster_sim::lua::Scripts;
 use tatcell_cluster_sim::plan::Plan;
-use tatcell_cluster_sim::play::{play, settles, shrink, Tally};
+use tatcell_cluster_sim::play::{play, settles, shrink, Outcome, Tally};
 
 #[global_allocator]
 static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const USAGE: &str =
-    "usage: tatcell-cluster-sim --from N --to N [--jobs N] [--most N] [--with KIND,KIND] [--lively] \
+    "usage: tatcell-cluster-sim --from N --to N [--jobs N] [--most N] [--with KIND,KIND] [--lively] [--each] \
                      | --kept | --seed N [--quiet]";
 
 /// The worlds of a range that are played.
 struct Choice {
     with: Vec<String>,
     lively: bool,
+    each: bool,
 }
 
 impl Choice {
@@ -69,6 +71,16 @@ fn one(seed: u64, lua: &mut Scripts, tell: bool) -> bool {
     false
 }
 
+/// Returns all that a world showed, as counts and the FNV-1a of the rest.
+fn line_of(outcome: &Outcome) -> String {
+    let Outcome { found, checks, wrong } = outcome;
+    let rest = format!("{:?} {:?} {:?} {checks:?} {wrong:?}", found.admitted, found.seen, found.open);
+    let digest = rest.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |digest, byte| {
+        (digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    format!("{} {} {} {} {digest:016x}", found.decisions, found.calls, found.steps, found.admitted.len())
+}
+
 /// Returns the processor's time of this thread, as Linux counts it; elsewhere the time since `begun`.
 fn spent(begun: Instant) -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
@@ -94,6 +106,9 @@ fn range(
         }
         let outcome = play(&plan, &mut lua, false);
         tally.add(&plan, &outcome);
+        if choice.each {
+            println!("{seed} {}", line_of(&outcome));
+        }
         if !outcome.wrong.is_empty() {
             one(seed, &mut lua, false);
             failed += 1;
@@ -155,7 +170,8 @@ fn run(arguments: &[String]) -> Result<bool, String> {
             let kinds = at.and_then(|at| arguments.get(at + 1)).map(String::as_str).unwrap_or_default();
             let with: Vec<String> =
                 kinds.split(',').filter(|kind| !kind.is_empty()).map(str::to_owned).collect();
-            let choice = Choice { with, lively: arguments.iter().any(|argument| argument == "--lively") };
+            let has = |name: &str| arguments.iter().any(|argument| argument == name);
+            let choice = Choice { with, lively: has("--lively"), each: has("--each") };
             ranges(from, to, value("--jobs").unwrap_or(1).max(1), value("--most").unwrap_or(5), &choice)
         }
         _ => Err(USAGE.to_owned()),
