@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tatcell_cluster::sim::{self, Action, Event, Machine, Now};
-use tatcell_cluster::{ChangeError, Cluster, LimitId, Verdict};
+use tatcell_cluster::{ChangeError, Cluster, LimitId, SlotState, Verdict};
 
 use crate::audit::Way;
 use crate::clock::{Clock, Time, EVEN, MS, SECOND};
@@ -102,15 +102,11 @@ impl Host {
         self.node.as_ref().is_some_and(|node| node.limit.is_some() && node.cluster.is_some())
     }
 
-    /// Whether its node may spend a reserve now.
-    pub(crate) fn holds_slot(&self, now: Time) -> bool {
-        let reading = self.clock.read(now);
-        self.node.as_ref().and_then(|node| node.cluster.as_ref().map(|c| (c, &node.reading))).is_some_and(
-            |(cluster, shared)| {
-                shared.store(reading, Ordering::Relaxed);
-                cluster.metrics().reserve_held
-            },
-        )
+    /// Returns whether its node has a slot now, or why not; `None` if it is not open.
+    pub(crate) fn slot(&self, now: Time) -> Option<SlotState> {
+        let node = self.node.as_ref().filter(|_| self.is_open())?;
+        node.reading.store(self.clock.read(now), Ordering::Relaxed);
+        node.cluster.as_ref().map(|cluster| cluster.metrics().slot)
     }
 }
 
@@ -401,6 +397,7 @@ impl World<'_> {
 
     /// The world ends.
     pub(crate) fn finish(&mut self) {
+        self.found.slots = self.hosts.iter().map(|host| host.slot(self.now)).collect();
         (0..self.hosts.len()).for_each(|host| self.was_open(host));
     }
 

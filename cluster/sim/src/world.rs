@@ -13,6 +13,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
 use tatcell_cluster::sim::LinkId;
+use tatcell_cluster::SlotState;
 
 use crate::audit::{Admitted, Way};
 use crate::clock::{Time, MS};
@@ -119,6 +120,8 @@ pub struct Found {
     pub begins_with: Vec<(usize, Time, Option<usize>)>,
     /// When nodes were open: host, from, to.
     pub open: Vec<(usize, Time, Time)>,
+    /// Whether the node of each host has a slot as the world ends, or why not; `None` if it is not open.
+    pub slots: Vec<Option<SlotState>>,
     /// What was not as live as it must be.
     pub lazy: Vec<String>,
     /// How many worlds' liveness was looked at.
