@@ -191,4 +191,29 @@ mod tests {
         right.lost();
         assert!(!right.holds(1_350));
     }
+
+    #[test]
+    fn the_reason_is_what_the_claims_found_once_the_slot_has_ended() {
+        let right = Right::new();
+        let second = Some(Duration::from_secs(1));
+        assert_eq!(right.state(5, None, true), SlotState::NotAsked);
+        right.claimed(1_000, 100, 50);
+        assert_eq!(right.state(1_099, second, false), SlotState::Waits { left: Duration::from_nanos(51) });
+        right.found(SlotState::Held);
+        assert_eq!(right.state(1_100, None, true), SlotState::Unanswered, "the next renewal is overdue");
+        right.renewed(1_080, 100);
+        assert_eq!(right.state(1_150, second, true), SlotState::Held, "also while the store is away");
+        right.found(SlotState::Unanswered);
+        assert_eq!(right.state(1_179, None, true), SlotState::Held, "it has not ended yet");
+        let away = SlotState::Away { since: Duration::from_secs(1) };
+        assert_eq!((right.state(1_180, second, true), right.state(1_179, second, false)), (away, away));
+        right.marks(SlotState::MarkUnread);
+        assert_eq!(right.state(1_179, None, false), SlotState::MarkUnread);
+        right.marks(SlotState::OtherFormat);
+        assert_eq!(right.state(1_179, None, false), SlotState::OtherFormat);
+        for state in [SlotState::AllTaken, SlotState::Lost, SlotState::Unanswered, SlotState::Refused] {
+            right.found(state);
+            assert_eq!(right.state(1_180, None, true), state);
+        }
+    }
 }

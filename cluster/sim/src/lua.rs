@@ -3,12 +3,12 @@
 //! A script names only `KEYS[1]`. So its `redis.call` is Lua too (`redis.lua`): it gets the time and the value of the
 //! key before the script runs, and what the script wrote is read afterwards. One run crosses into Lua once.
 
-use std::collections::HashMap;
-
-use mlua::{Function, Lua, MultiValue, Table, Value};
+use mlua::{Function, Lua, LuaOptions, MultiValue, StdLib, Table, Value};
+use rustc_hash::FxHashMap;
 use tatcell_cluster::script;
 
 use crate::data::{Data, Set};
+use crate::plan::Edition;
 use crate::resp::Reply;
 
 /// An interpreter, with every text that it ran; worlds share it, because the scripts have no globals.
@@ -17,7 +17,7 @@ pub struct Scripts {
     /// Runs a script; see `redis.lua`.
     run: Function,
     /// Each text that was ever seen: its number, digest and function.
-    known: HashMap<Vec<u8>, usize>,
+    known: FxHashMap<Vec<u8>, usize>,
     texts: Vec<Text>,
     keys: List,
     argv: List,
@@ -29,13 +29,19 @@ struct Text {
     digest: String,
     is_grant: bool,
     function: Function,
-    /// The same as nodes of the version before have it.
-    foreign: Function,
+    /// The same as nodes of the version before have it, and of a later one.
+    before: Function,
+    later: Function,
+}
+
+/// Returns a script as nodes of a later version have it: their marks have the next format.
+fn later(text: &str) -> String {
+    text.replace("local FORMAT = '2'", "local FORMAT = '3'")
 }
 
 /// Returns a script as nodes of 0.3.0 have it: their text of the one that grants, and what they do with a mark. They
 /// know no ids, so the reply gets that of its call. They give nothing back here: that call has other arguments.
-fn foreign(text: &str) -> String {
+fn before(text: &str) -> String {
     match text {
         script::GRANT => include_str!("before/grant.lua").replace("retry, stamp}", "retry, stamp, ARGV[11]}"),
         script::MARK => include_str!("before/mark.lua").to_owned(),
@@ -76,7 +82,8 @@ impl List {
 impl Scripts {
     /// Starts an interpreter.
     pub fn new() -> mlua::Result<Scripts> {
-        let lua = Lua::new();
+        // What the scripts use; a collection of garbage walks through all that there is.
+        let lua = Lua::new_with(StdLib::STRING | StdLib::MATH | StdLib::TABLE, LuaOptions::new())?;
         let run = lua.load(include_str!("redis.lua")).eval()?;
         let list = |name: &str| -> mlua::Result<List> {
             let table = lua.create_table()?;
@@ -84,9 +91,7 @@ impl Scripts {
             Ok(List { table, items: Vec::new() })
         };
         let (keys, argv) = (list("KEYS")?, list("ARGV")?);
-        // What lives is small, so collecting garbage less often costs little memory.
-        lua.gc_set_pause(1_000);
-        Ok(Scripts { keys, argv, lua, run, known: HashMap::new(), texts: Vec::new(), calls: 0 })
+        Ok(Scripts { keys, argv, lua, run, known: FxHashMap::default(), texts: Vec::new(), calls: 0 })
     }
 
     /// Returns the number of a script.
@@ -101,8 +106,9 @@ impl Scripts {
         let words = String::from_utf8_lossy(text);
         let digest = redis::Script::new(&words).get_hash().to_owned();
         let is_grant = words == script::GRANT;
-        let foreign = self.lua.load(foreign(&words)).into_function().map_err(|error| error.to_string())?;
-        self.texts.push(Text { digest, is_grant, function, foreign });
+        let load = |text: String| self.lua.load(text).into_function().map_err(|error| error.to_string());
+        let (before, later) = (load(before(&words))?, load(later(&words))?);
+        self.texts.push(Text { digest, is_grant, function, before, later });
         self.known.insert(text.to_vec(), self.texts.len() - 1);
         Ok(self.texts.len() - 1)
     }
@@ -122,17 +128,17 @@ impl Scripts {
         self.calls
     }
 
-    /// Runs a script on the data of a server: its number, and whether it is that of the version before.
+    /// Runs a script on the data of a server: its number, and the version of the node.
     pub fn run(
         &mut self,
-        (number, foreign): (usize, bool),
+        (number, edition): (usize, Edition),
         key: &[u8],
         argv: &[&[u8]],
         data: &mut Data,
         now_us: u64,
     ) -> Reply {
         self.calls += 1;
-        self.eval((number, foreign), key, argv, data, now_us).unwrap_or_else(|error| {
+        self.eval((number, edition), key, argv, data, now_us).unwrap_or_else(|error| {
             let line = error.to_string();
             Reply::Error(format!("ERR {}", line.lines().next().unwrap_or_default()))
         })
@@ -140,7 +146,7 @@ impl Scripts {
 
     fn eval(
         &mut self,
-        (number, foreign): (usize, bool),
+        (number, edition): (usize, Edition),
         key: &[u8],
         argv: &[&[u8]],
         data: &mut Data,
@@ -149,7 +155,11 @@ impl Scripts {
         self.keys.fill(&self.lua, &[key])?;
         self.argv.fill(&self.lua, argv)?;
         let text = &self.texts[number];
-        let function = if foreign { &text.foreign } else { &text.function };
+        let function = match edition {
+            Edition::Before => &text.before,
+            Edition::This => &text.function,
+            Edition::Later => &text.later,
+        };
         let was = match data.get(key, now_us) {
             Some(value) => Value::String(self.lua.create_string(value)?),
             None => Value::Boolean(false),
@@ -210,28 +220,40 @@ mod tests {
     use super::*;
     use tatcell_cluster::script::{By, Mark};
 
-    /// The text is that which 0.3.0 wrote, also as tests/marks.rs has it.
+    /// The first text is that which 0.3.0 wrote, also as tests/marks.rs has it.
     #[test]
-    fn a_mark_of_the_version_before_is_its_text_and_each_refuses_that_of_the_other() {
+    fn a_mark_of_each_version_is_its_text_and_is_refused_by_name_by_the_others() {
         let mut lua = Scripts::new().expect("Lua");
         let number = lua.number(script::MARK.as_bytes()).expect("Lua");
         let next = "8 per 1000000000 ns, burst 5, reserve 50/250, 2 nodes, changes take 30000 ms".to_owned();
-        let mine = Mark { version: 1, ahead_us: 0, next: next.clone(), before: next };
+        let mine = Mark { version: 1, ahead_us: 0, next: next.clone(), before: next.clone() };
         let call = script::mark(By::Text, b"m", 60_000, &mine, None);
         let words = call.args_iter().filter_map(|word| match word {
             redis::Arg::Simple(bytes) => Some(bytes),
             _ => None,
         });
         let words: Vec<&[u8]> = words.skip(4).chain([&b"7"[..]]).collect();
-        for foreign in [true, false] {
+        let all = [
+            (
+                Edition::Before,
+                "8 per 1000000000 ns, burst 5, 2 nodes, reserve 50/250".to_owned(),
+                "no format",
+            ),
+            (Edition::This, format!("f{};1;0;{next};{next}", script::FORMAT), "format 2"),
+            (Edition::Later, format!("f{};1;0;{next};{next}", script::FORMAT + 1), "format 3"),
+        ];
+        for (edition, text, has) in &all {
             let mut data = Data::default();
-            let reply = lua.run((number, foreign), b"m", &words, &mut data, 5);
+            let reply = lua.run((number, *edition), b"m", &words, &mut data, 5);
             assert!(matches!(&reply, Reply::Array(list) if list[0] == Reply::Int(1)), "{reply:?}");
-            let text = String::from_utf8_lossy(data.get(b"m", 5).expect("a mark")).into_owned();
-            let old = "8 per 1000000000 ns, burst 5, 2 nodes, reserve 50/250";
-            assert_eq!(text == old, foreign, "{text}");
-            let reply = lua.run((number, !foreign), b"m", &words, &mut data, 5);
-            assert!(matches!(&reply, Reply::Error(text) if text.contains("not a mark of")), "{reply:?}");
+            for (other, ..) in all.iter().filter(|(other, ..)| other != edition) {
+                let reply = lua.run((number, *other), b"m", &words, &mut data, 5);
+                let Reply::Error(said) = &reply else { panic!("{reply:?}") };
+                assert!(
+                    said.starts_with("TATCELLFORMAT ") && (*other == Edition::Before || said.contains(has))
+                );
+                assert_eq!(data.get(b"m", 5), Some(text.as_bytes()), "it stays");
+            }
         }
     }
 }

@@ -192,7 +192,7 @@ fn of_host(what: &What, host: usize) -> bool {
         | What::Double { node, .. }
         | What::Reset { node, .. } => node == Some(host),
         What::ClaimLost { node }
-        | What::NodeUpgraded { node }
+        | What::NodeUpgraded { node, .. }
         | What::NodeStops { node, .. }
         | What::WorkersLate { node, .. }
         | What::WorkersStop { node, .. }

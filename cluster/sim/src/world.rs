@@ -20,7 +20,7 @@ use crate::clock::{Time, MS};
 use crate::host::Host;
 use crate::lua::Scripts;
 use crate::net::Conn;
-use crate::plan::{Plan, Shape, What};
+use crate::plan::{Edition, Plan, Shape, What};
 use crate::random::Random;
 use crate::server::{hash_slot, Server, Slots};
 
@@ -176,6 +176,7 @@ impl<'a> World<'a> {
         let mut servers: Vec<Server> = (0..holders + sentinels).map(|_| Server::new()).collect();
         if plan.shape == Shape::Sentinel {
             servers[1].replica = true;
+            servers.iter_mut().take(holders).for_each(|server| server.data.has_replica = true);
         }
         let names = (0..servers.len()).map(|i| format!("s{i}:6379")).collect();
         let hosts = (0..plan.hosts).map(|_| Host::new(random.fork())).collect();
@@ -248,7 +249,7 @@ impl<'a> World<'a> {
             Ev::Reopen(host, generation) => self.reopen(host, generation),
             Ev::Connect(conn) => self.connect_arrives(conn),
             Ev::Connected(conn) => self.reaches_node(conn, crate::host::Came::Connected),
-            Ev::ToServer(conn, bytes) => self.reaches_server(conn, &bytes),
+            Ev::ToServer(conn, bytes) => self.reaches_server(conn, bytes),
             Ev::ToNode(conn, bytes) => self.reaches_node(conn, crate::host::Came::Bytes(bytes)),
             Ev::Copy(conn, bytes) => self.send_to_node(conn, bytes),
             Ev::NodeEnded(conn) => self.conns[conn].served = false,
@@ -291,7 +292,7 @@ impl<'a> World<'a> {
             What::WorkersStop { node, count } => {
                 self.stop_workers(node, count, self.plan.faults[fault].until)
             }
-            What::NodeUpgraded { node } => self.upgrade(node, true),
+            What::NodeUpgraded { node, to } => self.upgrade(node, to),
             What::NodeStops { node, suspended } => {
                 self.stop(node);
                 if suspended {
@@ -355,7 +356,7 @@ impl<'a> World<'a> {
                 self.servers[server % self.holders].clock.run(now, crate::clock::EVEN);
             }
             What::TwoPrimaries { .. } => self.unite(),
-            What::NodeUpgraded { node } => self.upgrade(node, false),
+            What::NodeUpgraded { node, .. } => self.upgrade(node, Edition::This),
             What::NodeStops { node, suspended } => {
                 self.hosts[node].stopped -= 1;
                 if suspended {
@@ -450,6 +451,9 @@ impl<'a> World<'a> {
     pub(crate) fn mark(&mut self, server: usize, value: &[u8]) {
         let text = String::from_utf8_lossy(value).into_owned();
         let mut fields = text.split(';');
+        if fields.next() != Some("f2") {
+            return;
+        }
         let (version, from) = (fields.next().unwrap_or_default(), fields.next().unwrap_or_default());
         let (Ok(version), Ok(from)) = (version.parse::<u64>(), from.parse::<u64>()) else { return };
         let next = fields.next().unwrap_or_default().to_owned();

@@ -78,7 +78,10 @@ const DESCRIPTIONS: &[(i32, &CStr)] = &[
     (TATCELL_CLUSTER_ERR_CHANGING, c"another change of this limit is under way: try again later"),
     (TATCELL_CLUSTER_ERR_AWAY, c"the store is away: try again when it answers"),
     (TATCELL_CLUSTER_ERR_TIMEOUT, c"no answer came in the given time; a change may have been made"),
-    (TATCELL_CLUSTER_ERR_FORMAT, c"nodes of another version use the prefix: stop them, or take another prefix"),
+    (
+        TATCELL_CLUSTER_ERR_FORMAT,
+        c"nodes of another version use the prefix: stop them, or take another prefix",
+    ),
 ];
 
 /// Returns the description of a result or error code.
