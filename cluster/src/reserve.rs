@@ -50,7 +50,7 @@ pub enum SlotState {
 }
 
 impl SlotState {
-    /// The name of each state, in the order of their numbers in C.
+    /// The name of each state, in the order of their numbers.
     pub(crate) const NAMES: [&'static str; 11] = [
         "not_asked",
         "held",

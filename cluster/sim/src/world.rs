@@ -451,7 +451,8 @@ impl<'a> World<'a> {
     pub(crate) fn mark(&mut self, server: usize, value: &[u8]) {
         let text = String::from_utf8_lossy(value).into_owned();
         let mut fields = text.split(';');
-        if fields.next() != Some("f2") {
+        // The format: this version's, or a later one's. Nodes of 0.3 write none, and change no limit.
+        if !fields.next().is_some_and(|format| format.starts_with('f')) {
             return;
         }
         let (version, from) = (fields.next().unwrap_or_default(), fields.next().unwrap_or_default());

@@ -4,6 +4,7 @@ use std::ffi::c_char;
 
 use super::kit::{self, Grows};
 use super::node::tatcell_cluster_t;
+use crate::SlotState;
 
 /// slot: the node has not asked for one yet.
 pub const TATCELL_CLUSTER_SLOT_NOT_ASKED: u32 = 0;
@@ -122,6 +123,22 @@ unsafe impl Grows for tatcell_cluster_metrics_t {
     };
 }
 
+fn of_slot(state: SlotState) -> u32 {
+    match state {
+        SlotState::NotAsked => TATCELL_CLUSTER_SLOT_NOT_ASKED,
+        SlotState::Held => TATCELL_CLUSTER_SLOT_HELD,
+        SlotState::Waits { .. } => TATCELL_CLUSTER_SLOT_WAITS,
+        SlotState::NotNeeded => TATCELL_CLUSTER_SLOT_NOT_NEEDED,
+        SlotState::AllTaken => TATCELL_CLUSTER_SLOT_ALL_TAKEN,
+        SlotState::Lost => TATCELL_CLUSTER_SLOT_LOST,
+        SlotState::Away { .. } => TATCELL_CLUSTER_SLOT_AWAY,
+        SlotState::Unanswered => TATCELL_CLUSTER_SLOT_UNANSWERED,
+        SlotState::Refused => TATCELL_CLUSTER_SLOT_REFUSED,
+        SlotState::MarkUnread => TATCELL_CLUSTER_SLOT_MARK_UNREAD,
+        SlotState::OtherFormat => TATCELL_CLUSTER_SLOT_OTHER_FORMAT,
+    }
+}
+
 const _: () = assert!(size_of::<tatcell_cluster_metrics_t>() == tatcell_cluster_metrics_t::FIRST);
 
 /// Reads the counters of a node.
@@ -141,7 +158,7 @@ pub extern "C" fn tatcell_cluster_metrics(
         let told = tatcell_cluster_metrics_t {
             up: of.up.into(),
             reserve_held: of.reserve_held.into(),
-            slot: of.slot.number(),
+            slot: of_slot(of.slot),
             passed_reserve: of.passed_reserve,
             passed_answer: of.passed_answer,
             passed_share: of.passed_share,

@@ -169,12 +169,12 @@ static void deciding(const char *url) {
 
     CLAIM("metrics_are_told", tatcell_cluster_metrics(node, &metrics) == 0 && metrics.up == 1 && metrics.asks > 4000 &&
                                   metrics.size == sizeof metrics);
-    CLAIM("a_node_says_whether_it_has_a_slot", metrics.slot == TATCELL_CLUSTER_SLOT_WAITS);
+    CLAIM("a_node_without_reserves_says_that_it_needs_no_slot", metrics.slot == TATCELL_CLUSTER_SLOT_NOT_NEEDED);
     metrics.size = 12;
     CLAIM("metrics_of_a_wrong_size_are_not", tatcell_cluster_metrics(node, &metrics) == TATCELL_CLUSTER_ERR_SIZE);
     rc = tatcell_cluster_prometheus(node, text, sizeof text);
     CLAIM("metrics_are_text", rc > 0 && (size_t)rc == strlen(text) && strstr(text, "tatcell_cluster_up 1\n") &&
-                                 strstr(text, "tatcell_cluster_slot{state=\"waits\"} 1\n"));
+                                 strstr(text, "tatcell_cluster_slot{state=\"not_needed\"} 1\n"));
     CLAIM("a_length_can_be_asked", tatcell_cluster_prometheus(node, NULL, 0) > 100);
 
     other = limit_of("x", 10, 50);
