@@ -171,7 +171,7 @@ fn other_version(random: &mut Random, plan: &mut Plan) {
     large(plan);
     plan.faults.truncate(random.below(4) as usize);
     let node = random.below(plan.hosts as u64) as usize;
-    let is_later = plan.seed >= LATER_FROM && plan.seed % 2 == 0;
+    let is_later = plan.seed >= LATER_FROM && plan.seed.is_multiple_of(2);
     let to = if is_later { Edition::Later } else { Edition::Before };
     if random.chance(300) {
         // All of them, but one that is back before the others.
