@@ -463,9 +463,10 @@ impl<'a> World<'a> {
                 // Once it is in force, or once it was put off, it is known when.
                 let (now, clock) = (self.now, &self.servers[server].clock);
                 if let Some(seen) = self.found.seen.iter_mut().find(|seen| seen.version == version) {
-                    let in_force =
-                        if from == 0 { now } else { clock.when(now, from * 1_000).unwrap_or(Time::MAX) };
-                    seen.in_force = if from == 0 { seen.in_force.min(now) } else { in_force };
+                    let in_force = clock.when(now, from * 1_000).unwrap_or(Time::MAX);
+                    // A `from` that has passed stays in the mark until a script runs on it: it may be refused for its
+                    // digest.
+                    seen.in_force = if in_force <= now { seen.in_force.min(now) } else { in_force };
                 }
                 return;
             }
