@@ -47,8 +47,8 @@ src/capi
     shaper
 cluster/src
     axis log map piece random sync tls
-    bell clock streams
-    counts reserve share split waits wire
+    bell clock reserve streams
+    counts share split waits wire
     demand line script
     error lines link verdict
     answers endpoint limit_version miss

@@ -143,6 +143,8 @@ extern "C" {
 #define TATCELL_CLUSTER_ERR_AWAY -87
 /** No answer came in the given time. A change may have been made; a node that closes ends by itself. */
 #define TATCELL_CLUSTER_ERR_TIMEOUT -88
+/** Nodes of another version of tatcell use the prefix. Since 0.4. */
+#define TATCELL_CLUSTER_ERR_FORMAT -89
 
 /**
  * Returns the description of a result or error code.
@@ -408,6 +410,29 @@ int32_t tatcell_cluster_change(const tatcell_cluster_t *node,
                                uint64_t timeout_ns,
                                uint64_t *in_force_ns);
 
+/** slot: the node has not asked for one yet. */
+#define TATCELL_CLUSTER_SLOT_NOT_ASKED 0
+/** slot: the node holds one, and spends its reserve. */
+#define TATCELL_CLUSTER_SLOT_HELD 1
+/** slot: the node holds one, and waits until all that the holder before may have spent has drained. */
+#define TATCELL_CLUSTER_SLOT_WAITS 2
+/** slot: no limit has a reserve, so the node asks for no slot. */
+#define TATCELL_CLUSTER_SLOT_NOT_NEEDED 3
+/** slot: other nodes hold all slots. */
+#define TATCELL_CLUSTER_SLOT_ALL_TAKEN 4
+/** slot: another node has taken it, because it was not renewed in time; the node asks for another one soon. */
+#define TATCELL_CLUSTER_SLOT_LOST 5
+/** slot: the store is away. */
+#define TATCELL_CLUSTER_SLOT_AWAY 6
+/** slot: the last claim or renewal has no answer. */
+#define TATCELL_CLUSTER_SLOT_UNANSWERED 7
+/** slot: the store answered the last claim or renewal with an error. */
+#define TATCELL_CLUSTER_SLOT_REFUSED 8
+/** slot: the node holds one, but could not read the mark of a limit in time. */
+#define TATCELL_CLUSTER_SLOT_MARK_UNREAD 9
+/** slot: the same, because nodes of another version of tatcell have written the mark. */
+#define TATCELL_CLUSTER_SLOT_OTHER_FORMAT 10
+
 /**
  * Counters of a node since it was opened. They do not count requests that passed from granted units, because that
  * path touches no shared counter. Start from TATCELL_CLUSTER_METRICS_INIT.
@@ -419,8 +444,11 @@ typedef struct tatcell_cluster_metrics_t {
     uint32_t up;
     /** 1 while the node may spend its reserve; else 0. */
     uint32_t reserve_held;
-    /** 0. */
-    uint32_t reserved;
+    /**
+     * Whether the node has a slot, and so its reserve, or why not: a TATCELL_CLUSTER_SLOT_ constant. Libraries before
+     * 0.4 leave it 0.
+     */
+    uint32_t slot;
     /** Requests passed from the reserve. */
     uint64_t passed_reserve;
     /** Requests passed after an answer of the store. */

@@ -202,7 +202,8 @@ impl Cluster {
     pub fn metrics(&self) -> Metrics {
         // ORDERING: Relaxed; a value.
         let up = self.node.up.load(Ordering::Relaxed) != 0;
-        self.node.counts.read(up, self.node.right.holds(self.node.clock.now()))
+        let now = self.node.clock.now();
+        self.node.counts.read(up, self.node.right.holds(now), self.node.slot_state(now))
     }
 
     /// Closes the node: gives back the units that it holds, releases its slot, and answers all waiting callers. Returns

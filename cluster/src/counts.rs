@@ -1,5 +1,6 @@
 //! The counters of a node, and their text form.
 
+use crate::reserve::SlotState;
 use crate::sync::{AtomicU64, Ordering};
 
 macro_rules! counts {
@@ -14,6 +15,8 @@ macro_rules! counts {
             pub up: bool,
             /// Whether the reserve may be spent.
             pub reserve_held: bool,
+            /// Whether the node has a slot; if not, why not.
+            pub slot: SlotState,
         }
 
         #[derive(Debug)]
@@ -24,18 +27,24 @@ macro_rules! counts {
                 Counts { $($name: AtomicU64::new(0),)* }
             }
 
-            pub(crate) fn read(&self, up: bool, reserve_held: bool) -> Metrics {
+            pub(crate) fn read(&self, up: bool, reserve_held: bool, slot: SlotState) -> Metrics {
                 // ORDERING: Relaxed; values only.
-                Metrics { $($name: self.$name.load(Ordering::Relaxed),)* up, reserve_held }
+                Metrics { $($name: self.$name.load(Ordering::Relaxed),)* up, reserve_held, slot }
             }
         }
 
         impl Metrics {
-            /// Writes the counters in the text format of Prometheus.
+            /// Writes the counters in the text format of Prometheus. Of the lines `tatcell_cluster_slot`, that of the
+            /// present [`SlotState`] has the value 1.
             pub fn prometheus(&self, out: &mut impl std::fmt::Write) -> std::fmt::Result {
                 $(writeln!(out, concat!("tatcell_cluster_", stringify!($name), "_total {}"), self.$name)?;)*
                 writeln!(out, "tatcell_cluster_up {}", u8::from(self.up))?;
-                writeln!(out, "tatcell_cluster_reserve_held {}", u8::from(self.reserve_held))
+                writeln!(out, "tatcell_cluster_reserve_held {}", u8::from(self.reserve_held))?;
+                for (state, name) in (0..).zip(SlotState::NAMES) {
+                    let is = u8::from(state == self.slot.number());
+                    writeln!(out, "tatcell_cluster_slot{{state=\"{name}\"}} {is}")?;
+                }
+                Ok(())
             }
         }
     };

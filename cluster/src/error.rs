@@ -59,6 +59,8 @@ pub enum OpenError {
         /// What the others were given.
         theirs: String,
     },
+    /// Nodes of another version of tatcell use the prefix; the text names the formats of both.
+    OtherFormat(String),
     /// The store gives an unexpected answer.
     Store(String),
 }
@@ -119,6 +121,11 @@ impl fmt::Display for OpenError {
                 "other nodes use limit {name:?} under this prefix with other parameters ({theirs}; here {ours}); \
                  take theirs, another prefix or another name, or stop the other nodes for a minute"
             ),
+            OpenError::OtherFormat(why) => write!(
+                f,
+                "nodes of another version of tatcell use this prefix: {why}; stop them for a minute, or take another \
+                 prefix"
+            ),
             OpenError::Store(why) => write!(f, "the store gave an unexpected answer: {why}"),
         }
     }
@@ -147,6 +154,7 @@ impl OpenError {
             Fault::Refused => OpenError::Refused(said),
             Fault::ReadOnly => OpenError::Replica,
             Fault::Elsewhere => OpenError::ClusterMode,
+            Fault::OtherFormat => OpenError::OtherFormat(said),
             _ => OpenError::Store(said),
         }
     }

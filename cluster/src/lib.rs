@@ -59,6 +59,7 @@ pub use cluster::{Cluster, LimitId};
 pub use counts::Metrics;
 pub use error::OpenError;
 pub use open::Builder;
+pub use reserve::SlotState;
 pub use split::{LimitError, Reserve, SharedLimit, Split, MAX_GRANT, MAX_NODES};
 #[cfg(feature = "tls")]
 pub use tls::Tls;

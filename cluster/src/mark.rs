@@ -18,6 +18,7 @@ use crate::error::OpenError;
 use crate::limit_version::{Between, LimitVersion, Next, Schedule};
 use crate::miss::Miss;
 use crate::node::{Limited, Node};
+use crate::reserve::SlotState;
 use crate::script::{self, Fault, Mark};
 use crate::split::SharedLimit;
 use crate::store::{Sent, Store, PROBE_MAX};
@@ -81,8 +82,16 @@ impl Marks {
             return;
         }
         self.next = store.wire.after(self.every);
+        let mut marks = SlotState::Held;
         for limited in &node.limits {
-            match look(node, limited, store, None).await {
+            let found = look(node, limited, store, None).await;
+            match &found {
+                Ok(_) => {}
+                Err(Miss { fault: Fault::OtherFormat, .. }) => marks = SlotState::OtherFormat,
+                Err(_) if marks == SlotState::Held => marks = SlotState::MarkUnread,
+                Err(_) => {}
+            }
+            match found {
                 Ok((_, None)) => {}
                 Ok((_, Some(new))) => {
                     count(&node.counts.changes);
@@ -95,6 +104,7 @@ impl Marks {
                 Err(miss) => say(&format!("the mark of limit {:?}: {}", limited.name, miss.said)),
             }
         }
+        node.right.marks(marks);
     }
 }
 

@@ -27,7 +27,7 @@ use crate::limit_version::{At, LimitVersion, Maker, Schedule};
 use crate::limit_versions::LimitVersions;
 use crate::line::{Taken, When};
 use crate::lines::{Found, Lines};
-use crate::reserve::Right;
+use crate::reserve::{Right, SlotState};
 use crate::split::SharedLimit;
 use crate::store::PROBE_MAX;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
@@ -127,6 +127,18 @@ impl Node {
         let of = |version: &LimitVersion| version.split.reserve.map(|reserve| reserve.full_ns);
         let both = |schedule: &Schedule| of(&schedule.now).max(of(schedule.newest()));
         self.limits.iter().filter_map(|limited| both(&limited.versions.load())).max()
+    }
+
+    /// Returns whether the node has a slot, or why not.
+    pub(crate) fn slot_state(&self, now: u64) -> SlotState {
+        if self.full_ns().is_none() {
+            return SlotState::NotNeeded;
+        }
+        // ORDERING: Acquire; who sees that the store is away sees since when.
+        let away = (self.up.load(Ordering::Acquire) == 0)
+            // ORDERING: Relaxed; as above.
+            .then(|| nanos(now.saturating_sub(self.since.load(Ordering::Relaxed))));
+        self.right.state(now, away, self.limits.iter().all(|limited| limited.holds(now)))
     }
 
     /// Decides a request; see the top of this file. `reading` is a reading of the node's clock.

@@ -23,6 +23,7 @@ use crate::node::{Job, Limited, Node};
 use crate::opening::Opening;
 use crate::random::{Random, Seeds};
 use crate::reserve::Right;
+use crate::script::FORMAT;
 use crate::split::SharedLimit;
 use crate::store::PROBE_MAX;
 use crate::streams::Streams;
@@ -283,7 +284,7 @@ impl Builder {
         let version = Arc::new(maker.version(1, limit.clone(), None)?);
         Ok(Limited {
             name: limit.name().to_owned(),
-            prefix: format!("{}:{:016x}{{}}:", self.prefix, digest(limit.name(), nodes, delay)),
+            prefix: format!("{}:{FORMAT}:{:016x}{{}}:", self.prefix, digest(limit.name(), nodes, delay)),
             mark: format!("{}:limit:{}", self.prefix, limit.name()),
             lines: Lines::new(keys, version.drained_ns()),
             versions: LimitVersions::new(Schedule { now: version, next: None }),

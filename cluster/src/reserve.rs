@@ -8,18 +8,134 @@
 //! The reserve of a node is a token bucket of its own. The bound counts N of them, whoever has them. A node that takes
 //! over a slot finds its own table fresh, so it waits until everything that the last holder may have spent has drained.
 
-use crate::sync::{AtomicU64, Ordering};
+use std::time::Duration;
 
-/// From when and until when the reserve may be spent, nanoseconds.
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
+
+/// Says whether a node has a slot, and so its reserve; if not, why not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SlotState {
+    /// The node has not asked for a slot yet.
+    #[default]
+    NotAsked,
+    /// It holds a slot, and spends its reserve.
+    Held,
+    /// It holds a slot, and waits until all that the holder before may have spent has drained.
+    Waits {
+        /// The rest of the wait.
+        left: Duration,
+    },
+    /// No limit has a reserve, so the node asks for no slot.
+    NotNeeded,
+    /// Other nodes hold all slots: there are more nodes than slots.
+    AllTaken,
+    /// Another node has taken the slot, because this node did not renew it in time. It asks for another one at its next
+    /// turn.
+    Lost,
+    /// The store is away.
+    Away {
+        /// For how long it has been away.
+        since: Duration,
+    },
+    /// The last claim or renewal has no answer: it was lost, or the server that has the slot is away.
+    Unanswered,
+    /// The store answered the last claim or renewal with an error, for example because it is loading or full; or no
+    /// server has the hash slot.
+    Refused,
+    /// The node holds a slot, but could not read the mark of a limit in time, so it may not spend what it holds.
+    MarkUnread,
+    /// The same, because nodes of another version of tatcell have written the mark.
+    OtherFormat,
+}
+
+impl SlotState {
+    /// The name of each state, in the order of their numbers.
+    pub(crate) const NAMES: [&'static str; 11] = [
+        "not_asked",
+        "held",
+        "waits",
+        "not_needed",
+        "all_taken",
+        "lost",
+        "away",
+        "unanswered",
+        "refused",
+        "mark_unread",
+        "other_format",
+    ];
+
+    /// Returns its number, which is its place among the names.
+    pub(crate) fn number(self) -> u32 {
+        match self {
+            SlotState::NotAsked => 0,
+            SlotState::Held => 1,
+            SlotState::Waits { .. } => 2,
+            SlotState::NotNeeded => 3,
+            SlotState::AllTaken => 4,
+            SlotState::Lost => 5,
+            SlotState::Away { .. } => 6,
+            SlotState::Unanswered => 7,
+            SlotState::Refused => 8,
+            SlotState::MarkUnread => 9,
+            SlotState::OtherFormat => 10,
+        }
+    }
+}
+
+/// From when and until when the reserve may be spent, nanoseconds; and why it may not.
 #[derive(Debug)]
 pub(crate) struct Right {
     from: AtomicU64,
     until: AtomicU64,
+    /// The number of the state that the last claims or renewals found.
+    found: AtomicU32,
+    /// The same of the marks of the limits: `Held` if they were read.
+    marks: AtomicU32,
 }
 
 impl Right {
     pub(crate) fn new() -> Right {
-        Right { from: AtomicU64::new(u64::MAX), until: AtomicU64::new(0) }
+        Right {
+            from: AtomicU64::new(u64::MAX),
+            until: AtomicU64::new(0),
+            found: AtomicU32::new(SlotState::NotAsked.number()),
+            marks: AtomicU32::new(SlotState::Held.number()),
+        }
+    }
+
+    /// Records what the last claims or renewals found.
+    pub(crate) fn found(&self, state: SlotState) {
+        // ORDERING: Relaxed; a value.
+        self.found.store(state.number(), Ordering::Relaxed);
+    }
+
+    /// Records whether the marks of the limits were read.
+    pub(crate) fn marks(&self, state: SlotState) {
+        // ORDERING: Relaxed; a value.
+        self.marks.store(state.number(), Ordering::Relaxed);
+    }
+
+    /// Returns the state. `away` is for how long the store has been away, `read` whether all marks were read in time.
+    pub(crate) fn state(&self, now: u64, away: Option<Duration>, read: bool) -> SlotState {
+        // ORDERING: Acquire; as in `holds`.
+        let until = self.until.load(Ordering::Acquire);
+        // ORDERING: Relaxed, all; ordered by the load above, and values.
+        let from = self.from.load(Ordering::Relaxed);
+        let of = |number: u32, state: SlotState| number == state.number();
+        let (found, marks) = (self.found.load(Ordering::Relaxed), self.marks.load(Ordering::Relaxed));
+        match (now < until, away) {
+            (true, _) if now < from => SlotState::Waits { left: Duration::from_nanos(from - now) },
+            (true, _) if read => SlotState::Held,
+            (_, Some(since)) => SlotState::Away { since },
+            (true, _) if of(marks, SlotState::OtherFormat) => SlotState::OtherFormat,
+            (true, _) => SlotState::MarkUnread,
+            (false, _) => [SlotState::NotAsked, SlotState::AllTaken, SlotState::Lost, SlotState::Refused]
+                .into_iter()
+                .find(|state| of(found, *state))
+                // Also if the last renewal was answered, and the next one is overdue.
+                .unwrap_or(SlotState::Unanswered),
+        }
     }
 
     /// Returns whether the reserve may be spent now.
@@ -74,5 +190,30 @@ mod tests {
         assert!(!right.holds(1_349) && right.holds(1_350), "a new claim waits again");
         right.lost();
         assert!(!right.holds(1_350));
+    }
+
+    #[test]
+    fn the_reason_is_what_the_claims_found_once_the_slot_has_ended() {
+        let right = Right::new();
+        let second = Some(Duration::from_secs(1));
+        assert_eq!(right.state(5, None, true), SlotState::NotAsked);
+        right.claimed(1_000, 100, 50);
+        assert_eq!(right.state(1_099, second, false), SlotState::Waits { left: Duration::from_nanos(51) });
+        right.found(SlotState::Held);
+        assert_eq!(right.state(1_100, None, true), SlotState::Unanswered, "the next renewal is overdue");
+        right.renewed(1_080, 100);
+        assert_eq!(right.state(1_150, second, true), SlotState::Held, "also while the store is away");
+        right.found(SlotState::Unanswered);
+        assert_eq!(right.state(1_179, None, true), SlotState::Held, "it has not ended yet");
+        let away = SlotState::Away { since: Duration::from_secs(1) };
+        assert_eq!((right.state(1_180, second, true), right.state(1_179, second, false)), (away, away));
+        right.marks(SlotState::MarkUnread);
+        assert_eq!(right.state(1_179, None, false), SlotState::MarkUnread);
+        right.marks(SlotState::OtherFormat);
+        assert_eq!(right.state(1_179, None, false), SlotState::OtherFormat);
+        for state in [SlotState::AllTaken, SlotState::Lost, SlotState::Unanswered, SlotState::Refused] {
+            right.found(state);
+            assert_eq!(right.state(1_180, None, true), state);
+        }
     }
 }

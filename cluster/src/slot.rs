@@ -15,10 +15,10 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::miss::Answers;
+use crate::miss::{Answers, Miss};
 use crate::node::Node;
-use crate::reserve::Right;
-use crate::script;
+use crate::reserve::{Right, SlotState};
+use crate::script::{self, Fault};
 use crate::store::{Sent, Store};
 
 /// What the store's thread knows of its slot.
@@ -68,14 +68,23 @@ impl Slot {
         }
         self.next = store.wire.after(self.ttl / 3);
         let Some(full_ns) = node.full_ns() else { return };
+        let (had, mut miss) = (self.index.is_some(), None);
         for index in self.order() {
             let sent = store.wire.now();
-            let code = self.ask(store, index, self.ttl.as_millis() as u64).await;
+            let answer = self.ask(store, index, self.ttl.as_millis() as u64).await;
             let trip = Trip { sent, received: store.wire.now() };
+            let code = answer.map_err(|error| miss = Some(error.fault)).ok();
             if self.answered(&node.right, index, code, trip, full_ns) {
                 break;
             }
         }
+        node.right.found(match (miss, self.index.is_some()) {
+            (Some(Fault::Lost), _) => SlotState::Unanswered,
+            (Some(_), _) => SlotState::Refused,
+            (None, true) => SlotState::Held,
+            (None, false) if had => SlotState::Lost,
+            (None, false) => SlotState::AllTaken,
+        });
         if self.index.is_some() {
             for other in std::mem::take(&mut self.doubt) {
                 // If this call is lost, that slot ends by itself.
@@ -121,11 +130,11 @@ impl Slot {
         self.index.is_some()
     }
 
-    async fn ask(&self, store: &mut Store, index: u32, ms: u64) -> Option<i64> {
+    async fn ask(&self, store: &mut Store, index: u32, ms: u64) -> Result<i64, Miss> {
         let key = self.key(index);
         let call = |_, by| script::slot(by, key.as_bytes(), &self.holder, ms);
         let answers: Answers<i64> = store.batch(&[key.as_bytes()], Sent::UntilItRan, call).await;
-        answers.each.into_iter().flatten().next()
+        answers.each.into_iter().next().unwrap_or_else(|| Err(Miss::new(Fault::Other, "no answer")))
     }
 
     /// Releases the slot, and every slot that the node may have without knowing.

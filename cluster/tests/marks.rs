@@ -6,8 +6,8 @@ mod common;
 use std::time::{Duration, Instant};
 
 use common::{server_or_skip, until, Server};
-use tatcell_cluster::script::{self, By, Mark, MARK};
-use tatcell_cluster::{Cluster, SharedLimit};
+use tatcell_cluster::script::{self, By, Mark, FORMAT, MARK};
+use tatcell_cluster::{Cluster, OpenError, SharedLimit, SlotState};
 
 const SECOND: Duration = Duration::from_secs(1);
 /// A change takes so long in the tests of the script, microseconds.
@@ -101,30 +101,82 @@ fn a_mark_that_was_lost_is_that_of_the_nodes_that_run() {
     assert_eq!(marks.read(NOW + 70, (0, "old", 0), None), new(0));
 }
 
-/// What nodes of 0.4 wrote before a change in force had a form of its own, and what they read.
+/// What the store keeps, by the table of docs/CLUSTER.md: how each tells the format that it has.
 #[test]
-fn marks_of_older_nodes_are_read_and_theirs_can_read_ours() {
+fn marks_keys_and_slots_have_the_forms_of_the_page() {
     let Some(server) = server_or_skip(&[]) else { return };
-    let mut marks = Marks::on(&server);
-    server.say::<()>(&["SET", "m", &format!("2;{};new;old", NOW + 50)]).expect("ok");
-    assert_eq!(marks.read(NOW, (0, "old", 0), None), new(50));
-    assert_eq!(server.say(&["GET", "m"]), Ok(format!("2;{};new;old", NOW + 50)), "no field more");
-    assert_eq!(marks.read(NOW + 50, (0, "old", 0), None), new(0));
-    // A `from` that has passed, for them too.
-    assert_eq!(server.say(&["GET", "m"]), Ok("2;0;new;old".to_owned()));
+    // So slow that its key stays for 20 s.
+    let node = open(&server, 1);
+    let x = node.limit("x").expect("it");
+    assert!(node.acquire(x, b"k", 20, SECOND).passes());
+    until("it has a slot", || {
+        server.say::<Vec<String>>(&["KEYS", "tatcell:slot:?"]).is_ok_and(|k| k.len() == 1)
+    });
+    let parameters = "1 per 1000000000 ns, burst 400, reserve 50/250, 3 nodes, changes take 3000 ms";
+    let mark = format!("f{FORMAT};1;0;{parameters};{parameters}");
+    assert_eq!(server.say(&["GET", "tatcell:limit:x"]), Ok(mark));
+    let keys: Vec<String> = server.say(&["KEYS", "tatcell:*{}:*"]).expect("keys");
+    let [key] = &keys[..] else { panic!("one key: {keys:?}") };
+    let digest = key.strip_prefix(&format!("tatcell:{FORMAT}:")).and_then(|rest| rest.strip_suffix("{}:k"));
+    let is_hex = |text: &str| text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    assert!(digest.is_some_and(|digest| digest.len() == 16 && is_hex(digest)), "{key}");
+    let value: String = server.say(&["GET", key]).expect("a value");
+    let fields: Vec<u64> = value.split(':').map(|field| field.parse().expect("a number")).collect();
+    assert_eq!((fields.len(), fields[4]), (5, 1), "{value}");
+    let slots: Vec<String> = server.say(&["KEYS", "tatcell:slot:?"]).expect("keys");
+    let holder: String = server.say(&["GET", &slots[0]]).expect("a holder");
+    assert!(holder.len() == 32 && is_hex(&holder), "{holder}");
+    // A call names its script by the digest of its text, so a reply has the form of the node that asks.
+    let of_page = include_str!("../../docs/CLUSTER.md");
+    for form in [format!("`f{FORMAT};version;from;next;before`"), format!("`prefix:{FORMAT}:digest{{}}:key`")]
+    {
+        assert!(of_page.contains(&form), "{form}");
+    }
 }
 
-/// Nodes of 0.3, and what a later version may write.
+/// What nodes of 0.3, early builds of 0.4 and a later version write; and a text that no node wrote.
+const OTHERS: [(&str, &str); 4] = [
+    ("400 per 1000000000 ns, burst 400, 3 nodes, reserve 50/250", "has no format, as in tatcell 0.3"),
+    ("2;0;new;old", "has no format, as in tatcell 0.3"),
+    ("f3;2;0;new;old;more", "has format 3; this node has format 2"),
+    ("f2;2;0;new;old;more", "is not a mark"),
+];
+
 #[test]
-fn marks_of_other_versions_are_refused_by_name() {
+fn marks_of_other_formats_are_refused_by_name_and_stay() {
     let Some(server) = server_or_skip(&[]) else { return };
-    for other in ["400 per 1000000000 ns, burst 400", "2;0;new;old;more"] {
+    for (other, why) in OTHERS {
         server.say::<()>(&["SET", "tatcell:limit:x", other]).expect("ok");
         let builder = Cluster::builder(&server.url(), 3).limit(limit(400)).keys(64).log(|_| {});
-        let error = builder.open().expect_err("refused").to_string();
+        let error = builder.open().expect_err("refused");
         println!("{error}");
-        assert!(error.contains("tatcell:limit:x is not a mark of this version"), "{error}");
+        assert_eq!(matches!(error, OpenError::OtherFormat(_)), why.contains("format"), "{error:?}");
+        assert!(error.to_string().contains("tatcell:limit:x") && error.to_string().contains(why), "{error}");
+        assert_eq!(server.say(&["GET", "tatcell:limit:x"]), Ok(other.to_owned()));
     }
+}
+
+/// The store loses its data, and nodes of a later version are there first.
+#[test]
+fn a_node_that_runs_refuses_a_mark_of_a_later_version_by_name_and_goes_on_when_it_is_gone() {
+    let Some(server) = server_or_skip(&[]) else { return };
+    let lines = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let log = lines.clone();
+    let builder = Cluster::builder(&server.url(), 3).limit(limit(400)).keys(64).slot_ttl(SECOND);
+    let log = move |line: &str| log.lock().expect("a list").push(line.to_owned());
+    let node = builder.change_delay(CHANGE).log(log).open().expect("a node");
+    let x = node.limit("x").expect("it");
+    until("it has its reserve", || node.metrics().slot == SlotState::Held);
+    server.say::<()>(&["SET", "tatcell:limit:x", OTHERS[2].0]).expect("ok");
+    until("what it holds has ended", || node.metrics().slot == SlotState::OtherFormat);
+    let said = lines.lock().expect("a list").clone();
+    assert!(said.iter().any(|line| line.contains("tatcell:limit:x has format 3")), "{said:?}");
+    assert_eq!(server.say(&["GET", "tatcell:limit:x"]), Ok(OTHERS[2].0.to_owned()), "nothing is lost");
+    assert!(!node.acquire(x, b"new", 1, SECOND).passes(), "it spends nothing");
+    server.say::<()>(&["DEL", "tatcell:limit:x"]).expect("ok");
+    until("it goes on", || {
+        node.metrics().slot == SlotState::Held && node.acquire(x, b"new", 1, SECOND).passes()
+    });
 }
 
 fn limit(units: u64) -> SharedLimit {
@@ -154,7 +206,7 @@ fn changed(server: &Server) -> [Cluster; 2] {
 
 /// Sets the clock of the server back, as far as marks can tell.
 fn set_back(server: &Server, seconds: u64) {
-    let shift = "local v, f, r = string.match(redis.call('GET', KEYS[1]), '^(%d+);(%d+);(.*)$') \
+    let shift = "local v, f, r = string.match(redis.call('GET', KEYS[1]), '^(f%d+;%d+);(%d+);(.*)$') \
          redis.call('SET', KEYS[1], string.format('%s;%.0f;%s', v, f + ARGV[1], r), 'KEEPTTL')";
     let by = (seconds * 1_000_000).to_string();
     server.say::<redis::Value>(&["EVAL", shift, "1", "tatcell:limit:x", &by]).expect("set");

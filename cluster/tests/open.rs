@@ -270,8 +270,8 @@ fn faults_are_logged_once_a_second() {
     assert!(node.metrics().faults > lines.len() as u64);
     let mut text = String::new();
     node.metrics().prometheus(&mut text).expect("a string");
-    assert!(
-        text.contains("tatcell_cluster_up 0\n") && text.contains("tatcell_cluster_outages_total 1\n"),
-        "{text}"
-    );
+    let line = |line: &str| text.lines().any(|of| of == line);
+    assert!(line("tatcell_cluster_up 0") && line("tatcell_cluster_outages_total 1"), "{text}");
+    let states: Vec<&str> = text.lines().filter(|of| of.starts_with("tatcell_cluster_slot{state=")).collect();
+    assert_eq!((states.len(), states.iter().filter(|of| of.ends_with(" 1")).count()), (11, 1), "{text}");
 }

@@ -1,7 +1,7 @@
 //! What was admitted, and the worst window of each key: exact, because a bucket that drains at R and never holds less
 //! than nothing is at its highest exactly what the worst window has above `R w`.
 
-use std::collections::BTreeMap;
+use rustc_hash::FxHashMap;
 
 use crate::clock::Time;
 
@@ -64,7 +64,7 @@ pub fn worst(
     late: Time,
     mut allowed: impl FnMut(&Admitted, Time, Time) -> f64,
 ) -> Option<Worst> {
-    let mut keys: BTreeMap<u32, (f64, Time, Time)> = BTreeMap::new();
+    let mut keys: FxHashMap<u32, (f64, Time, Time)> = FxHashMap::default();
     let mut worst: Option<(f64, Worst)> = None;
     let gives_back = list.iter().any(|a| a.way == Way::Back);
     for (i, a) in list.iter().enumerate() {

@@ -1,6 +1,6 @@
 //! What a server keeps: texts that may expire, by the server's own clock.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Entry {
@@ -12,7 +12,9 @@ struct Entry {
 /// The data of a server.
 #[derive(Clone, Debug, Default)]
 pub struct Data {
-    entries: HashMap<Vec<u8>, Entry>,
+    entries: FxHashMap<Vec<u8>, Entry>,
+    /// Whether it has a replica.
+    pub has_replica: bool,
     /// What changed since this was last taken, for replicas.
     changed: Vec<(Vec<u8>, Option<Entry>)>,
 }
@@ -48,10 +50,22 @@ impl Data {
     fn live(&mut self, key: &[u8], now_us: u64) -> Option<&mut Entry> {
         let over = |entry: &Entry| entry.until_ms.is_some_and(|until| now_us / 1_000 > until);
         if self.entries.get(key).is_some_and(over) {
-            self.entries.remove(key);
-            self.changed.push((key.to_vec(), None));
+            self.remove(key);
         }
         self.entries.get_mut(key)
+    }
+
+    /// Forgets everything.
+    pub fn empty(&mut self) {
+        self.entries.clear();
+        self.changed.clear();
+    }
+
+    fn remove(&mut self, key: &[u8]) {
+        self.entries.remove(key);
+        if self.has_replica {
+            self.changed.push((key.to_vec(), None));
+        }
     }
 
     /// Returns a value.
@@ -63,16 +77,9 @@ impl Data {
     pub fn del(&mut self, key: &[u8], now_us: u64) -> bool {
         let was = self.live(key, now_us).is_some();
         if was {
-            self.entries.remove(key);
-            self.changed.push((key.to_vec(), None));
+            self.remove(key);
         }
         was
-    }
-
-    /// Returns how many milliseconds a value has; -1 for ever, -2 if there is none.
-    pub fn pttl(&mut self, key: &[u8], now_us: u64) -> i64 {
-        let until = self.live(key, now_us).map(|entry| entry.until_ms);
-        until.map_or(-2, |until| until.map_or(-1, |until| (until - now_us / 1_000) as i64))
     }
 
     /// Sets a value. Returns false if there is one and only a new one was to be set.
@@ -86,8 +93,15 @@ impl Data {
             false => set.ms.map(|ms| (now_us / 1_000).saturating_add(ms)),
         };
         let entry = Entry { value: value.to_vec(), until_ms };
-        self.changed.push((key.to_vec(), Some(entry.clone())));
-        self.entries.insert(key.to_vec(), entry);
+        if self.has_replica {
+            self.changed.push((key.to_vec(), Some(entry.clone())));
+        }
+        match self.entries.get_mut(key) {
+            Some(old) => *old = entry,
+            None => {
+                self.entries.insert(key.to_vec(), entry);
+            }
+        }
         true
     }
 

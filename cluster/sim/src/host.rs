@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tatcell_cluster::sim::{self, Action, Event, Machine, Now};
-use tatcell_cluster::{ChangeError, Cluster, LimitId, Verdict};
+use tatcell_cluster::{ChangeError, Cluster, LimitId, OpenError, SlotState, Verdict};
 
 use crate::audit::Way;
 use crate::clock::{Clock, Time, EVEN, MS, SECOND};
-use crate::plan::{Shape, What};
+use crate::plan::{Edition, Shape, What};
 use crate::random::Random;
 use crate::world::{Ev, World};
 
@@ -25,9 +25,6 @@ struct Node {
     limit: Option<LimitId>,
     changes: Vec<Receiver<Result<Duration, ChangeError>>>,
 }
-
-/// What a node says that is not opened because nodes of another version use the store.
-const OTHER_VERSION: &str = "is not a mark of this version";
 
 /// A request that waits for its answer.
 struct Waits {
@@ -54,8 +51,8 @@ pub(crate) struct Host {
     token: u64,
     /// The limit of its configuration, as a place in the plan.
     configured: usize,
-    /// Whether its node is of 0.3, whose marks and keys have another form.
-    pub foreign: bool,
+    /// The version of its node.
+    pub edition: Edition,
     opening: Option<Time>,
     open_since: Option<Time>,
     random: Random,
@@ -84,7 +81,7 @@ impl Host {
             waits: HashMap::new(),
             token: 0,
             configured: 0,
-            foreign: false,
+            edition: Edition::This,
             opening: None,
             open_since: None,
             random,
@@ -102,15 +99,11 @@ impl Host {
         self.node.as_ref().is_some_and(|node| node.limit.is_some() && node.cluster.is_some())
     }
 
-    /// Whether its node may spend a reserve now.
-    pub(crate) fn holds_slot(&self, now: Time) -> bool {
-        let reading = self.clock.read(now);
-        self.node.as_ref().and_then(|node| node.cluster.as_ref().map(|c| (c, &node.reading))).is_some_and(
-            |(cluster, shared)| {
-                shared.store(reading, Ordering::Relaxed);
-                cluster.metrics().reserve_held
-            },
-        )
+    /// Returns whether its node has a slot now, or why not; `None` if it is not open.
+    pub(crate) fn slot(&self, now: Time) -> Option<SlotState> {
+        let node = self.node.as_ref().filter(|_| self.is_open())?;
+        node.reading.store(self.clock.read(now), Ordering::Relaxed);
+        node.cluster.as_ref().map(|cluster| cluster.metrics().slot)
     }
 }
 
@@ -246,12 +239,12 @@ impl World<'_> {
             Some(Ok(())) => self.opened(host),
             Some(Err(error)) => {
                 self.say(|| format!("host {host}: not opened: {error}"));
-                self.found.refused += u64::from(error.to_string().contains(OTHER_VERSION));
+                self.found.refused += u64::from(matches!(error, OpenError::OtherFormat(_)));
                 self.opening_ended(host);
                 self.hosts[host].node = None;
                 let (wait, generation) = (self.random.within(200 * MS, SECOND), self.hosts[host].generation);
                 // As after a change that it did not know, an operator gives it the newest limit.
-                let other = matches!(error, tatcell_cluster::OpenError::OtherParameters { .. });
+                let other = matches!(error, OpenError::OtherParameters { .. });
                 if other {
                     self.configure(host, false);
                 }
@@ -272,8 +265,8 @@ impl World<'_> {
         self.say(|| format!("host {host}: open"));
         self.opening_ended(host);
         self.hosts[host].open_since = Some(self.now);
-        let foreign = self.hosts[host].foreign;
-        if self.hosts.iter().any(|other| other.is_open() && other.foreign != foreign) {
+        let edition = self.hosts[host].edition;
+        if self.hosts.iter().any(|other| other.is_open() && other.edition != edition) {
             self.found.mixed.get_or_insert(self.now);
         }
         if let Some(node) = &mut self.hosts[host].node {
@@ -386,9 +379,9 @@ impl World<'_> {
     }
 
     /// A node is replaced by one of another version, or that one by a node of this one.
-    pub(crate) fn upgrade(&mut self, host: usize, foreign: bool) {
+    pub(crate) fn upgrade(&mut self, host: usize, to: Edition) {
         self.kill(host, false);
-        self.hosts[host].foreign = foreign;
+        self.hosts[host].edition = to;
         let (at, generation) = (self.now + self.random.below(100 * MS), self.hosts[host].generation);
         self.at(at, Ev::Reopen(host, generation));
     }
@@ -401,6 +394,7 @@ impl World<'_> {
 
     /// The world ends.
     pub(crate) fn finish(&mut self) {
+        self.found.slots = self.hosts.iter().map(|host| host.slot(self.now)).collect();
         (0..self.hosts.len()).for_each(|host| self.was_open(host));
     }
 

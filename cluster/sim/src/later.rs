@@ -2,7 +2,7 @@
 //! below stay the worlds in which kept seeds found their faults.
 
 use crate::clock::{Time, MS, SECOND};
-use crate::plan::{grow, Fault, Limit, Plan, Shape, What, BACK_FROM};
+use crate::plan::{grow, Edition, Fault, Limit, Plan, Shape, What, BACK_FROM, LATER_FROM};
 use crate::random::Random;
 
 /// The first of these seeds.
@@ -166,18 +166,20 @@ fn clocks_apart(random: &mut Random, plan: &mut Plan) {
     }
 }
 
-/// Nodes are replaced by some of 0.3, whose marks and keys have another form.
+/// Nodes are replaced by some of another version.
 fn other_version(random: &mut Random, plan: &mut Plan) {
     large(plan);
     plan.faults.truncate(random.below(4) as usize);
     let node = random.below(plan.hosts as u64) as usize;
+    let is_later = plan.seed >= LATER_FROM && plan.seed.is_multiple_of(2);
+    let to = if is_later { Edition::Later } else { Edition::Before };
     if random.chance(300) {
         // All of them, but one that is back before the others.
         for host in (0..plan.hosts).filter(|host| *host != node) {
-            add(plan, 0, plan.length, What::NodeUpgraded { node: host });
+            add(plan, 0, plan.length, What::NodeUpgraded { node: host, to });
         }
-        return add(plan, 0, random.within(6 * SECOND, 10 * SECOND), What::NodeUpgraded { node });
+        return add(plan, 0, random.within(6 * SECOND, 10 * SECOND), What::NodeUpgraded { node, to });
     }
     let (at, until) = (random.within(0, 8 * SECOND), random.within(9 * SECOND, plan.length));
-    add(plan, at, until, What::NodeUpgraded { node });
+    add(plan, at, until, What::NodeUpgraded { node, to });
 }

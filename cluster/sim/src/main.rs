@@ -4,31 +4,37 @@
 //! tatcell-cluster-sim --from N --to N [--jobs N] [--most N]   a range; stops a thread after so many failures (5)
 //!                     [--with KIND,KIND]                      only worlds with a fault of each of these kinds
 //!                     [--lively]                              only worlds whose liveness is looked at
+//!                     [--each]                                a line for each world, to compare two builds
+//!                     [--state FILE]                          goes on after the last range that the file has
 //! tatcell-cluster-sim --kept                                  the seeds that once found a fault
 //! tatcell-cluster-sim --seed N [--quiet]                      one, with what happens in it
 //! ```
 //!
-//! A seed that fails is printed with the fewest faults with which it still fails. The exit status is then 1.
+//! With `--state`, the worlds are played in ranges, and the file gets a line for each: its seeds, and whether a world
+//! failed. A seed that fails is printed with the fewest faults with which it still fails. The exit status is then 1.
 
+use std::fs::File;
+use std::io::{Read, Write};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use tatcell_cluster_sim::kept::KEPT;
 use tatcell_cluster_sim::lua::Scripts;
 use tatcell_cluster_sim::plan::Plan;
-use tatcell_cluster_sim::play::{play, settles, shrink, Tally};
+use tatcell_cluster_sim::play::{play, settles, shrink, Outcome, Tally};
 
 #[global_allocator]
 static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const USAGE: &str =
-    "usage: tatcell-cluster-sim --from N --to N [--jobs N] [--most N] [--with KIND,KIND] [--lively] \
-                     | --kept | --seed N [--quiet]";
+    "usage: tatcell-cluster-sim --from N --to N [--jobs N] [--most N] [--with KIND,KIND] [--lively] [--each] \
+                     [--state FILE] | --kept | --seed N [--quiet]";
 
 /// The worlds of a range that are played.
 struct Choice {
     with: Vec<String>,
     lively: bool,
+    each: bool,
 }
 
 impl Choice {
@@ -69,6 +75,16 @@ fn one(seed: u64, lua: &mut Scripts, tell: bool) -> bool {
     false
 }
 
+/// Returns all that a world showed, as counts and the FNV-1a of the rest.
+fn line_of(outcome: &Outcome) -> String {
+    let Outcome { found, checks, wrong } = outcome;
+    let rest = format!("{:?} {:?} {:?} {checks:?} {wrong:?}", found.admitted, found.seen, found.open);
+    let digest = rest.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |digest, byte| {
+        (digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    format!("{} {} {} {} {digest:016x}", found.decisions, found.calls, found.steps, found.admitted.len())
+}
+
 /// Returns the processor's time of this thread, as Linux counts it; elsewhere the time since `begun`.
 fn spent(begun: Instant) -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
@@ -94,6 +110,9 @@ fn range(
         }
         let outcome = play(&plan, &mut lua, false);
         tally.add(&plan, &outcome);
+        if choice.each {
+            println!("{seed} {}", line_of(&outcome));
+        }
         if !outcome.wrong.is_empty() {
             one(seed, &mut lua, false);
             failed += 1;
@@ -135,6 +154,33 @@ fn ranges(from: u64, to: u64, jobs: u64, most: u64, choice: &Choice) -> Result<b
     Ok(failed == 0)
 }
 
+/// How many seeds a range of the long form has.
+const PART: u64 = 10_000;
+
+/// Plays the ranges that the file does not have yet. Returns whether all are well, also those that it had.
+fn long(
+    path: &str,
+    from: u64,
+    to: u64,
+    mut play: impl FnMut(u64, u64) -> Result<bool, String>,
+) -> Result<bool, String> {
+    let said = |error: std::io::Error| format!("{path}: {error}");
+    let mut file = File::options().create(true).append(true).read(true).open(path).map_err(said)?;
+    let mut known = String::new();
+    file.read_to_string(&mut known).map_err(said)?;
+    let end = |line: &str| line.split(' ').nth(1)?.parse::<u64>().ok();
+    let mut next = known.lines().filter_map(end).fold(from, u64::max);
+    let mut all_well = !known.contains("failed");
+    while next < to {
+        let end = (next + PART).min(to);
+        let well = play(next, end)?;
+        writeln!(file, "{next} {end} {}", if well { "well" } else { "failed" }).map_err(said)?;
+        (next, all_well) = (end, all_well && well);
+    }
+    println!("{path}: seeds up to {next}, {}", if all_well { "all are well" } else { "some failed" });
+    Ok(all_well)
+}
+
 fn run(arguments: &[String]) -> Result<bool, String> {
     let value = |name: &str| {
         let at = arguments.iter().position(|argument| argument == name)?;
@@ -155,8 +201,14 @@ fn run(arguments: &[String]) -> Result<bool, String> {
             let kinds = at.and_then(|at| arguments.get(at + 1)).map(String::as_str).unwrap_or_default();
             let with: Vec<String> =
                 kinds.split(',').filter(|kind| !kind.is_empty()).map(str::to_owned).collect();
-            let choice = Choice { with, lively: arguments.iter().any(|argument| argument == "--lively") };
-            ranges(from, to, value("--jobs").unwrap_or(1).max(1), value("--most").unwrap_or(5), &choice)
+            let has = |name: &str| arguments.iter().any(|argument| argument == name);
+            let choice = Choice { with, lively: has("--lively"), each: has("--each") };
+            let (jobs, most) = (value("--jobs").unwrap_or(1).max(1), value("--most").unwrap_or(5));
+            let state = arguments.iter().position(|argument| argument == "--state");
+            match state.and_then(|at| arguments.get(at + 1)) {
+                Some(path) => long(path, from, to, |from, to| ranges(from, to, jobs, most, &choice)),
+                None => ranges(from, to, jobs, most, &choice),
+            }
         }
         _ => Err(USAGE.to_owned()),
     }
@@ -171,5 +223,37 @@ fn main() -> ExitCode {
             eprintln!("{said}");
             ExitCode::from(2)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_form_goes_on_where_it_stopped() {
+        let path = std::env::temp_dir().join(format!("tatcell-sim-{}", std::process::id()));
+        let path = path.to_str().expect("a name").to_owned();
+        let mut played = Vec::new();
+        let stops = long(&path, 5, 50_000, |from, to| {
+            played.push((from, to));
+            if from > 20_000 {
+                Err("stopped".to_owned())
+            } else {
+                Ok(true)
+            }
+        });
+        assert_eq!(stops, Err("stopped".to_owned()));
+        let mut again = Vec::new();
+        let all_well = long(&path, 5, 35_000, |from, to| {
+            again.push((from, to));
+            Ok(from != 20_005)
+        });
+        let known = std::fs::read_to_string(&path).expect("the file");
+        std::fs::remove_file(&path).expect("removed");
+        assert_eq!(played, [(5, 10_005), (10_005, 20_005), (20_005, 30_005)]);
+        assert_eq!(again, [(20_005, 30_005), (30_005, 35_000)]);
+        assert_eq!(all_well, Ok(false));
+        assert_eq!(known, "5 10005 well\n10005 20005 well\n20005 30005 failed\n30005 35000 well\n");
     }
 }

@@ -3,7 +3,7 @@
 use tatcell_cluster::sim::LinkId;
 
 use crate::clock::{Time, MS};
-use crate::plan::{Shape, What};
+use crate::plan::{Edition, Shape, What};
 use crate::resp::{self, Reply};
 use crate::server::Around;
 use crate::world::{Ev, World};
@@ -22,8 +22,8 @@ pub(crate) struct Conn {
     /// Whether the server, and the node, has its end open.
     pub served: bool,
     pub used: bool,
-    /// Whether the node writes marks and keys in another form.
-    foreign: bool,
+    /// The version of the node.
+    edition: Edition,
     input: Vec<u8>,
     asking: bool,
 }
@@ -52,7 +52,7 @@ impl World<'_> {
             silent: false,
             served: false,
             used: true,
-            foreign: self.hosts[host].foreign,
+            edition: self.hosts[host].edition,
             input: Vec::new(),
             asking: false,
         });
@@ -139,9 +139,13 @@ impl World<'_> {
         }
     }
 
-    pub(crate) fn reaches_server(&mut self, conn: usize, bytes: &[u8]) {
-        if self.conns[conn].served {
-            self.conns[conn].input.extend_from_slice(bytes);
+    pub(crate) fn reaches_server(&mut self, conn: usize, bytes: Vec<u8>) {
+        let this = &mut self.conns[conn];
+        if this.served {
+            match this.input.is_empty() {
+                true => this.input = bytes,
+                false => this.input.extend_from_slice(&bytes),
+            }
             self.serve(conn);
         }
     }
@@ -221,7 +225,7 @@ impl World<'_> {
                 _ => self.primary,
             }),
             asking: self.conns[conn].asking,
-            foreign: self.conns[conn].foreign,
+            edition: self.conns[conn].edition,
         };
         let at = &mut self.servers[server];
         let reply = at.answer(self.lua, self.now, words, &around);

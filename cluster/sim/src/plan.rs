@@ -39,6 +39,18 @@ pub enum Shape {
     Cluster(usize),
 }
 
+/// The version of tatcell that a node has; this one, if it is not said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Edition {
+    /// 0.3.0, whose marks have no format and whose keys have another form.
+    Before,
+    /// This one.
+    #[default]
+    This,
+    /// One whose marks have the next format.
+    Later,
+}
+
 /// What goes wrong. `node` is a host; `None` is all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
@@ -91,8 +103,8 @@ pub enum What {
     NodeKilled { node: usize, old: bool },
     /// A node is shut down, and opened again.
     NodeCloses { node: usize, old: bool },
-    /// A node is replaced by one of 0.3, whose marks and keys have another form, until the fault ends.
-    NodeUpgraded { node: usize },
+    /// A node is replaced by one of another version, until the fault ends.
+    NodeUpgraded { node: usize, to: Edition },
     /// A host's clock of decisions is set.
     NodeSet { node: usize, by: i64 },
     /// All its clocks run at another speed.
@@ -130,7 +142,8 @@ impl What {
             What::NodeStops { .. } => "node suspended",
             What::WorkersLate { .. } => "workers late",
             What::WorkersStop { .. } => "workers stop",
-            What::NodeUpgraded { .. } => "node of another version",
+            What::NodeUpgraded { to: Edition::Later, .. } => "node of a later version",
+            What::NodeUpgraded { .. } => "node of 0.3",
             What::NodeKilled { .. } => "node killed",
             What::NodeCloses { .. } => "node shut down",
             What::NodeSet { .. } => "node's clock set",
@@ -149,7 +162,7 @@ impl What {
             | What::Double { node, .. }
             | What::Reset { node, .. } => node.is_none_or(|node| node == host),
             What::ClaimLost { node }
-            | What::NodeUpgraded { node }
+            | What::NodeUpgraded { node, .. }
             | What::NodeStops { node, .. }
             | What::NodeKilled { node, .. }
             | What::NodeCloses { node, .. }
@@ -298,6 +311,9 @@ pub const MORE_FROM: u64 = 40_000;
 
 /// Of the seeds from here on, one in four gives units back, and half are large.
 pub const BACK_FROM: u64 = 200_000;
+
+/// Of the seeds from here on, half of the nodes of another version are of a later one. The others are of 0.3.
+pub const LATER_FROM: u64 = 300_000;
 
 /// Draws from numbers of its own: makes a part of the worlds large, and lets slots go from host to host in others.
 fn more(plan: &mut Plan) {

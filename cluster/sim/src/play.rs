@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use tatcell_cluster::SlotState;
+
 use crate::audit::{Way, HAIR};
 use crate::clock::{Time, EVEN, MS, SECOND};
 use crate::judge::{judge, mixed, wrong_openers, Check};
@@ -107,13 +109,23 @@ fn look_at_liveness(world: &mut World<'_>, from: Time) {
     if open < plan.hosts {
         world.found.lazy.push(format!("{open} of {} nodes are open", plan.hosts));
     }
-    let holders = (0..plan.hosts).filter(|host| world.hosts[*host].holds_slot(now)).count();
+    let slots: Vec<Option<SlotState>> = world.hosts.iter().map(|host| host.slot(now)).collect();
+    let holders = slots.iter().filter(|slot| **slot == Some(SlotState::Held)).count();
     let in_force = world.found.seen.iter().rev().find_map(|seen| seen.limit).unwrap_or(0);
     let limit = plan.limits[in_force];
     let split = limit.shared().split(plan.slots, Duration::from_millis(4)).expect("a split");
     let wanted = open.min(plan.slots as usize);
     if split.reserve.is_some() && holders < wanted {
-        world.found.lazy.push(format!("{holders} of {wanted} reserves are held"));
+        world.found.lazy.push(format!("{holders} of {wanted} reserves are held: {slots:?}"));
+    }
+    // No other reason is true now: the store answers, and all that a holder before may have spent has drained.
+    let others = match split.reserve {
+        Some(_) => SlotState::AllTaken,
+        None => SlotState::NotNeeded,
+    };
+    let untrue = |slot: &SlotState| *slot != others && (split.reserve.is_none() || *slot != SlotState::Held);
+    if slots.iter().flatten().any(untrue) {
+        world.found.lazy.push(format!("a node has no slot and says why, and it is not so: {slots:?}"));
     }
     let reserve = split.reserve.map_or(0.0, |r| r.units as f64 * 1e9 / r.period_ns as f64);
     let idle = reserve * (f64::from(plan.slots) - holders as f64);
@@ -180,7 +192,7 @@ fn of_host(what: &What, host: usize) -> bool {
         | What::Double { node, .. }
         | What::Reset { node, .. } => node == Some(host),
         What::ClaimLost { node }
-        | What::NodeUpgraded { node }
+        | What::NodeUpgraded { node, .. }
         | What::NodeStops { node, .. }
         | What::WorkersLate { node, .. }
         | What::WorkersStop { node, .. }

@@ -1,10 +1,11 @@
 //! A server of the store: it keeps data by a clock of its own, runs the scripts, and answers what a node sends.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use crate::clock::{Clock, Time};
 use crate::data::{Changes, Data, Set};
 use crate::lua::Scripts;
+use crate::plan::Edition;
 use crate::resp::Reply;
 
 /// Where a server's clock stands as a world begins: some day of 2026.
@@ -19,13 +20,13 @@ pub struct Server {
     /// A copy of its data as of an earlier moment.
     pub copy: Data,
     /// The scripts that it knows, by their digests.
-    scripts: HashMap<Vec<u8>, usize>,
+    scripts: FxHashMap<Vec<u8>, usize>,
     /// Whether it refuses to write.
     pub replica: bool,
     /// Changes on their way to its replica, with the moment at which they arrive.
     pub lag: Vec<(Time, Changes)>,
     /// The latest version of a limit under which each key was asked for, to notice asks that come late.
-    latest: HashMap<Vec<u8>, u64>,
+    latest: FxHashMap<Vec<u8>, u64>,
     /// When asks of an older version came after one of a newer version.
     pub late_asks: Vec<Time>,
 }
@@ -54,8 +55,8 @@ pub struct Around<'a> {
     pub primary: Option<usize>,
     /// Whether the last command of this connection was ASKING.
     pub asking: bool,
-    /// Whether the node is of 0.3, whose marks and keys have another form.
-    pub foreign: bool,
+    /// The version of the node.
+    pub edition: Edition,
 }
 
 /// CRC16 (XMODEM) of a key, or of the part of it that is in braces.
@@ -115,10 +116,10 @@ impl Server {
             clock: Clock::at(EPOCH),
             data: Data::default(),
             copy: Data::default(),
-            scripts: HashMap::new(),
+            scripts: FxHashMap::default(),
             replica: false,
             lag: Vec::new(),
-            latest: HashMap::new(),
+            latest: FxHashMap::default(),
             late_asks: Vec::new(),
         }
     }
@@ -130,7 +131,7 @@ impl Server {
 
     /// Forgets everything.
     pub fn empty(&mut self) {
-        self.data = Data::default();
+        self.data.empty();
         self.scripts.clear();
     }
 
@@ -207,7 +208,7 @@ impl Server {
                 if lua.is_grant(number) {
                     self.notice(now, key, argv);
                 }
-                lua.run((number, around.foreign), key, argv, &mut self.data, now_us)
+                lua.run((number, around.edition), key, argv, &mut self.data, now_us)
             }
             _ => error("ERR unknown command"),
         }
@@ -216,11 +217,18 @@ impl Server {
     /// Notices an ask for units of an older version of its limit than one that came before.
     fn notice(&mut self, now: Time, key: &[u8], argv: &[&[u8]]) {
         let version = argv.get(9).and_then(|version| std::str::from_utf8(version).ok()?.parse::<u64>().ok());
-        let (version, latest) = (version.unwrap_or(0), self.latest.entry(key.to_vec()).or_insert(0));
-        if version > 0 && version < *latest {
-            self.late_asks.push(now);
+        let version = version.unwrap_or(0);
+        match self.latest.get_mut(key) {
+            Some(latest) => {
+                if version > 0 && version < *latest {
+                    self.late_asks.push(now);
+                }
+                *latest = version.max(*latest);
+            }
+            None => {
+                self.latest.insert(key.to_vec(), version);
+            }
         }
-        *latest = version.max(*latest);
     }
 
     /// Says where a key is, if it is not here.
@@ -255,7 +263,7 @@ mod tests {
     }
 
     fn alone<'a>() -> Around<'a> {
-        Around { me: 0, names: &[], slots: None, primary: None, asking: false, foreign: false }
+        Around { me: 0, names: &[], slots: None, primary: None, asking: false, edition: Edition::This }
     }
 
     #[test]
@@ -306,8 +314,14 @@ mod tests {
         let key = "123456789"; // in the second half of the hash slots
         let get = words(&["GET", key]);
         let mut say = |me, slots: &Slots, asking| {
-            let around =
-                Around { me, names: &names, slots: Some(slots), primary: None, asking, foreign: false };
+            let around = Around {
+                me,
+                names: &names,
+                slots: Some(slots),
+                primary: None,
+                asking,
+                edition: Edition::This,
+            };
             server.answer(&mut lua, 0, &get, &around)
         };
         assert_eq!(say(0, &slots, false), error("MOVED 12739 b:2"));

@@ -13,13 +13,14 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
 use tatcell_cluster::sim::LinkId;
+use tatcell_cluster::SlotState;
 
 use crate::audit::{Admitted, Way};
 use crate::clock::{Time, MS};
 use crate::host::Host;
 use crate::lua::Scripts;
 use crate::net::Conn;
-use crate::plan::{Plan, Shape, What};
+use crate::plan::{Edition, Plan, Shape, What};
 use crate::random::Random;
 use crate::server::{hash_slot, Server, Slots};
 
@@ -119,6 +120,8 @@ pub struct Found {
     pub begins_with: Vec<(usize, Time, Option<usize>)>,
     /// When nodes were open: host, from, to.
     pub open: Vec<(usize, Time, Time)>,
+    /// Whether the node of each host has a slot as the world ends, or why not; `None` if it is not open.
+    pub slots: Vec<Option<SlotState>>,
     /// What was not as live as it must be.
     pub lazy: Vec<String>,
     /// How many worlds' liveness was looked at.
@@ -173,6 +176,7 @@ impl<'a> World<'a> {
         let mut servers: Vec<Server> = (0..holders + sentinels).map(|_| Server::new()).collect();
         if plan.shape == Shape::Sentinel {
             servers[1].replica = true;
+            servers.iter_mut().take(holders).for_each(|server| server.data.has_replica = true);
         }
         let names = (0..servers.len()).map(|i| format!("s{i}:6379")).collect();
         let hosts = (0..plan.hosts).map(|_| Host::new(random.fork())).collect();
@@ -245,7 +249,7 @@ impl<'a> World<'a> {
             Ev::Reopen(host, generation) => self.reopen(host, generation),
             Ev::Connect(conn) => self.connect_arrives(conn),
             Ev::Connected(conn) => self.reaches_node(conn, crate::host::Came::Connected),
-            Ev::ToServer(conn, bytes) => self.reaches_server(conn, &bytes),
+            Ev::ToServer(conn, bytes) => self.reaches_server(conn, bytes),
             Ev::ToNode(conn, bytes) => self.reaches_node(conn, crate::host::Came::Bytes(bytes)),
             Ev::Copy(conn, bytes) => self.send_to_node(conn, bytes),
             Ev::NodeEnded(conn) => self.conns[conn].served = false,
@@ -288,7 +292,7 @@ impl<'a> World<'a> {
             What::WorkersStop { node, count } => {
                 self.stop_workers(node, count, self.plan.faults[fault].until)
             }
-            What::NodeUpgraded { node } => self.upgrade(node, true),
+            What::NodeUpgraded { node, to } => self.upgrade(node, to),
             What::NodeStops { node, suspended } => {
                 self.stop(node);
                 if suspended {
@@ -352,7 +356,7 @@ impl<'a> World<'a> {
                 self.servers[server % self.holders].clock.run(now, crate::clock::EVEN);
             }
             What::TwoPrimaries { .. } => self.unite(),
-            What::NodeUpgraded { node } => self.upgrade(node, false),
+            What::NodeUpgraded { node, .. } => self.upgrade(node, Edition::This),
             What::NodeStops { node, suspended } => {
                 self.hosts[node].stopped -= 1;
                 if suspended {
@@ -447,6 +451,10 @@ impl<'a> World<'a> {
     pub(crate) fn mark(&mut self, server: usize, value: &[u8]) {
         let text = String::from_utf8_lossy(value).into_owned();
         let mut fields = text.split(';');
+        // The format: this version's, or a later one's. Nodes of 0.3 write none, and change no limit.
+        if !fields.next().is_some_and(|format| format.starts_with('f')) {
+            return;
+        }
         let (version, from) = (fields.next().unwrap_or_default(), fields.next().unwrap_or_default());
         let (Ok(version), Ok(from)) = (version.parse::<u64>(), from.parse::<u64>()) else { return };
         let next = fields.next().unwrap_or_default().to_owned();
@@ -455,9 +463,10 @@ impl<'a> World<'a> {
                 // Once it is in force, or once it was put off, it is known when.
                 let (now, clock) = (self.now, &self.servers[server].clock);
                 if let Some(seen) = self.found.seen.iter_mut().find(|seen| seen.version == version) {
-                    let in_force =
-                        if from == 0 { now } else { clock.when(now, from * 1_000).unwrap_or(Time::MAX) };
-                    seen.in_force = if from == 0 { seen.in_force.min(now) } else { in_force };
+                    let in_force = clock.when(now, from * 1_000).unwrap_or(Time::MAX);
+                    // A `from` that has passed stays in the mark until a script runs on it: it may be refused for its
+                    // digest.
+                    seen.in_force = if in_force <= now { seen.in_force.min(now) } else { in_force };
                 }
                 return;
             }

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use tatcell_cluster::Down;
+use tatcell_cluster::{Down, SlotState};
 use tatcell_cluster_sim::audit::{worst, Way, HAIR};
 use tatcell_cluster_sim::clock::{Time, MS, SECOND};
 use tatcell_cluster_sim::kept::KEPT;
 use tatcell_cluster_sim::lua::Scripts;
-use tatcell_cluster_sim::plan::{Fault, Limit, Plan, Shape, What};
+use tatcell_cluster_sim::plan::{Edition, Fault, Limit, Plan, Shape, What};
 use tatcell_cluster_sim::play::play;
 use tatcell_cluster_sim::table::Case;
 
@@ -24,18 +24,24 @@ fn kept_seeds_stay_within_their_bounds() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// One version is 0.3.0, the other this one.
+/// One version is 0.3.0 or a later one, the other this one.
 #[test]
 fn nodes_of_two_versions_are_never_open_at_one_time_and_the_second_is_refused_by_name() {
     let mut lua = Scripts::new().expect("Lua");
-    let upgraded =
-        |node, at, until| Fault { at: at * SECOND, until: until * SECOND, what: What::NodeUpgraded { node } };
-    for (faults, refused, between) in [
-        // A node of this version runs, and one of the other comes.
-        (vec![upgraded(1, 5, 10)], 1, 5..10),
-        // One of the other version runs, and one of this version comes.
-        (vec![upgraded(0, 0, 20), upgraded(1, 0, 8)], 1, 8..20),
-    ] {
+    let all = [Edition::Before, Edition::Later].into_iter().flat_map(|to| {
+        let upgraded = move |node, at, until| Fault {
+            at: at * SECOND,
+            until: until * SECOND,
+            what: What::NodeUpgraded { node, to },
+        };
+        [
+            // A node of this version runs, and one of the other comes.
+            (vec![upgraded(1, 5, 10)], 1, 5..10),
+            // One of the other version runs, and one of this version comes.
+            (vec![upgraded(0, 0, 20), upgraded(1, 0, 8)], 1, 8..20),
+        ]
+    });
+    for (faults, refused, between) in all {
         let limits = vec![Limit { units: 100, burst: 100, reserve: (50, 250) }];
         let plan = Plan {
             hosts: 2,
@@ -194,4 +200,50 @@ fn a_change_that_a_copy_undoes_is_in_force_again_when_the_marks_were_read_twice(
     }
     let late = &outcome.found.late_asks;
     assert!(late.iter().any(|at| (11 * SECOND..14 * SECOND).contains(at)), "both are in use: {late:?}");
+}
+
+/// Each reason is that of a world in which it is true as the world ends.
+#[test]
+fn a_node_without_a_slot_says_why() {
+    let mut lua = Scripts::new().expect("Lua");
+    let fault = |(at, until), what| Fault { at: at * SECOND, until: until * SECOND, what };
+    let reserve = Limit { units: 100, burst: 100, reserve: (50, 250) };
+    let plan = Plan {
+        hosts: 2,
+        slots: 2,
+        shape: Shape::Single,
+        limits: vec![reserve],
+        ttl: SECOND,
+        delay: SECOND,
+        length: 20 * SECOND,
+        faults: Vec::new(),
+        ..Plan::of(100_001)
+    };
+    let mut ends_with = |plan: Plan| play(&plan, &mut lua, false).found.slots;
+    let held = Some(SlotState::Held);
+    assert_eq!(ends_with(plan.clone()), [held, held]);
+
+    let mut slots = ends_with(Plan { hosts: 3, ..plan.clone() });
+    slots.retain(|slot| *slot != held);
+    assert_eq!(slots, [Some(SlotState::AllTaken)]);
+
+    let none = vec![Limit { reserve: (0, 0), ..reserve }];
+    assert_eq!(ends_with(Plan { limits: none, ..plan.clone() }), [Some(SlotState::NotNeeded); 2]);
+
+    let slots = ends_with(Plan { ttl: 60 * SECOND, ..plan.clone() });
+    assert!(slots.iter().all(|slot| matches!(slot, Some(SlotState::Waits { .. }))), "{slots:?}");
+
+    let down = vec![fault((10, 30), What::ServerDown)];
+    for slot in ends_with(Plan { faults: down, ..plan.clone() }) {
+        let Some(SlotState::Away { since }) = slot else { panic!("{slot:?}") };
+        assert_eq!(since.as_secs(), 9, "away since some time after 10 s: {since:?}");
+    }
+
+    // While the first node is cut off, the store loses its data, and a node of a later version comes first.
+    let later = vec![
+        fault((5, 30), What::NodeUpgraded { node: 1, to: Edition::Later }),
+        fault((8, 13), What::Cut { node: Some(0), to_server: true }),
+        fault((9, 10), What::DataLost),
+    ];
+    assert_eq!(ends_with(Plan { faults: later, ..plan })[0], Some(SlotState::OtherFormat));
 }

@@ -48,6 +48,9 @@ pub const TATCELL_CLUSTER_ERR_AWAY: i32 = -87;
 /// No answer came in the given time. A change may have been made; a node that closes ends by itself.
 pub const TATCELL_CLUSTER_ERR_TIMEOUT: i32 = -88;
 
+/// Nodes of another version of tatcell use the prefix. Since 0.4.
+pub const TATCELL_CLUSTER_ERR_FORMAT: i32 = -89;
+
 /// Version of the library: major * 10000 + minor * 100 + patch.
 pub const TATCELL_CLUSTER_VERSION: u32 = 400;
 /// Version of the C ABI; changes only when a program must be rebuilt.
@@ -75,6 +78,10 @@ const DESCRIPTIONS: &[(i32, &CStr)] = &[
     (TATCELL_CLUSTER_ERR_CHANGING, c"another change of this limit is under way: try again later"),
     (TATCELL_CLUSTER_ERR_AWAY, c"the store is away: try again when it answers"),
     (TATCELL_CLUSTER_ERR_TIMEOUT, c"no answer came in the given time; a change may have been made"),
+    (
+        TATCELL_CLUSTER_ERR_FORMAT,
+        c"nodes of another version use the prefix: stop them, or take another prefix",
+    ),
 ];
 
 /// Returns the description of a result or error code.
@@ -127,6 +134,7 @@ pub(super) fn of_open(error: &OpenError) -> i32 {
         OpenError::Url(_) => TATCELL_CLUSTER_ERR_URL,
         OpenError::Unreachable(_) | OpenError::Certificate(_) => TATCELL_CLUSTER_ERR_UNREACHABLE,
         OpenError::Refused(_) => TATCELL_CLUSTER_ERR_REFUSED,
+        OpenError::OtherFormat(_) => TATCELL_CLUSTER_ERR_FORMAT,
         OpenError::OtherParameters { .. } => TATCELL_CLUSTER_ERR_PARAMETERS,
         _ => TATCELL_CLUSTER_ERR_STORE,
     }

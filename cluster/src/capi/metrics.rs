@@ -4,6 +4,30 @@ use std::ffi::c_char;
 
 use super::kit::{self, Grows};
 use super::node::tatcell_cluster_t;
+use crate::SlotState;
+
+/// slot: the node has not asked for one yet.
+pub const TATCELL_CLUSTER_SLOT_NOT_ASKED: u32 = 0;
+/// slot: the node holds one, and spends its reserve.
+pub const TATCELL_CLUSTER_SLOT_HELD: u32 = 1;
+/// slot: the node holds one, and waits until all that the holder before may have spent has drained.
+pub const TATCELL_CLUSTER_SLOT_WAITS: u32 = 2;
+/// slot: no limit has a reserve, so the node asks for no slot.
+pub const TATCELL_CLUSTER_SLOT_NOT_NEEDED: u32 = 3;
+/// slot: other nodes hold all slots.
+pub const TATCELL_CLUSTER_SLOT_ALL_TAKEN: u32 = 4;
+/// slot: another node has taken it, because it was not renewed in time; the node asks for another one soon.
+pub const TATCELL_CLUSTER_SLOT_LOST: u32 = 5;
+/// slot: the store is away.
+pub const TATCELL_CLUSTER_SLOT_AWAY: u32 = 6;
+/// slot: the last claim or renewal has no answer.
+pub const TATCELL_CLUSTER_SLOT_UNANSWERED: u32 = 7;
+/// slot: the store answered the last claim or renewal with an error.
+pub const TATCELL_CLUSTER_SLOT_REFUSED: u32 = 8;
+/// slot: the node holds one, but could not read the mark of a limit in time.
+pub const TATCELL_CLUSTER_SLOT_MARK_UNREAD: u32 = 9;
+/// slot: the same, because nodes of another version of tatcell have written the mark.
+pub const TATCELL_CLUSTER_SLOT_OTHER_FORMAT: u32 = 10;
 
 /// Counters of a node since it was opened. They do not count requests that passed from granted units, because that
 /// path touches no shared counter. Start from TATCELL_CLUSTER_METRICS_INIT.
@@ -17,8 +41,9 @@ pub struct tatcell_cluster_metrics_t {
     pub up: u32,
     /// 1 while the node may spend its reserve; else 0.
     pub reserve_held: u32,
-    /// 0.
-    pub reserved: u32,
+    /// Whether the node has a slot, and so its reserve, or why not: a TATCELL_CLUSTER_SLOT_ constant. Libraries before
+    /// 0.4 leave it 0.
+    pub slot: u32,
     /// Requests passed from the reserve.
     pub passed_reserve: u64,
     /// Requests passed after an answer of the store.
@@ -72,7 +97,7 @@ unsafe impl Grows for tatcell_cluster_metrics_t {
         size: size_of::<Self>() as u32,
         up: 0,
         reserve_held: 0,
-        reserved: 0,
+        slot: 0,
         passed_reserve: 0,
         passed_answer: 0,
         passed_share: 0,
@@ -98,6 +123,22 @@ unsafe impl Grows for tatcell_cluster_metrics_t {
     };
 }
 
+fn of_slot(state: SlotState) -> u32 {
+    match state {
+        SlotState::NotAsked => TATCELL_CLUSTER_SLOT_NOT_ASKED,
+        SlotState::Held => TATCELL_CLUSTER_SLOT_HELD,
+        SlotState::Waits { .. } => TATCELL_CLUSTER_SLOT_WAITS,
+        SlotState::NotNeeded => TATCELL_CLUSTER_SLOT_NOT_NEEDED,
+        SlotState::AllTaken => TATCELL_CLUSTER_SLOT_ALL_TAKEN,
+        SlotState::Lost => TATCELL_CLUSTER_SLOT_LOST,
+        SlotState::Away { .. } => TATCELL_CLUSTER_SLOT_AWAY,
+        SlotState::Unanswered => TATCELL_CLUSTER_SLOT_UNANSWERED,
+        SlotState::Refused => TATCELL_CLUSTER_SLOT_REFUSED,
+        SlotState::MarkUnread => TATCELL_CLUSTER_SLOT_MARK_UNREAD,
+        SlotState::OtherFormat => TATCELL_CLUSTER_SLOT_OTHER_FORMAT,
+    }
+}
+
 const _: () = assert!(size_of::<tatcell_cluster_metrics_t>() == tatcell_cluster_metrics_t::FIRST);
 
 /// Reads the counters of a node.
@@ -117,6 +158,7 @@ pub extern "C" fn tatcell_cluster_metrics(
         let told = tatcell_cluster_metrics_t {
             up: of.up.into(),
             reserve_held: of.reserve_held.into(),
+            slot: of_slot(of.slot),
             passed_reserve: of.passed_reserve,
             passed_answer: of.passed_answer,
             passed_share: of.passed_share,

@@ -21,9 +21,9 @@
 -- written once. It is cut to the full debt. An ask that is itself from before the change, and comes late, cuts nothing,
 -- and writes only what it is granted: else a second such ask would take the debt for its own, and cut it.
 local F = 67108864
-local arg = {}
-for i = 1, 10 do arg[i] = tonumber(ARGV[i]) end
-local Tu, Tf, Mu, Mf, want, min, spent, grace, clamp, version = unpack(arg)
+local Tu, Tf, Mu, Mf = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local want, min, spent = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
+local grace, clamp, version = tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])
 
 local function normal(u, f)
   local carry = math.floor(f / F)
@@ -69,21 +69,20 @@ if room >= 0 then
   end
 end
 
-local before, granted, retry, stamp = lead, 0, 0, ''
+local before, granted, retry, text = lead, 0, 0, nil
 if fit >= min then
   -- Never more than half of what is left: the rest is for other nodes.
   granted = math.min(want, math.max(min, math.floor(fit / 2)))
   local u, f = time_of(granted)
   lead, frac = normal(lead + u, frac + f)
   changed = true
-  stamp = string.format('%.0f:%.0f:%.0f:%.0f:%.0f', now + lead, frac, Tu, Tf, version)
 else
   local u, f = time_of(min)
   retry = lead + u - Mu + math.ceil((frac + f - Mf) / F)
 end
 if changed then
-  local text = string.format('%.0f:%.0f:%.0f:%.0f:%.0f', now + lead, frac, Tu, Tf, version)
+  text = string.format('%.0f:%.0f:%.0f:%.0f:%.0f', now + lead, frac, Tu, Tf, version)
   redis.call('SET', KEYS[1], text, 'PX', math.ceil((lead + 1) / 1000) + 1)
 end
 -- Without an id, the table ends before it.
-return {granted, before, retry, stamp, ARGV[11]}
+return {granted, before, retry, granted > 0 and text or '', ARGV[11]}

@@ -1,7 +1,8 @@
--- Keeps the mark that tells all nodes the parameters of a limit, or changes the limit. Every 0.4 has this form of the
--- mark: four fields. A value of any other form is refused.
+-- Keeps the mark that tells all nodes the parameters of a limit, or changes the limit.
 --
--- KEYS[1]  the mark of a limit: "<version>;<from>;<next>;<before>"
+-- KEYS[1]  the mark of a limit: "f<format>;<version>;<from>;<next>;<before>"
+--            format   of the marks and keys; the marks of tatcell 0.3 have none. A mark of another format is refused,
+--                     and stays as it is
 --            version  higher by one with each change
 --                     0 if only nodes that open have written it
 --            from     microseconds of the server's clock; before it the limit is `before`, and from then on `next`. It
@@ -16,16 +17,19 @@
 --                  is in force
 --          id      of this call; optional
 -- Returns  {version, us until `next` is in force (0: it is), next, before, id}
+local FORMAT = '2'
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local version, from, next, before
 local value = redis.call('GET', KEYS[1])
 if value then
-  version, from, next, before = string.match(value, '^(%d+);(%d+);([^;]*);([^;]*)$')
-  if not version then
-    return redis.error_reply('TATCELL the value of ' .. KEYS[1] .. ' is not a mark of this version: nodes of tatcell ' ..
-      '0.3, or of a later version, use this prefix; stop them for a minute, or take another prefix')
+  local format, rest = string.match(value, '^f(%d+);(.*)$')
+  if format ~= FORMAT then
+    return redis.error_reply('TATCELLFORMAT the mark ' .. KEYS[1] .. ' has ' .. (format and 'format ' .. format or
+      'no format, as in tatcell 0.3') .. '; this node has format ' .. FORMAT)
   end
+  version, from, next, before = string.match(rest, '^(%d+);(%d+);([^;]*);([^;]*)$')
+  if not version then return redis.error_reply('TATCELL the value of ' .. KEYS[1] .. ' is not a mark') end
   version, from = tonumber(version), tonumber(from)
 end
 local mine = tonumber(ARGV[2])
@@ -40,6 +44,6 @@ if ARGV[6] ~= '' and version == mine and from <= now then
   version, before, next = version + 1, next, ARGV[6]
   from = now + tonumber(ARGV[7])
 end
-local text = string.format('%.0f;%.0f;%s;%s', version, from, next, before)
+local text = string.format('f%s;%.0f;%.0f;%s;%s', FORMAT, version, from, next, before)
 redis.call('SET', KEYS[1], text, 'PX', ARGV[1])
 return {version, math.max(0, from - now), next, before, ARGV[8]}

@@ -71,6 +71,8 @@ pub enum Fault {
     Refused,
     /// The key holds a value that no node wrote.
     ForeignValue,
+    /// Nodes of another version of tatcell wrote the mark of the limit.
+    OtherFormat,
     /// No reply in time, a reply of another shape, or the connection broke: the call may have run. Close the
     /// connection, so that a late reply cannot be taken for that of a later call.
     Lost,
@@ -114,6 +116,7 @@ impl Fault {
             Some("OOM") => Fault::OutOfMemory,
             Some("BUSY") => Fault::NotNow,
             Some("NOAUTH" | "WRONGPASS" | "NOPERM") => Fault::Refused,
+            Some("TATCELLFORMAT") => Fault::OtherFormat,
             Some("TATCELL" | "WRONGTYPE") => Fault::ForeignValue,
             _ => Fault::Other,
         }

@@ -115,7 +115,7 @@ static void deciding(const char *url) {
     uint64_t retry = 7, ns, i, until;
     int too_many = 0;
     uint32_t x, y;
-    char text[4096];
+    char text[8192];
     int32_t rc, count;
     struct pollfd waits = {0, POLLIN, 0};
     limits[0].reserve_rate = limits[1].reserve_rate = 0;
@@ -169,10 +169,12 @@ static void deciding(const char *url) {
 
     CLAIM("metrics_are_told", tatcell_cluster_metrics(node, &metrics) == 0 && metrics.up == 1 && metrics.asks > 4000 &&
                                   metrics.size == sizeof metrics);
+    CLAIM("a_node_without_reserves_says_that_it_needs_no_slot", metrics.slot == TATCELL_CLUSTER_SLOT_NOT_NEEDED);
     metrics.size = 12;
     CLAIM("metrics_of_a_wrong_size_are_not", tatcell_cluster_metrics(node, &metrics) == TATCELL_CLUSTER_ERR_SIZE);
     rc = tatcell_cluster_prometheus(node, text, sizeof text);
-    CLAIM("metrics_are_text", rc > 0 && (size_t)rc == strlen(text) && strstr(text, "tatcell_cluster_up 1\n"));
+    CLAIM("metrics_are_text", rc > 0 && (size_t)rc == strlen(text) && strstr(text, "tatcell_cluster_up 1\n") &&
+                                 strstr(text, "tatcell_cluster_slot{state=\"not_needed\"} 1\n"));
     CLAIM("a_length_can_be_asked", tatcell_cluster_prometheus(node, NULL, 0) > 100);
 
     other = limit_of("x", 10, 50);
@@ -192,7 +194,7 @@ int main(int argc, char **argv) {
     CLAIM("library_and_header_agree", tatcell_cluster_version() == TATCELL_CLUSTER_VERSION &&
                                           tatcell_cluster_abi_version() == TATCELL_CLUSTER_ABI_VERSION);
     for (code = -100; code < 10; code++) described += strcmp(tatcell_cluster_strerror(code), "unknown code") != 0;
-    CLAIM("each_code_is_described", described == 21 && tatcell_cluster_strerror(-1000)[0] == 'u');
+    CLAIM("each_code_is_described", described == 22 && tatcell_cluster_strerror(-1000)[0] == 'u');
     opening(argv[1]);
     deciding(argv[1]);
     return failed;

@@ -5,8 +5,7 @@
 local mine = string.gsub(ARGV[3], '^(.-), (reserve [^,]*), (%d+ nodes), changes take.*$', '%1, %3, %2')
 local value = redis.call('GET', KEYS[1])
 if value and value ~= mine then
-  return redis.error_reply('TATCELL ' .. KEYS[1] .. ' is in use with other parameters: what it has is not a mark of ' ..
-    'this version')
+  return redis.error_reply('TATCELLFORMAT ' .. KEYS[1] .. ' is in use with other parameters')
 end
 redis.call('SET', KEYS[1], mine, 'PX', ARGV[1])
 return {1, 0, ARGV[3], ARGV[3], ARGV[8]}
