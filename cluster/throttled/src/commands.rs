@@ -3,7 +3,7 @@
 use crate::resp::{self, Args};
 
 /// Every command: its name, its number of words (as Redis counts: negative means at least), and where its key is.
-const COMMANDS: &[(&str, i64, i64)] = &[
+pub(crate) const COMMANDS: &[(&str, i64, i64)] = &[
     ("auth", -2, 0),
     ("cl.throttle", -5, 1),
     ("client", -2, 0),
@@ -28,7 +28,7 @@ const COMMANDS: &[(&str, i64, i64)] = &[
 /// The error for the client.
 pub fn find(name: &[u8]) -> Result<&'static (&'static str, i64, i64), String> {
     COMMANDS.iter().find(|(known, ..)| known.as_bytes().eq_ignore_ascii_case(name)).ok_or_else(|| {
-        let text: String = String::from_utf8_lossy(name).chars().take(64).collect();
+        let text = resp::shown(name);
         format!("ERR unknown command '{text}'; this server knows CL.THROTTLE, see COMMAND")
     })
 }
