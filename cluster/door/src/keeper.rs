@@ -8,6 +8,7 @@ use tatcell::host::{now_ns, Clock};
 use tatcell::{Decision, FullPolicy, Verdict};
 use tatcell_cluster::{Cluster, Down, LimitId, SharedLimit};
 
+use crate::short::short;
 use crate::{Settings, Tables, TablesLimit, Time};
 
 /// Describes a limit of a server: a rate and a burst.
@@ -153,7 +154,7 @@ words!(Down: "reserve" = Down::Reserve, "share" = Down::Share, "open" = Down::Op
 impl KeeperSettings {
     /// The part of `--help` that lists these settings.
     pub const HELP: &'static str = "  --keys N            keys in debt at one time (100000), each 16 bytes
-                      for each kind of limit, with a store 240 bytes for each limit
+                      for each kind of limit, with a store 500 bytes for each limit
   --when-full WORD    for a new key whose set is full: admit (default), inherit, deny, sampled
   --counters NAME     shares the counts with other programs: a name in shared memory, as in /limits, or a path
                       that no other server has; they start from 0 with the server
@@ -255,6 +256,7 @@ impl Keeper {
     pub async fn decide(&self, limit: &Limit, key: &[u8], cost: u64, now: u64) -> Result<Answer, Undecided> {
         match (self, limit) {
             (Keeper::Shared { node, wait, .. }, Limit::Shared(id, rate)) => {
+                let key = &short(key);
                 let verdict = match cost {
                     // A request of cost 0 only peeks, which is no reason to ask the store.
                     0 => tatcell_cluster::Verdict::Pass,
@@ -291,6 +293,7 @@ impl Keeper {
     ) -> Result<(Answer, u64), Undecided> {
         match (self, limit) {
             (Keeper::Shared { node, .. }, Limit::Shared(id, rate)) => {
+                let key = &short(key);
                 let back = node.give_back(*id, key, units);
                 Ok((shared(tatcell_cluster::Verdict::Pass, node.left(*id, key), rate)?, back))
             }

@@ -11,6 +11,7 @@ mod counted;
 mod keeper;
 pub mod pages;
 mod settings;
+mod short;
 mod stop;
 mod tables;
 

@@ -1,46 +1,57 @@
 //! Metrics and health over HTTP: `GET /metrics` for Prometheus, `GET /healthz`.
 //!
 //! Implements as much of HTTP/1.1 as a scraper and a prober need: one request per connection, without a body, in at
-//! most 5 seconds and 8 KiB; 64 connections at once.
+//! most 5 seconds and 8 KiB; 64 connections and 4 answers at once. Whoever comes is served: the oldest one goes.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
 pub use tatcell::metrics::Format;
 
 use crate::Stop;
 
+const PLAIN: &str = "text/plain; charset=utf-8";
 const REQUEST: usize = 8 * 1024;
 const TIME: Duration = Duration::from_secs(5);
 const AT_ONCE: usize = 64;
+/// The most pages that are written at once: with many rules a page has megabytes.
+const WRITTEN: usize = 4;
 
 /// Returns the metrics, and the format that they have: the wanted one, or that of Prometheus. An error says why there
 /// are none now.
 pub type Metrics = Arc<dyn Fn(Format) -> Result<(Format, String), String> + Send + Sync>;
 
-/// Returns the text of a page of the server's own, in JSON, by its target.
-pub type More = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+/// A page of the server's own: its status, and its text in JSON.
+pub type Own = (&'static str, String);
+
+/// Returns a page of the server's own, by its target.
+pub type More = Arc<dyn Fn(&str) -> Option<Own> + Send + Sync>;
+
+/// The pages that are on their way to a client. The oldest one is cut off when it loses its place here.
+type Written = Arc<Mutex<VecDeque<oneshot::Sender<()>>>>;
 
 /// Serves the pages until the stop; from then until the process ends, health is 503.
 pub async fn serve(listener: TcpListener, metrics: Metrics, more: More, stop: Stop) {
-    let mut open = VecDeque::new();
+    let (mut open, written) = (VecDeque::new(), Written::default());
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
                 let (metrics, more, stop) = (metrics.clone(), more.clone(), stop.clone());
+                let written = written.clone();
                 open.retain(|page: &AbortHandle| !page.is_finished());
                 // Whoever comes is served, even if silent connections have taken all places: the oldest one goes.
                 if open.len() >= AT_ONCE {
                     open.pop_front().iter().for_each(AbortHandle::abort);
                 }
                 let page = async move {
-                    let _ = tokio::time::timeout(TIME, page(stream, &metrics, &more, &stop)).await;
+                    let _ = tokio::time::timeout(TIME, page(stream, &metrics, &more, &stop, &written)).await;
                 };
                 open.push_back(tokio::spawn(page).abort_handle());
             }
@@ -58,7 +69,13 @@ pub fn open_to_all(address: SocketAddr) -> Option<String> {
     })
 }
 
-async fn page(mut stream: TcpStream, metrics: &Metrics, more: &More, stop: &Stop) -> std::io::Result<()> {
+async fn page(
+    mut stream: TcpStream,
+    metrics: &Metrics,
+    more: &More,
+    stop: &Stop,
+    written: &Written,
+) -> std::io::Result<()> {
     let mut request = Vec::new();
     let whole = loop {
         let seen = request.len();
@@ -70,33 +87,54 @@ async fn page(mut stream: TcpStream, metrics: &Metrics, more: &More, stop: &Stop
             break true;
         }
     };
-    let (status, format, body) = match whole {
+    let (status, kind, body) = match whole {
         true => answer(&request, metrics, more, stop.is_said()),
-        false => ("400 Bad Request", Format::Prometheus, "send GET /metrics or GET /healthz\n".into()),
+        false => ("400 Bad Request", PLAIN, "send GET /metrics or GET /healthz\n".into()),
     };
     let body = if request.starts_with(b"HEAD ") { String::new() } else { body };
-    let (kind, length) = (format.content_type(), body.len());
+    let length = body.len();
     let head = format!(
         "HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n"
     );
-    stream.write_all(&[head.as_bytes(), body.as_bytes()].concat()).await?;
-    stream.shutdown().await
+    let (place, lost) = oneshot::channel();
+    {
+        let mut written = written.lock().unwrap_or_else(PoisonError::into_inner);
+        written.retain(|place| !place.is_closed());
+        if written.len() >= WRITTEN {
+            written.pop_front();
+        }
+        written.push_back(place);
+    }
+    let write = async {
+        stream.write_all(head.as_bytes()).await?;
+        stream.write_all(body.as_bytes()).await?;
+        stream.shutdown().await
+    };
+    tokio::select! {
+        done = write => done,
+        _ = lost => Ok(()),
+    }
 }
 
-fn answer(request: &[u8], metrics: &Metrics, more: &More, stopping: bool) -> (&'static str, Format, String) {
+fn answer(
+    request: &[u8],
+    metrics: &Metrics,
+    more: &More,
+    stopping: bool,
+) -> (&'static str, &'static str, String) {
     let text = String::from_utf8_lossy(request);
     let mut words = text.split('\r').next().unwrap_or_default().split(' ');
     let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-    let plain = |status, text| (status, Format::Prometheus, text);
+    let plain = |status, text| (status, PLAIN, text);
     match (method, target.split('?').next().unwrap_or_default()) {
         ("GET" | "HEAD", "/metrics") => match metrics(wanted(&text)) {
-            Ok((format, text)) => ("200 OK", format, text),
+            Ok((format, text)) => ("200 OK", format.content_type(), text),
             Err(why) => plain("503 Service Unavailable", why + "\n"),
         },
         ("GET" | "HEAD", "/healthz") if stopping => plain("503 Service Unavailable", "stopping\n".into()),
         ("GET" | "HEAD", "/healthz") => plain("200 OK", "ok\n".into()),
         ("GET" | "HEAD", _) => match more(target) {
-            Some(text) => plain("200 OK", text),
+            Some((status, text)) => (status, "application/json", text),
             None => plain("404 Not Found", "/metrics, /healthz\n".into()),
         },
         _ => plain("405 Method Not Allowed", "GET\n".into()),
@@ -132,7 +170,7 @@ mod tests {
             sample(&mut out, "counter", "a_total", "Things.", &[("{b=\"c\"}", 3)]);
             Ok((Format::Prometheus, out))
         });
-        let more: More = Arc::new(|target| (target == "/own?x").then(|| "{}\n".into()));
+        let more: More = Arc::new(|target| (target == "/own?x").then(|| ("200 OK", "{}\n".into())));
         let (status, _, text) = answer(request.as_bytes(), &metrics, &more, stopping);
         (status, text)
     }
@@ -149,10 +187,10 @@ mod tests {
             answer(request.as_bytes(), &asked, &more, false)
         };
         let prometheus = "host: x\r\nACCEPT: application/openmetrics-text;version=1.0.0,text/plain;q=0.5\r\n";
-        assert_eq!(ask(prometheus), ("200 OK", Format::OpenMetrics, "# EOF\n".into()));
+        assert_eq!(ask(prometheus), ("200 OK", Format::OpenMetrics.content_type(), "# EOF\n".into()));
         for fields in ["", "accept: text/plain\r\n", "x: application/openmetrics-text\r\n"] {
-            let (status, format, text) = ask(fields);
-            assert_eq!((status, format), ("503 Service Unavailable", Format::Prometheus));
+            let (status, kind, text) = ask(fields);
+            assert_eq!((status, kind), ("503 Service Unavailable", PLAIN));
             assert_eq!(text, "the table is not there\n");
         }
     }

@@ -10,7 +10,7 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::common::{Server, PATIENCE};
+use crate::common::{http, Server, PATIENCE};
 
 const LONG: Duration = Duration::from_secs(8);
 const SHORT: Duration = Duration::from_millis(700);
@@ -173,4 +173,37 @@ pub fn half_open(address: &str, end: Instant, half: &[u8]) {
             kept.truncate(150);
         }
     }
+}
+
+/// Asks for the metrics, 64 at a time, and reads none, until the end.
+pub fn unread_pages(server: &Server, end: Instant) {
+    let mut open: Vec<TcpStream> = Vec::new();
+    while Instant::now() < end {
+        let mut more = connections(&server.metrics, 64);
+        for stream in &mut more {
+            let _ = stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n");
+        }
+        open.truncate(128);
+        open.splice(0..0, more);
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Asks for health behind silent connections, and checks that it did not wait for them: the youngest ones are still
+/// open, and the server closes each after 5 s.
+pub fn health_behind_silent(server: &Server) {
+    let silent = connections(&server.metrics, 200);
+    assert!(http(&server.metrics, "/healthz").0.contains("200"));
+    let open = |stream: &&TcpStream| {
+        stream.set_nonblocking(true).expect("no waiting");
+        stream.peek(&mut [0]).is_err_and(|e| e.kind() == ErrorKind::WouldBlock)
+    };
+    let open = silent[140..].iter().filter(open).count();
+    assert_eq!(open, 60, "of the youngest ones");
+}
+
+/// Checks that a page has this text, however its lines are broken.
+pub fn page_says(page: &str, text: &str) {
+    let words = page.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains(text), "the page does not say: {text}");
 }

@@ -5,7 +5,19 @@ use std::borrow::Cow;
 use tatcell_door::{Answer, Keeper, Limit};
 
 use crate::api::{Code, CurrentLimit, Descriptor, DescriptorStatus, HeaderValue};
+use crate::fields::{DESCRIPTORS, ENTRIES};
+use crate::grpc::MAX_REQUEST;
+use crate::read::NAME;
 use crate::rules::{key_of, push, Counters, Level, Pass, Rule, RuleLimit, SENT};
+
+/// The most bytes that a request holds while it waits for the store.
+pub(crate) const WAITING: usize = DESCRIPTORS
+    * (size_of::<Asked<'static>>() + size_of::<Limit>() + size_of::<Answer>() + size_of::<u32>() + NAME)
+    + ENTRIES * 2 * size_of::<u32>()
+    + MAX_REQUEST;
+
+/// The most bytes of an answer, as it is made. As it is sent, its buffer has less than twice the bytes.
+pub(crate) const ANSWER: usize = DESCRIPTORS * (size_of::<DescriptorStatus>() + 2 * NAME);
 
 /// The answer of a limit of 0.
 pub(crate) const NOTHING: Answer = Answer {

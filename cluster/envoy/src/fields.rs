@@ -7,6 +7,14 @@
 use prost::bytes::Buf;
 use prost::encoding::{decode_key, decode_varint, skip_field, DecodeContext, WireType};
 
+/// The most descriptors of a request, and entries of all of them: far more than proxies send.
+pub const DESCRIPTORS: usize = 100;
+/// See [`DESCRIPTORS`].
+pub const ENTRIES: usize = 1_000;
+
+/// The error of a request with more, or with no descriptor.
+pub(crate) const TOO_MANY: &str = "a request must have 1 to 100 descriptors with at most 1000 entries in all";
+
 /// The fields of a message.
 #[derive(Debug)]
 pub(crate) struct Known {
@@ -30,12 +38,22 @@ const OVERRIDE: Known =
 
 const WRAPPED: Known = Known { name: "google.protobuf.UInt64Value", fields: &[(1, None)] };
 
+/// The most messages in a request: descriptors, their entries, and for each descriptor a limit and hits. An empty entry
+/// has two bytes here and 48 in memory, so a request with more is refused before it is read.
+const MESSAGES: usize = DESCRIPTORS + ENTRIES + 2 * DESCRIPTORS;
+
 impl Known {
-    /// Finds a field that is not known. What is malformed is left to the parser.
+    /// Finds a field that is not known, and counts messages. What is malformed is left to the parser.
     ///
     /// # Errors
-    /// The message and the number of the field.
-    pub(crate) fn check(&self, mut bytes: &[u8]) -> Result<(), String> {
+    /// The message and the number of the field; or there are too many messages.
+    pub(crate) fn check(&self, bytes: &[u8]) -> Result<(), String> {
+        let mut left = MESSAGES;
+        self.within(bytes, &mut left)
+    }
+
+    /// Checks a message of a request that may have so many more.
+    fn within(&self, mut bytes: &[u8], left: &mut usize) -> Result<(), String> {
         while bytes.has_remaining() {
             let Ok((number, kind)) = decode_key(&mut bytes) else { return Ok(()) };
             let Some((_, inner)) = self.fields.iter().find(|(known, _)| *known == number) else {
@@ -56,7 +74,8 @@ impl Known {
                 return Ok(());
             };
             if let Some(inner) = inner {
-                inner.check(field)?;
+                *left = left.checked_sub(1).ok_or(TOO_MANY)?;
+                inner.within(field, left)?;
             }
             bytes = rest;
         }
@@ -118,6 +137,14 @@ mod tests {
                 bytes[end] = byte;
                 let _ = REQUEST.check(&bytes);
             }
+        }
+        // Messages without end.
+        let descriptors =
+            RateLimitRequest { descriptors: vec![Descriptor::default(); 1_301], ..Default::default() };
+        let full = Descriptor { entries: vec![Entry::default(); 13], ..Default::default() };
+        let entries = RateLimitRequest { descriptors: vec![full; 100], ..Default::default() };
+        for many in [descriptors, entries] {
+            assert_eq!(REQUEST.check(&many.encode_to_vec()), Err(TOO_MANY.to_owned()));
         }
         // Groups in groups, without end.
         let _ = REQUEST.check(&[0x0b; 10_000]);

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use prost::bytes::Buf;
+use prost::bytes::{Buf, Bytes};
 use prost::Message;
 use tonic::codec::{Codec, DecodeBuf, Decoder};
 use tonic::codegen::{http, Body, BoxFuture, Service, StdError};
@@ -21,7 +21,10 @@ use crate::service::RateLimit;
 pub const METHOD: &str = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
 
 /// The most bytes of a request: a hundred descriptors of usual length have less.
-const MAX_REQUEST: usize = 1 << 15;
+pub const MAX_REQUEST: usize = 1 << 15;
+
+/// How a message is compressed. No way is known here, so a request that names one is refused.
+const ENCODING: http::HeaderName = http::HeaderName::from_static("grpc-encoding");
 
 /// The service, for tonic's server.
 #[derive(Clone, Debug)]
@@ -31,13 +34,26 @@ impl NamedService for RateLimitServer {
     const NAME: &'static str = "envoy.service.ratelimit.v3.RateLimitService";
 }
 
-impl UnaryService<RateLimitRequest> for RateLimitServer {
+impl UnaryService<Bytes> for RateLimitServer {
     type Response = RateLimitResponse;
     type Future = BoxFuture<Response<RateLimitResponse>, Status>;
 
-    fn call(&mut self, request: Request<RateLimitRequest>) -> Self::Future {
+    fn call(&mut self, request: Request<Bytes>) -> Self::Future {
         let service = self.0.clone();
-        Box::pin(async move { service.decide(request.get_ref()).await.map(Response::new) })
+        // Fields of the header end here, and the request before the first wait.
+        let bytes = request.into_inner();
+        Box::pin(async move {
+            let request = fields::REQUEST
+                .check(&bytes)
+                .and_then(|()| RateLimitRequest::decode(bytes).map_err(|e| e.to_string()));
+            match request {
+                Ok(request) => service.decide(request).await.map(Response::new),
+                Err(why) => {
+                    service.count_malformed();
+                    Err(Status::invalid_argument(why))
+                }
+            }
+        })
     }
 }
 
@@ -64,42 +80,67 @@ where
         }
         let service = self.clone();
         Box::pin(async move {
-            let codec = Checked(service.0.clone());
-            let mut grpc = Grpc::new(codec).max_decoding_message_size(MAX_REQUEST);
+            let mut grpc = Grpc::new(Whole).max_decoding_message_size(MAX_REQUEST);
             Ok(grpc.unary(service, request).await)
         })
     }
 }
 
-/// The codec of the service: refuses requests with fields that it does not know.
-struct Checked(Arc<RateLimit>);
+/// The codec of the service. It reads a message as bytes: what they mean takes more memory than they do, and is made
+/// only when the request is whole.
+struct Whole;
 
-impl Codec for Checked {
+impl Codec for Whole {
     type Encode = RateLimitResponse;
-    type Decode = RateLimitRequest;
-    type Encoder = <ProstCodec<RateLimitResponse, RateLimitRequest> as Codec>::Encoder;
-    type Decoder = Checked;
+    type Decode = Bytes;
+    type Encoder = <ProstCodec<RateLimitResponse, ()> as Codec>::Encoder;
+    type Decoder = Whole;
 
     fn encoder(&mut self) -> Self::Encoder {
-        ProstCodec::<RateLimitResponse, RateLimitRequest>::default().encoder()
+        ProstCodec::<RateLimitResponse, ()>::default().encoder()
     }
 
-    fn decoder(&mut self) -> Checked {
-        Checked(self.0.clone())
+    fn decoder(&mut self) -> Whole {
+        Whole
     }
 }
 
-impl Decoder for Checked {
-    type Item = RateLimitRequest;
+impl Decoder for Whole {
+    type Item = Bytes;
     type Error = Status;
 
-    fn decode(&mut self, bytes: &mut DecodeBuf<'_>) -> Result<Option<RateLimitRequest>, Status> {
-        let bytes = bytes.copy_to_bytes(bytes.remaining());
-        let read = fields::REQUEST.check(&bytes);
-        let request = read.and_then(|()| RateLimitRequest::decode(bytes).map_err(|e| e.to_string()));
-        request.map(Some).map_err(|why| {
-            self.0.count_malformed();
-            Status::invalid_argument(why)
-        })
+    fn decode(&mut self, bytes: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
+        // A copy, so that the buffer that it came in is not kept as well.
+        let mut whole = vec![0; bytes.remaining()];
+        bytes.copy_to_slice(&mut whole);
+        Ok(Some(whole.into()))
+    }
+}
+
+/// A service that sees no fields of the header but the one that it needs: it would hold them as long as a request takes.
+#[derive(Clone, Debug)]
+pub struct WithoutFields<S>(pub S);
+
+impl<S: NamedService> NamedService for WithoutFields<S> {
+    const NAME: &'static str = S::NAME;
+}
+
+impl<S: Service<http::Request<B>>, B> Service<http::Request<B>> for WithoutFields<S> {
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = S::Future;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.0.poll_ready(context)
+    }
+
+    fn call(&mut self, mut request: http::Request<B>) -> Self::Future {
+        let fields = std::mem::take(request.headers_mut());
+        if let Some(encoding) = fields.get(ENCODING) {
+            // Copied: it is a part of all that came in one piece.
+            let encoding = http::HeaderValue::from_bytes(encoding.as_bytes());
+            request.headers_mut().extend(encoding.map(|encoding| (ENCODING, encoding)));
+        }
+        self.0.call(request)
     }
 }

@@ -8,7 +8,7 @@ pub mod api;
 #[cfg(feature = "server")]
 mod asked;
 #[cfg(feature = "server")]
-mod fields;
+pub mod fields;
 #[cfg(feature = "server")]
 pub mod grpc;
 #[cfg(feature = "server")]

@@ -1,5 +1,6 @@
 //! Parses rules from YAML, in the form of the reference service; errors name file, line and column.
 
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -19,18 +20,29 @@ pub struct Source {
     pub text: String,
 }
 
-/// Reads files, and the files in folders that end in `.yaml` or `.yml`, in the order of their names. In a folder, what
-/// editors leave is left out, as is what is no file or has another encoding; `note` gets a line for each.
+/// Reads files, and the files in folders that end in `.yaml` or `.yml`, in the order of their names. Everything else in
+/// a folder is left out: what editors leave, what is no file, is empty or has another encoding, and other names. `note`
+/// gets a line for each, but for names that begin with two dots, which are those of mounted volumes.
 ///
 /// # Errors
 /// The name of the file that cannot be read.
 pub fn sources(paths: &[String], note: &mut dyn FnMut(String)) -> Result<Vec<Source>, String> {
     let mut sources = Vec::new();
-    for (name, in_folder) in files(paths, note)? {
-        match source(&name)? {
-            Some(source) => sources.push(source),
-            None if in_folder => note(format!("{name} is left out: it is not UTF-8")),
-            None => return Err(format!("cannot read {name}: it is not UTF-8")),
+    for path in paths {
+        if !Path::new(path).is_dir() {
+            sources.push(source(path)?.map_err(|why| format!("cannot read {path}: {why}"))?);
+            continue;
+        }
+        for name in names(path)? {
+            let read = match stray(&name) {
+                Some(why) => Err(why),
+                None => source(&name)?,
+            };
+            match read {
+                Ok(source) if is_empty(&source.text) => note(format!("{name} is left out: it is empty")),
+                Ok(source) => sources.push(source),
+                Err(why) => note(format!("{name} is left out: {why}")),
+            }
         }
     }
     if sources.is_empty() {
@@ -39,58 +51,60 @@ pub fn sources(paths: &[String], note: &mut dyn FnMut(String)) -> Result<Vec<Sou
     Ok(sources)
 }
 
-/// Whether an editor left a file of this name: a copy, or the one that it writes. Names with two dots are those of
-/// mounted volumes.
-fn is_of_editor(name: &[u8]) -> bool {
-    let dot = name.starts_with(b".") && !name.starts_with(b"..");
-    dot || name.starts_with(b"#") || name.ends_with(b"~")
-}
-
-/// Returns the names of these files, and of those in folders, with whether it is one of a folder.
-fn files(paths: &[String], note: &mut dyn FnMut(String)) -> Result<Vec<(String, bool)>, String> {
-    let mut files = Vec::new();
-    for path in paths {
-        let cannot = |e| format!("cannot read {path}: {e}");
-        if !Path::new(path).is_dir() {
-            files.push((path.clone(), false));
-            continue;
+/// Returns the sorted names of what is in a folder, but for those that begin with two dots.
+fn names(folder: &str) -> Result<Vec<String>, String> {
+    let cannot = |e| format!("cannot read {folder}: {e}");
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(cannot)? {
+        let entry = entry.map_err(cannot)?;
+        if !entry.file_name().as_encoded_bytes().starts_with(b"..") {
+            names.push(entry.path().to_string_lossy().into_owned());
         }
-        let mut names = Vec::new();
-        for entry in std::fs::read_dir(path).map_err(cannot)? {
-            let file = entry.map_err(cannot)?.path();
-            let name = file.to_string_lossy().into_owned();
-            let own = file.file_name().unwrap_or_default().as_encoded_bytes();
-            let rules = file.extension().is_some_and(|end| end == "yaml" || end == "yml");
-            if is_of_editor(own) {
-                note(format!("{name} is left out: it has the name of an editor's file"));
-            } else if rules && file.is_dir() {
-                note(format!("{name} is left out: it is a folder"));
-            } else if rules && !own.starts_with(b".") {
-                names.push((name, true));
-            }
-        }
-        names.sort();
-        files.append(&mut names);
     }
-    Ok(files)
+    names.sort();
+    Ok(names)
 }
 
-/// Reads a file. Returns `None` if it has another encoding; one that ends within a character is being written.
-fn source(name: &str) -> Result<Option<Source>, String> {
+/// Returns why something in a folder is not a file of rules, by its name.
+fn stray(name: &str) -> Option<&'static str> {
+    let path = Path::new(name);
+    let own = path.file_name().unwrap_or_default().as_encoded_bytes();
+    // A copy, or the file that an editor writes.
+    if own.starts_with(b".") || own.starts_with(b"#") || own.ends_with(b"~") {
+        return Some("it has the name of an editor's file");
+    }
+    let rules = path.extension().is_some_and(|end| end == "yaml" || end == "yml");
+    (!rules).then_some("its name does not end in .yaml or .yml")
+}
+
+/// Whether a file says nothing.
+fn is_empty(text: &str) -> bool {
+    text.lines().map(str::trim).all(|line| line.is_empty() || line.starts_with('#'))
+}
+
+/// Reads a file; or says why it is none of rules.
+///
+/// # Errors
+/// It cannot be read.
+fn source(name: &str) -> Result<Result<Source, &'static str>, String> {
     let cannot = |e| format!("cannot read {name}: {e}");
     // A pipe would wait for a writer, and a device may never end.
-    if !std::fs::metadata(name).map_err(cannot)?.is_file() {
-        return Err(format!("cannot read {name}: it is not a file"));
-    }
+    match std::fs::metadata(name) {
+        Ok(found) if found.is_dir() => return Ok(Err("it is a folder")),
+        Ok(found) if !found.is_file() => return Ok(Err("it is not a file")),
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Err("there is no such file")),
+        found => found.map_err(cannot)?,
+    };
     let text = std::fs::read(name).map_err(cannot)?;
+    // UTF-16 without a mark is valid, but has zeros.
     let text = match std::str::from_utf8(&text) {
-        Ok(text) => text,
-        Err(why) if why.error_len().is_some() => return Ok(None),
-        Err(_) => return Err(format!("cannot read {name}: it ends within a character")),
+        Ok(text) if !text.contains('\0') => text,
+        Err(why) if why.error_len().is_none() => return Ok(Err("it ends within a character of UTF-8")),
+        _ => return Ok(Err("it is not UTF-8")),
     };
     // Some editors begin a file with a mark of the encoding.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text).to_owned();
-    Ok(Some(Source { name: name.to_owned(), text }))
+    Ok(Ok(Source { name: name.to_owned(), text }))
 }
 
 /// Makes the parts of rules.
@@ -140,6 +154,9 @@ const DEEP: &str = "lists and maps are nested more than 128 deep: use fewer leve
 /// The most bytes of a rule's keys and values, which become a label of the metrics.
 const PATH: usize = 4096;
 
+/// The most bytes of the name of a domain or a limit, which requests and answers repeat for each descriptor.
+pub const NAME: usize = 256;
+
 const ROOT: &[&str] = &["domain", "descriptors"];
 const DESCRIPTOR: &[&str] = &[
     "key",
@@ -168,8 +185,8 @@ impl Reader<'_> {
         let root = parse_yaml_with_options(0, text, options).map_err(|e| self.load_error(&e))?;
         let map = self.map(&root, ROOT)?;
         match self.text(map, "domain")? {
-            Some(domain) if domain.len() > PATH => {
-                return Err(self.at(&begin(&root), "the domain has more than 4096 bytes"))
+            Some(domain) if domain.len() > NAME => {
+                return Err(self.at(&begin(&root), "the domain has more than 256 bytes"))
             }
             Some(domain) => domain.clone_into(&mut self.domain),
             None => return Err(self.at(&begin(&root), "a domain is missing: domain: NAME")),
@@ -286,6 +303,9 @@ impl Reader<'_> {
             }
         };
         let name = self.text(map, "name")?.unwrap_or_default().to_owned();
+        if name.len() > NAME {
+            return Err(self.at(&span(map, "name"), "the name of the limit has more than 256 bytes"));
+        }
         let replaces = self.replaces(map, &name)?;
         let counters = self.make.counters(&self.domain, path);
         let place = self.at(at, "");

@@ -10,14 +10,15 @@ use tokio::task::JoinSet;
 use tokio::time::{Interval, MissedTickBehavior};
 use tonic::transport::Server;
 
-use crate::grpc::RateLimitServer;
+use crate::asked::{ANSWER, WAITING};
+use crate::grpc::{RateLimitServer, WithoutFields, MAX_REQUEST};
 use crate::incoming::{Clients, Times};
 use crate::read;
 use crate::service::{Options, RateLimit};
 use crate::watch::{look, Look, Watch};
 
 /// The most requests of a connection at once. Envoy opens another connection for more.
-const STREAMS: u32 = 128;
+pub const STREAMS: u32 = 64;
 
 /// The most bytes of a request that wait to be read; four times as many for a connection.
 const WINDOW: u32 = 1 << 16;
@@ -25,8 +26,33 @@ const WINDOW: u32 = 1 << 16;
 /// The most bytes of a request's headers.
 const HEADERS: u32 = 1 << 13;
 
-/// A connection whose other end does not answer for 20 s to a ping at this interval is closed.
-const PING: Duration = Duration::from_secs(60);
+/// The most bytes of a question about health.
+const HEALTH: usize = 1 << 10;
+
+/// The most bytes that a connection takes: for each of its requests the most of a message that has come and of another
+/// that is coming, of an answer, and of what waits for the store; and its own buffers, with the fields that HTTP/2
+/// remembers, each of which may keep the piece of 16 KiB that it came in.
+pub const HELD: usize = STREAMS as usize * (of_request() + TASK) + CONNECTION + REMEMBERED * (1 << 14);
+
+/// Tasks, and what HTTP/2 keeps of a request and of a connection.
+const TASK: usize = 1 << 14;
+const CONNECTION: usize = (4 * WINDOW) as usize + (1 << 16);
+
+/// The most fields in the 4096 bytes that HTTP/2 remembers, where each counts as its length and 32.
+const REMEMBERED: usize = 4096 / 33;
+
+const fn of_request() -> usize {
+    let coming = 3 * MAX_REQUEST;
+    let kept = if WAITING > ANSWER { WAITING } else { ANSWER };
+    if coming > kept {
+        coming
+    } else {
+        kept
+    }
+}
+
+/// The longest wait for the answer to a ping.
+const PONG: Duration = Duration::from_secs(20);
 
 /// The longest time from the begin of a request to its answer: one that never ends does not hold its memory.
 const REQUEST: Duration = Duration::from_secs(10);
@@ -40,6 +66,7 @@ pub struct ServerSettings {
     options: Options,
     max_clients: usize,
     times: Times,
+    ping: Duration,
     watch: Option<Duration>,
     stop_within: Duration,
     threads: Option<usize>,
@@ -61,9 +88,10 @@ tatcell-ratelimit: Envoy's rate limit service, with the configuration of the ref
   --metrics ADDRESS   address of /metrics, /healthz and /json (none)
   --headers BOOL      adds ratelimit-limit, -remaining and -reset to answers (false)
   --shadow BOOL       decides and counts, but refuses nothing (false)
-  --max-clients N     most connections (1000), each with at most 128 requests at once
+  --max-clients N     most connections (1000), each with at most 64 requests at once
   --greet TIME        closes a connection that has not sent HTTP/2's first bytes in this time (10s)
   --idle TIME         closes a connection that asks nothing for this time (1h)
+  --ping TIME         pings a silent connection this often; closes it without an answer in as long, at most 20s (1m)
   --stop-within TIME  longest wait for requests on SIGTERM (10s)
   --threads N         threads that serve (as many as cores)
 {}",
@@ -94,6 +122,7 @@ impl ServerSettings {
                 greet: settings.or("greet", Time(Duration::from_secs(10)))?.0,
                 idle: settings.or("idle", Time(Duration::from_secs(3_600)))?.0,
             },
+            ping: settings.or("ping", Time(Duration::from_secs(60)))?.0.max(Duration::from_millis(10)),
             watch: settings.one::<Time>("watch")?.map(|time| time.0.max(Duration::from_millis(10))),
             stop_within: settings.or("stop_within", Time(Duration::from_secs(10)))?.0,
             threads: settings.one("threads")?.map(|n: usize| n.max(1)),
@@ -174,10 +203,11 @@ async fn serve(settings: ServerSettings, mut signals: Signals) -> Result<(), Str
         .initial_stream_window_size(WINDOW)
         .initial_connection_window_size(4 * WINDOW)
         .http2_max_header_list_size(HEADERS)
-        .http2_keepalive_interval(Some(PING))
+        .http2_keepalive_interval(Some(settings.ping))
+        .http2_keepalive_timeout(Some(settings.ping.min(PONG)))
         .timeout(REQUEST)
-        .add_service(health_server)
-        .add_service(RateLimitServer(service.clone()))
+        .add_service(WithoutFields(health_server.max_decoding_message_size(HEALTH)))
+        .add_service(WithoutFields(RateLimitServer(service.clone())))
         .serve_with_incoming_shutdown(incoming, async move { ending.said().await });
     let mut serving = tokio::spawn(serving);
 

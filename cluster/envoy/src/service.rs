@@ -10,13 +10,11 @@ use tonic::Status;
 
 use crate::api::{Code, RateLimitRequest, RateLimitResponse, Unit};
 use crate::asked::{label, replace, Asked, Summary, NOTHING};
+use crate::fields::{DESCRIPTORS, ENTRIES, TOO_MANY};
 use crate::json;
 use crate::past::{Locks, Pasts};
 use crate::read::{self, Make, Source};
 use crate::rules::{Counters, Pass, Rules};
-
-/// The most descriptors of a request, and entries of a descriptor: far more than proxies send.
-const MOST: usize = 100;
 
 /// The rules in force, and the keeper of their limits.
 #[derive(Debug)]
@@ -214,7 +212,7 @@ impl RateLimit {
     /// # Errors
     /// INVALID_ARGUMENT for requests that no proxy sends. UNAVAILABLE if the store did not answer in time: then the
     /// proxy's `failure_mode_deny` decides.
-    pub async fn decide(&self, request: &RateLimitRequest) -> Result<RateLimitResponse, Status> {
+    pub async fn decide(&self, request: RateLimitRequest) -> Result<RateLimitResponse, Status> {
         self.decide_at(request, now()).await
     }
 
@@ -222,9 +220,9 @@ impl RateLimit {
     ///
     /// # Errors
     /// Those of [`decide`](RateLimit::decide).
-    pub async fn decide_at(&self, request: &RateLimitRequest, now: u64) -> Result<RateLimitResponse, Status> {
+    pub async fn decide_at(&self, request: RateLimitRequest, now: u64) -> Result<RateLimitResponse, Status> {
         Counters::add(&self.seen.requests, 1);
-        let answer = match self.by_tables(request, now, &self.seen) {
+        let answer = match self.by_tables(&request, now, &self.seen) {
             Some(answer) => answer,
             None => self.by_store(request, now).await,
         };
@@ -276,10 +274,13 @@ impl RateLimit {
     }
 
     /// Decides by the store, one descriptor after the other.
-    async fn by_store(&self, request: &RateLimitRequest, now: u64) -> Result<RateLimitResponse, Status> {
+    async fn by_store(&self, request: RateLimitRequest, now: u64) -> Result<RateLimitResponse, Status> {
         let in_force = self.in_force();
         let seen = &self.seen;
-        let asked = ask(&in_force, request, seen)?;
+        let mut asked = ask(&in_force, &request, seen)?;
+        // While the store is awaited, only what it is asked for is kept.
+        drop(request);
+        asked.iter_mut().for_each(|asked| asked.parts.shrink_to_fit());
         let mut answers = Vec::with_capacity(asked.len());
         for asked in &asked {
             let answer = match asked.limited() {
@@ -330,22 +331,22 @@ impl RateLimit {
     }
 
     /// Returns the page of this target, if there is one: see `json.rs`.
-    pub fn page(&self, target: &str) -> Option<String> {
+    pub fn page(&self, target: &str) -> Option<pages::Own> {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         if path != "/json" {
             return None;
         }
         if query.is_empty() {
-            return Some(json::rules(&self.in_force().rules));
+            return Some(("200 OK", json::rules(&self.in_force().rules)));
         }
-        let wrong = "{\"error\": \"ask for /json?domain=DOMAIN&KEY=VALUE\"}\n";
-        let Some((domain, descriptor)) = json::key(query) else { return Some(wrong.into()) };
+        let wrong = ("400 Bad Request", "{\"error\": \"ask for /json?domain=DOMAIN&KEY=VALUE\"}\n".into());
+        let Some((domain, descriptor)) = json::key(query) else { return Some(wrong) };
         let request = RateLimitRequest { domain, descriptors: vec![descriptor], hits_addend: 0 };
         // Looking is no request: it is counted nowhere.
         Some(match self.by_tables(&request, now(), &Seen::default()) {
-            Some(Ok(response)) => json::state(&response),
-            Some(Err(_)) => wrong.into(),
-            None => "{\"error\": \"the store knows the key\"}\n".into(),
+            Some(Ok(response)) => ("200 OK", json::state(&response)),
+            Some(Err(_)) => wrong,
+            None => ("501 Not Implemented", "{\"error\": \"the store knows the key\"}\n".into()),
         })
     }
 
@@ -373,7 +374,7 @@ impl RateLimit {
             ("undecided", "Requests not decided in time, answered with an error.", &seen.undecided),
             (
                 "untracked",
-                "Descriptors decided by when_full, for new keys whose set was full.",
+                "Descriptors decided by when_full: the set of a new key was full.",
                 &seen.untracked,
             ),
             ("unknown_domain", "Requests for a domain without rules.", &seen.unknown_domain),
@@ -417,12 +418,9 @@ fn ask<'r>(in_force: &'r InForce, request: &RateLimitRequest, seen: &Seen) -> Re
     if request.domain.is_empty() {
         return Err(Status::invalid_argument("the domain is empty"));
     }
-    if !(1..=MOST).contains(&request.descriptors.len())
-        || request.descriptors.iter().any(|d| d.entries.len() > MOST)
-    {
-        return Err(Status::invalid_argument(
-            "a request must have 1 to 100 descriptors, each with at most 100 entries",
-        ));
+    let entries: usize = request.descriptors.iter().map(|descriptor| descriptor.entries.len()).sum();
+    if !(1..=DESCRIPTORS).contains(&request.descriptors.len()) || entries > ENTRIES {
+        return Err(Status::invalid_argument(TOO_MANY));
     }
     let level = in_force.rules.domains.get(&request.domain);
     Counters::add(&seen.unknown_domain, level.is_none().into());

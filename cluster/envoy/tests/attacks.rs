@@ -3,13 +3,15 @@
 #[path = "../../door/testing/attack.rs"]
 mod attack;
 mod common;
+#[path = "attacks/held.rs"]
+mod held;
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use attack::{attack, connections, flood, half_open, trickle, without_descriptors};
-use common::{http, Client, Rules, Server, PATIENCE, PROGRAM};
+use attack::{attack, connections, flood, half_open, health_behind_silent, trickle, without_descriptors};
+use common::{Client, Rules, Server, PATIENCE, PROGRAM};
 use tatcell_ratelimit::grpc::METHOD;
 
 const RULES: &str = "
@@ -89,29 +91,6 @@ fn next_frame(stream: &mut TcpStream) -> std::io::Result<(u8, u32, Vec<u8>)> {
     Ok((head[3], number(&head[5..]), payload))
 }
 
-/// The most that a connection can hold: in each of 128 streams a message as long as may be, of which a byte lacks. Sends
-/// no more than the server's window lets in.
-fn unfinished(server: &Server) -> std::io::Result<TcpStream> {
-    const LENGTH: usize = 1 << 15;
-    let mut stream = connect(server);
-    stream.write_all(PREFACE)?;
-    let message = [&[0][..], &(LENGTH as u32).to_be_bytes(), &[b'x'; LENGTH - 1]].concat();
-    let mut window = 65_535;
-    for number in (0..128).map(|i| 2 * i + 1) {
-        stream.write_all(&open_stream(number))?;
-        for part in message.chunks(16_000) {
-            while window < part.len() {
-                if let (8, 0, more) = next_frame(&mut stream)? {
-                    window += more.iter().fold(0, |sum, byte| sum << 8 | usize::from(*byte));
-                }
-            }
-            window -= part.len();
-            stream.write_all(&frame(0, 0, number, part))?;
-        }
-    }
-    Ok(stream)
-}
-
 /// A client whose every request is answered, and passes.
 fn good(server: &Server) -> impl FnMut() + Send {
     let client = Client::to(&server.address);
@@ -159,9 +138,9 @@ fn attacks_take_bounded_memory_and_hold_up_nobody() {
             _ => frame(9, 0, 1, &[&[0, 1, b'a', 0x7f, 0x81, 0x7c][..], &[b'x'; 16_000]].concat()),
         });
     });
-    run("messages of 16 MiB in 128 streams", 64, &|end| {
+    run("messages of 16 MiB in 64 streams", 64, &|end| {
         speak(&server, end, |round| match round {
-            0 => (0..128).flat_map(|i| open_stream(2 * i + 1)).collect(),
+            0 => (0..64).flat_map(|i| open_stream(2 * i + 1)).collect(),
             // The length of a message, and a part of it; the window of the connection is soon used up.
             1..=4 => frame(0, 0, 2 * round - 1, &[&[0, 1, 0, 0, 0][..], &[b'x'; 16_000]].concat()),
             _ => {
@@ -200,21 +179,6 @@ fn attacks_take_bounded_memory_and_hold_up_nobody() {
             }
         }
     });
-    // As the page says, 10 MiB a connection at most; and no less is tried.
-    run("128 messages of 32 KiB that lack a byte, on each of 30 connections", 30 * 10, &|end| {
-        let before = server.rss();
-        std::thread::scope(|scope| {
-            let all: Vec<_> = (0..30).map(|_| scope.spawn(|| unfinished(&server).expect("sent"))).collect();
-            let _held: Vec<TcpStream> = all.into_iter().map(|one| one.join().expect("sent")).collect();
-            wait(end);
-            // The last ones may still be on their way.
-            let begun = Instant::now();
-            while server.rss() < before + 60 {
-                assert!(begun.elapsed() < PATIENCE, "{} MiB before, then {}", before, server.rss());
-                std::thread::sleep(Duration::from_millis(20));
-            }
-        });
-    });
 }
 
 #[test]
@@ -238,22 +202,6 @@ fn a_request_that_does_not_end_is_given_up_after_10_s() {
     // An answer or the end of the stream, as the server likes.
     while !matches!(next_frame(&mut stream).expect("a frame"), (1 | 3, 1, _)) {}
     assert!(begun.elapsed() >= Duration::from_secs(9), "{:?}", begun.elapsed());
-}
-
-#[test]
-#[ignore = "it takes 80 s: make -C cluster attacks runs it"]
-fn attacks_by_a_connection_that_answers_no_ping_end() {
-    let rules = Rules::new("pings", RULES);
-    let server = rules.start(&[]);
-    let mut stream = connect(&server);
-    stream.set_read_timeout(Some(Duration::from_secs(120))).expect("a timeout");
-    stream.write_all(PREFACE).expect("sent");
-    let begun = Instant::now();
-    assert!(closed(stream));
-    let took = begun.elapsed();
-    println!("closed after {took:?}");
-    assert!((Duration::from_secs(75)..Duration::from_secs(110)).contains(&took), "{took:?}");
-    assert!(Client::to(&server.address).left("edge", &["user=a"]).0);
 }
 
 #[test]
@@ -318,12 +266,5 @@ fn a_connection_that_does_not_greet_is_closed_and_one_that_has_greeted_stays() {
 
 #[test]
 fn health_is_told_behind_silent_connections() {
-    let rules = Rules::new("healthz", RULES);
-    let server = rules.start(&[]);
-    let silent: Vec<TcpStream> =
-        (0..200).map(|_| TcpStream::connect(&server.metrics).expect("the pages")).collect();
-    let begun = Instant::now();
-    assert!(http(&server.metrics, "/healthz").0.contains("200"));
-    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
-    drop(silent);
+    health_behind_silent(&Rules::new("healthz", RULES).start(&[]));
 }

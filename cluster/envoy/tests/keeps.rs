@@ -44,7 +44,7 @@ impl Service {
         let sent = sent.map(|(requests_per_unit, unit)| Override { requests_per_unit, unit: unit.into() });
         asked.descriptors[0].limit = sent;
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-        let response = runtime.block_on(self.0.decide_at(&asked, self.1)).expect("an answer");
+        let response = runtime.block_on(self.0.decide_at(asked, self.1)).expect("an answer");
         (response.overall_code() == Code::Ok, response.statuses[0].limit_remaining)
     }
 
@@ -180,7 +180,7 @@ fn units_that_are_given_back_are_not_used_whatever_is_reloaded() {
         let mut asked = request("d", &["user=a"]);
         (asked.descriptors[0].hits_addend, asked.descriptors[0].is_negative_hits) = (Some(hits), true);
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-        let response = runtime.block_on(service.0.decide_at(&asked, service.1)).expect("an answer");
+        let response = runtime.block_on(service.0.decide_at(asked, service.1)).expect("an answer");
         assert_eq!(response.overall_code(), Code::Ok);
         response.statuses[0].limit_remaining
     };
@@ -293,7 +293,7 @@ fn units_are_carried_once_while_many_ask() {
                 // ORDERING: Relaxed, both; values, read after a pause that is long enough or after the join.
                 while !done.load(Ordering::Relaxed) {
                     let asked = request("d", &["user=a"]);
-                    let answer = runtime.block_on(service.decide_at(&asked, DAY)).expect("an answer");
+                    let answer = runtime.block_on(service.decide_at(asked, DAY)).expect("an answer");
                     passed.fetch_add(u64::from(answer.overall_code() == Code::Ok), Ordering::Relaxed);
                 }
             });
@@ -343,7 +343,7 @@ fn limits_of_the_same_entries_share_nothing() {
         }
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         let passes = || {
-            let answer = runtime.block_on(service.0.decide_at(&asked, service.1)).expect("an answer");
+            let answer = runtime.block_on(service.0.decide_at(asked.clone(), service.1)).expect("an answer");
             answer.overall_code() == Code::Ok
         };
         assert_eq!((0..200).take_while(|_| passes()).count(), at_once, "{sent:?}");

@@ -23,7 +23,7 @@ fn open(text: &str) -> RateLimit {
 
 fn try_decide(service: &RateLimit, request: &RateLimitRequest) -> Result<RateLimitResponse, Status> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
-    runtime.block_on(service.decide(request))
+    runtime.block_on(service.decide(request.clone()))
 }
 
 fn decide(service: &RateLimit, domain: &str, descriptors: &[&str]) -> RateLimitResponse {
@@ -220,7 +220,12 @@ fn what_no_proxy_sends_is_an_error() {
     assert_eq!(code(&request("", &["a=1"])), tonic::Code::InvalidArgument);
     assert_eq!(code(&request("messaging", &[])), tonic::Code::InvalidArgument);
     assert_eq!(code(&request("messaging", &vec!["a=1"; 101])), tonic::Code::InvalidArgument);
-    assert_eq!(code(&request("messaging", &[&vec!["a=1"; 101].join(" ")])), tonic::Code::InvalidArgument);
+    let mut entries = vec![vec!["a=1"; 100].join(" "); 10];
+    let asked =
+        |entries: &[String]| request("messaging", &entries.iter().map(String::as_str).collect::<Vec<_>>());
+    assert!(try_decide(&service, &asked(&entries)).is_ok());
+    entries.push("a=1".into());
+    assert_eq!(code(&asked(&entries)), tonic::Code::InvalidArgument);
     // No entries: no limit.
     let mut empty = request("messaging", &["a=1"]);
     empty.descriptors[0].entries.clear();
@@ -285,6 +290,11 @@ fn what_is_wrong_with_rules_is_said_with_line_and_column() {
         ("domain: d\n---\ndomain: e\n".into(), "r.yaml:2:1: a second document: put each domain"),
         ("domain: d\n...\ndomain: e\n".into(), "r.yaml:3:7: a second document"),
         (format!("domain: d\ndescriptors:\n  - key: {}\n", "k".repeat(5_000)), "r.yaml:3:5: the keys and values"),
+        (format!("domain: {}\n", "d".repeat(257)), "r.yaml:1:1: the domain has more than 256 bytes"),
+        (
+            format!("{rule}    rate_limit: {{unlimited: true, name: {}}}\n", "n".repeat(257)),
+            "the name of the limit has more than 256 bytes",
+        ),
         (format!("{rule}    rate_limit: &x {{unit: day}}\n"), "anchors are not supported"),
         ("domain: d\n  descriptors: []\n".into(), "r.yaml:2:"),
         ("domain: \"d\n".into(), "r.yaml:"),
@@ -299,32 +309,68 @@ fn read(paths: &[String]) -> Result<Vec<Source>, String> {
 }
 
 #[test]
-fn what_editors_and_volumes_leave_in_a_folder_is_left_out_by_name() {
+fn what_is_no_file_of_rules_in_a_folder_is_left_out_by_name_and_reason() {
     let rules = Rules::new("strays", EXAMPLES);
     let folder = rules.0.to_string_lossy().into_owned();
-    std::fs::write(rules.0.join("._rules.yaml"), [0xff, 0]).expect("a file");
-    std::os::unix::fs::symlink("nobody@nowhere", rules.0.join(".#rules.yaml")).expect("a link");
-    std::fs::create_dir(rules.0.join("old.yaml")).expect("a folder");
-    for name in [".rules.yaml.swp", "rules.yaml~", "#rules.yaml#"] {
-        std::fs::write(rules.0.join(name), "domain: d\n").expect("a file");
+    let write = |name: &str, bytes: &[u8]| std::fs::write(rules.0.join(name), bytes).expect("a file");
+    let utf16 = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
+    let editor = "it has the name of an editor's file";
+    let name = "its name does not end in .yaml or .yml";
+    let strays = [
+        ("._rules.yaml", editor),
+        (".#rules.yaml", editor),
+        (".rules.yaml.swp", editor),
+        ("rules.yaml~", editor),
+        ("#rules.yaml#", editor),
+        ("rules.yaml.bak", name),
+        ("rules.yaml.swp", name),
+        ("RULES.YAML", name),
+        ("old.yaml", "it is a folder"),
+        ("link.yaml", "there is no such file"),
+        ("pipe.yaml", "it is not a file"),
+        ("empty.yaml", "it is empty"),
+        ("remark.yml", "it is empty"),
+        ("utf16.yaml", "it is not UTF-8"),
+        ("utf16-unmarked.yaml", "it is not UTF-8"),
+        ("latin1.yaml", "it is not UTF-8"),
+        ("latin1-end.yaml", "it ends within a character of UTF-8"),
+    ];
+    write("._rules.yaml", &[0xff, 0]);
+    for (link, to) in [(".#rules.yaml", "nobody@nowhere"), ("link.yaml", "nothing.yaml")] {
+        std::os::unix::fs::symlink(to, rules.0.join(link)).expect("a link");
     }
-    // As an editor of another system saves it.
-    let utf16: Vec<u8> = "\u{feff}domain: e\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
-    std::fs::write(rules.0.join("utf16.yaml"), utf16).expect("a file");
-    std::fs::create_dir(rules.0.join("..data")).expect("a folder");
+    for folder in ["old.yaml", "..data"] {
+        std::fs::create_dir(rules.0.join(folder)).expect("a folder");
+    }
+    let pipe = std::process::Command::new("mkfifo").arg(rules.0.join("pipe.yaml")).status();
+    assert!(pipe.is_ok_and(|status| status.success()));
+    write("empty.yaml", b"");
+    write("remark.yml", b"\n  # nothing yet\n");
+    // As an editor of another system saves it, and without the mark.
+    write("utf16.yaml", &utf16("\u{feff}domain: e\n"));
+    write("utf16-unmarked.yaml", &utf16("domain: e\n"));
+    write("latin1.yaml", b"domain: caf\xe9s\n");
+    write("latin1-end.yaml", b"domain: caf\xe9");
+    for (stray, _) in strays.iter().filter(|(stray, _)| !rules.0.join(stray).exists()) {
+        if !stray.contains("link") && *stray != ".#rules.yaml" {
+            write(stray, b"domain: d\n");
+        }
+    }
     let mut notes = Vec::new();
     let sources =
         tatcell_ratelimit::read::sources(std::slice::from_ref(&folder), &mut |note| notes.push(note));
-    let sources = sources.expect("one file");
-    assert_eq!((sources.len(), notes.len()), (1, 7), "{notes:?}");
-    assert!(notes.iter().all(|note| note.contains(" is left out: ")), "{notes:?}");
-    // One that is named by itself is refused, and so is one that is being written.
-    let utf16 = rules.0.join("utf16.yaml");
-    let error = read(&[utf16.to_string_lossy().into_owned()]).expect_err("refused");
-    assert!(error.contains("utf16.yaml: it is not UTF-8"), "{error}");
-    std::fs::write(&utf16, "domain: \u{e9}".as_bytes().split_last().expect("bytes").1).expect("a file");
-    let error = read(&[folder]).expect_err("refused");
-    assert!(error.contains("utf16.yaml: it ends within a character"), "{error}");
+    assert_eq!(sources.expect("one file").len(), 1);
+    let mut want = strays.map(|(stray, why)| format!("{folder}/{stray} is left out: {why}"));
+    want.sort();
+    assert_eq!(notes, want);
+    // One that is named by itself is refused.
+    for (stray, why) in
+        strays.into_iter().filter(|(_, why)| ![editor, name, "it is a folder", "it is empty"].contains(why))
+    {
+        let path = rules.0.join(stray).to_string_lossy().into_owned();
+        let error = read(std::slice::from_ref(&path)).expect_err("refused");
+        assert_eq!(error, format!("cannot read {path}: {why}"));
+    }
     // The mark of an encoding is not part of the first key.
     rules.write(&format!("\u{feff}{}", EXAMPLES.trim_start()));
     let sources = read(&[rules.path()]).expect("a file");

@@ -1,7 +1,11 @@
 //! The service as a process: what it serves, what it reloads, and what it reports when it stops.
 
+#![allow(unsafe_code)] // libc::fcntl
+
 mod common;
 
+use std::io::{Read, Write};
+use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -58,7 +62,13 @@ fn a_page_shows_the_rules_in_force_and_one_keys_state() {
         assert_eq!(server.metric(&format!("tatcell_ratelimit_{name}_total")), 0, "{name}");
     }
     assert_eq!(server.metric("tatcell_ratelimit_requests_total"), 4);
-    assert!(page("/json?user=a").contains("error"));
+    let (head, body) = common::http(&server.metrics, "/json?user=a");
+    assert!(head.contains(" 400 ") && body.contains("error"), "{head} {body}");
+    let mut whole = String::new();
+    let mut stream = std::net::TcpStream::connect(&server.metrics).expect("the pages");
+    write!(stream, "GET /json HTTP/1.1\r\n\r\n").expect("a request");
+    stream.read_to_string(&mut whole).expect("a page");
+    assert!(whole.contains("content-type: application/json\r\n"), "{whole}");
 }
 
 #[test]
@@ -153,11 +163,10 @@ fn negative_hits_are_given_back_and_fields_of_other_versions_are_refused() {
 }
 
 #[test]
-fn a_hang_up_while_it_starts_kills_nobody_and_a_stop_does_not_wait_for_a_reload() {
+fn a_hang_up_while_it_starts_kills_nobody_and_rules_that_became_a_pipe_are_refused() {
     let rules = Rules::new("signals", RULES);
     let pipe = rules.0.join("pipe");
     assert!(common::hang_up_at_the_settings(PROGRAM, &pipe), "SIGHUP killed it");
-    // Rules that became a pipe are refused, and the stop is a stop.
     let server = rules.start(&[]);
     std::fs::remove_file(rules.path()).expect("removed");
     std::fs::rename(&pipe, rules.path()).expect("renamed");
@@ -165,6 +174,48 @@ fn a_hang_up_while_it_starts_kills_nobody_and_a_stop_does_not_wait_for_a_reload(
     assert!(server.line_with("the old rules stay in force: ").contains("it is not a file"));
     server.signal(libc::SIGTERM);
     assert_eq!(server.ended(), "0 requests, all answered");
+}
+
+/// Linux's, which the crate of the C library does not have here.
+const F_SETSIG: libc::c_int = 10;
+
+/// A lease on a file: until its holder gives it back, whoever opens the file waits.
+struct Lease(std::fs::File);
+
+impl Lease {
+    fn take(path: &str) -> Option<Lease> {
+        let file = std::fs::OpenOptions::new().write(true).open(path).expect("the file");
+        // SAFETY: a descriptor of this process. The signal that asks for the lease is one that nobody heeds.
+        let taken = unsafe {
+            libc::fcntl(file.as_raw_fd(), F_SETSIG, libc::SIGURG) == 0
+                && libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, libc::F_WRLCK) == 0
+        };
+        taken.then_some(Lease(file))
+    }
+
+    /// Whether someone waits. The system takes the lease away after 45 s.
+    fn is_wanted(&self) -> bool {
+        // SAFETY: a descriptor of this process.
+        unsafe { libc::fcntl(self.0.as_raw_fd(), libc::F_GETLEASE) == libc::F_RDLCK }
+    }
+}
+
+#[test]
+fn a_stop_does_not_wait_for_a_reload_that_hangs() {
+    let rules = Rules::new("hangs", RULES);
+    let server = rules.start(&[]);
+    let Some(lease) = Lease::take(&rules.path()) else {
+        return common::skip("the file system of temporary files has no leases");
+    };
+    server.signal(libc::SIGHUP);
+    let begun = std::time::Instant::now();
+    while !lease.is_wanted() {
+        assert!(begun.elapsed() < common::PATIENCE, "no reload");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    server.signal(libc::SIGTERM);
+    assert_eq!(server.ended(), "0 requests, all answered");
+    assert!(lease.is_wanted(), "the reload ended");
 }
 
 #[test]

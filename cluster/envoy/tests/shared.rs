@@ -63,6 +63,11 @@ fn two_services_pass_together_what_one_would_and_take_new_rules() {
     asked.descriptors[1].limit = Some(Override { requests_per_unit: 6, unit: Unit::Hour.into() });
     let ask = || clients[0].ask(asked.clone()).expect("an answer").overall_code;
     assert_eq!((0..10).filter(|_| ask() == 1).count(), 6);
+    // The page lists the rules; what a key has left the store knows.
+    let page = |target: &str| common::http(&servers[0].metrics, target);
+    let (list, key) = (page("/json"), page("/json?domain=edge&user=a"));
+    assert!(list.0.contains(" 200 ") && list.1.contains("\"rule\": \"tenant\""), "{list:?}");
+    assert!(key.0.contains(" 501 ") && key.1.contains("the store knows the key"), "{key:?}");
     // A limit that the cluster does not have yet: the node is opened anew.
     rules.write(&RULES.replace("requests_per_unit: 6", "requests_per_unit: 7"));
     for server in &servers {

@@ -8,6 +8,7 @@ pub const MAX_ARGS: usize = 32;
 
 /// The most bytes of a command, with all its headers.
 pub const MAX_COMMAND: usize = 64 * 1024;
+const LONG: ProtocolError = "a command is longer than 64 KiB";
 
 /// The most bytes of a line: a header, or an inline command.
 const MAX_LINE: usize = 4 * 1024;
@@ -22,15 +23,6 @@ pub struct Args<'a> {
 impl<'a> Args<'a> {
     fn new() -> Args<'a> {
         Args { words: [&[]; MAX_ARGS], count: 0 }
-    }
-
-    /// Makes the words of a command that was kept; leaves out what is beyond [`MAX_ARGS`].
-    pub fn of(words: &'a [Vec<u8>]) -> Args<'a> {
-        let mut args = Args::new();
-        for word in words {
-            let _: Result<(), ProtocolError> = args.push(word);
-        }
-        args
     }
 
     fn push(&mut self, word: &'a [u8]) -> Result<(), ProtocolError> {
@@ -56,10 +48,14 @@ pub type ProtocolError = &'static str;
 /// # Errors
 /// The bytes can never become a command.
 pub fn parse(bytes: &[u8]) -> Result<Option<(Args<'_>, usize)>, ProtocolError> {
-    match bytes.first() {
+    let parsed = match bytes.first() {
         None => Ok(None),
         Some(b'*') => array(bytes),
         Some(_) => inline(bytes),
+    };
+    match parsed {
+        Ok(None) if bytes.len() >= MAX_COMMAND => Err(LONG),
+        parsed => parsed,
     }
 }
 
@@ -80,7 +76,7 @@ fn array(bytes: &[u8]) -> Result<Option<(Args<'_>, usize)>, ProtocolError> {
         let length = length.and_then(|l| usize::try_from(l).ok()).filter(|l| *l <= MAX_COMMAND);
         let end = begin + length.ok_or("invalid bulk length")?;
         if end + 2 > MAX_COMMAND {
-            return Err("a command is longer than 64 KiB");
+            return Err(LONG);
         }
         match bytes.get(end..end + 2) {
             None => return Ok(None),
@@ -122,6 +118,17 @@ fn inline(bytes: &[u8]) -> Result<Option<(Args<'_>, usize)>, ProtocolError> {
         args.push(word)?;
     }
     Ok(Some((args, end + 1)))
+}
+
+/// Returns the begin of a word, for an error.
+pub fn shown(word: &[u8]) -> String {
+    String::from_utf8_lossy(&word[..word.len().min(64)]).into_owned()
+}
+
+/// Writes a command, as clients do.
+pub fn command(out: &mut Vec<u8>, args: &Args<'_>) {
+    array_of(out, args.len());
+    args.iter().for_each(|word| bulk(out, word));
 }
 
 /// Writes a status.

@@ -2,6 +2,8 @@
 
 use tatcell_door::{now, Limit, Rate};
 
+use crate::batch::Batch;
+use crate::commands::{command, find, wrong_count};
 use crate::resp::{self, Args};
 use crate::server::{Server, Tally};
 use crate::throttle;
@@ -18,48 +20,26 @@ pub struct Session {
     batch: Option<Batch>,
 }
 
-/// The commands between MULTI and EXEC.
-#[derive(Debug, Default)]
-struct Batch {
-    commands: Vec<Vec<Vec<u8>>>,
-    bytes: usize,
-    failed: bool,
-}
-
-/// The most commands of a batch, and the most bytes of their words.
-const BATCH: (usize, usize) = (1_024, 64 * 1024);
+/// The most bytes of a client's name.
+const NAME: usize = 256;
+const LONG_NAME: &str = "ERR a client's name has at most 256 bytes";
 
 /// The number of limits that a session caches.
 const LIMITS: usize = 8;
 
+/// The most bytes that a session keeps, next to a batch.
+pub const KEPT: usize = NAME + LIMITS * size_of::<Option<(Rate, Limit)>>();
+
 /// Says whether the connection goes on after a command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum Flow {
     /// Read the next command.
     On,
+    /// Run these commands first. Calls of other clients may come between them.
+    Run(Batch),
     /// Read nothing more.
     Close,
 }
-
-/// Every command: its name, its number of words (as Redis counts: negative means at least), and where its key is.
-const COMMANDS: &[(&str, i64, i64)] = &[
-    ("auth", -2, 0),
-    ("cl.throttle", -5, 1),
-    ("client", -2, 0),
-    ("command", -1, 0),
-    ("del", -2, 1),
-    ("discard", 1, 0),
-    ("echo", 2, 0),
-    ("exec", 1, 0),
-    ("hello", -1, 0),
-    ("info", -1, 0),
-    ("multi", 1, 0),
-    ("ping", -1, 0),
-    ("quit", -1, 0),
-    ("reset", 1, 0),
-    ("select", 2, 0),
-    ("unlink", -2, 1),
-];
 
 impl Session {
     /// Starts a session; `allowed` means that it needs no password.
@@ -81,8 +61,9 @@ impl Session {
         }
         tally.commands += 1;
         let before = out.len();
+        let mut flow = Flow::On;
         if is(b"exec") && args.len() == 1 {
-            self.exec(server, out, tally).await;
+            flow = self.exec(out);
         } else if is(b"discard") && args.len() == 1 {
             self.batch = None;
             resp::simple(out, "OK");
@@ -90,7 +71,7 @@ impl Session {
             self.queue(args, out);
         }
         tally.errors += u64::from(out.get(before) == Some(&b'-'));
-        Flow::On
+        flow
     }
 
     /// Keeps a command for EXEC. Nothing is decided or charged.
@@ -107,37 +88,38 @@ impl Session {
             Ok((name, arity, _)) => wrong_count(name, *arity, args.len()),
         };
         let Some(batch) = &mut self.batch else { return };
-        batch.bytes += args.iter().map(|word| word.len() + 8).sum::<usize>();
-        let wrong = wrong.or_else(|| {
-            let full = batch.commands.len() >= BATCH.0 || batch.bytes > BATCH.1;
-            full.then(|| "ERR a batch has at most 1024 commands and 64 KiB".to_owned())
-        });
-        match wrong {
+        let kept = match &wrong {
             Some(why) => {
-                batch.failed = true;
-                resp::error(out, &why);
+                batch.fail();
+                Err(why.as_str())
             }
-            None => {
-                batch.commands.push(args.iter().map(|word| word.to_vec()).collect());
-                resp::simple(out, "QUEUED");
-            }
+            None => batch.keep(args),
+        };
+        match kept {
+            Ok(()) => resp::simple(out, "QUEUED"),
+            Err(why) => resp::error(out, why),
         }
     }
 
-    /// Runs a batch. Calls of other clients may come between its commands.
-    async fn exec(&mut self, server: &Server, out: &mut Vec<u8>, tally: &mut Tally) {
-        let Some(batch) = self.batch.take() else { return };
-        if batch.failed {
-            return resp::error(out, "EXECABORT Transaction discarded because of previous errors.");
+    /// Begins the answer of a batch.
+    fn exec(&mut self, out: &mut Vec<u8>) -> Flow {
+        let Some(batch) = self.batch.take() else { return Flow::On };
+        if batch.has_failed() {
+            resp::error(out, "EXECABORT Transaction discarded because of previous errors.");
+            return Flow::On;
         }
-        resp::array_of(out, batch.commands.len());
-        for words in &batch.commands {
-            self.one(server, &Args::of(words), out, tally).await;
-        }
+        resp::array_of(out, batch.count());
+        Flow::Run(batch)
     }
 
-    /// Runs one command outside a batch.
-    async fn one(&mut self, server: &Server, args: &Args<'_>, out: &mut Vec<u8>, tally: &mut Tally) -> Flow {
+    /// Runs one command, outside a batch or at its end.
+    pub async fn one(
+        &mut self,
+        server: &Server,
+        args: &Args<'_>,
+        out: &mut Vec<u8>,
+        tally: &mut Tally,
+    ) -> Flow {
         tally.commands += 1;
         if args[0].eq_ignore_ascii_case(b"cl.throttle") && self.allowed {
             self.throttle(server, args, out, tally).await;
@@ -253,6 +235,9 @@ impl Session {
                     (allowed, rest) = (true, more);
                 }
                 [word, said, more @ ..] if word.eq_ignore_ascii_case(b"setname") => {
+                    if said.len() > NAME {
+                        return resp::error(out, LONG_NAME);
+                    }
                     (name, rest) = (Some(said.to_vec()), more);
                 }
                 _ => return resp::error(out, "ERR Syntax error in HELLO"),
@@ -279,16 +264,17 @@ impl Session {
     }
 
     fn client(&mut self, args: &Args<'_>, out: &mut Vec<u8>) {
-        let which = String::from_utf8_lossy(args[1]).to_ascii_lowercase();
-        match (which.as_str(), args.len()) {
-            ("setname", 3) => {
+        let which = args[1].to_ascii_lowercase();
+        match (which.as_slice(), args.len()) {
+            (b"setname", 3) if args[2].len() > NAME => resp::error(out, LONG_NAME),
+            (b"setname", 3) => {
                 self.name = args[2].to_vec();
                 resp::simple(out, "OK");
             }
-            ("getname", 2) if self.name.is_empty() => resp::null(out, self.resp3),
-            ("getname", 2) => resp::bulk(out, &self.name),
-            ("id", 2) => resp::number(out, self.id as i64),
-            ("setinfo", 4) => resp::simple(out, "OK"),
+            (b"getname", 2) if self.name.is_empty() => resp::null(out, self.resp3),
+            (b"getname", 2) => resp::bulk(out, &self.name),
+            (b"id", 2) => resp::number(out, self.id as i64),
+            (b"setinfo", 4) => resp::simple(out, "OK"),
             _ => resp::error(out, "ERR here CLIENT has only SETNAME, GETNAME, SETINFO and ID"),
         }
     }
@@ -350,78 +336,4 @@ impl Session {
 fn pair(out: &mut Vec<u8>, key: &str, value: &str) {
     resp::bulk(out, key.as_bytes());
     resp::bulk(out, value.as_bytes());
-}
-
-/// Finds a command by its name in any case.
-///
-/// # Errors
-/// The error for the client.
-fn find(name: &[u8]) -> Result<&'static (&'static str, i64, i64), String> {
-    COMMANDS.iter().find(|(known, ..)| known.as_bytes().eq_ignore_ascii_case(name)).ok_or_else(|| {
-        let text: String = String::from_utf8_lossy(name).chars().take(64).collect();
-        format!("ERR unknown command '{text}'; this server knows CL.THROTTLE, see COMMAND")
-    })
-}
-
-/// Returns the error of a command with too few or too many words.
-fn wrong_count(name: &str, arity: i64, count: usize) -> Option<String> {
-    let count = count as i64;
-    let wrong = arity > 0 && count != arity || count < arity.abs();
-    wrong.then(|| format!("ERR wrong number of arguments for '{name}' command"))
-}
-
-/// Answers enough for clients and proxies that ask where the key of a command is.
-fn command(args: &Args<'_>, resp3: bool, out: &mut Vec<u8>) {
-    let which = args.get(1).map(|word| word.to_ascii_lowercase());
-    match which.as_deref() {
-        Some(b"count") => resp::number(out, COMMANDS.len() as i64),
-        Some(b"info") if args.len() > 2 => {
-            resp::array_of(out, args.len() - 2);
-            for name in &args[2..] {
-                match find(name) {
-                    Ok(known) => entry(known, out),
-                    Err(_) => resp::null(out, resp3),
-                }
-            }
-        }
-        Some(b"getkeys") if args.len() > 2 => keys(&args[2..], out),
-        Some(b"getkeys") => resp::error(out, "ERR wrong number of arguments for 'command|getkeys' command"),
-        None | Some(b"info") => {
-            resp::array_of(out, COMMANDS.len());
-            COMMANDS.iter().for_each(|known| entry(known, out));
-        }
-        Some(_) => resp::array_of(out, 0),
-    }
-}
-
-fn entry((name, arity, key): &(&str, i64, i64), out: &mut Vec<u8>) {
-    resp::array_of(out, 7);
-    resp::bulk(out, name.as_bytes());
-    resp::number(out, *arity);
-    resp::array_of(out, 1);
-    resp::simple(out, "fast");
-    for value in [*key, if takes_keys(name) { -1 } else { *key }, *key] {
-        resp::number(out, value);
-    }
-    resp::array_of(out, 1);
-    resp::simple(out, "@fast");
-}
-
-fn takes_keys(name: &str) -> bool {
-    matches!(name, "del" | "unlink")
-}
-
-fn keys(call: &[&[u8]], out: &mut Vec<u8>) {
-    match find(call[0]) {
-        Err(_) => resp::error(out, "ERR Invalid command specified"),
-        Ok((_, _, 0)) => resp::error(out, "ERR The command has no key arguments"),
-        Ok((name, arity, _)) if wrong_count(name, *arity, call.len()).is_some() => {
-            resp::error(out, "ERR Invalid number of arguments specified for command");
-        }
-        Ok((name, ..)) => {
-            let keys = if takes_keys(name) { &call[1..] } else { &call[1..2] };
-            resp::array_of(out, keys.len());
-            keys.iter().for_each(|key| resp::bulk(out, key));
-        }
-    }
 }

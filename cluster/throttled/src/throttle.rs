@@ -38,7 +38,7 @@ pub fn quantity(word: Option<&&[u8]>) -> Result<i64, String> {
 }
 
 fn integer(word: &[u8]) -> Result<i64, String> {
-    resp::integer(word).ok_or_else(|| format!("Couldn't parse as integer: {}", String::from_utf8_lossy(word)))
+    resp::integer(word).ok_or_else(|| format!("Couldn't parse as integer: {}", resp::shown(word)))
 }
 
 /// Returns the five integers.

@@ -3,10 +3,14 @@
 #[path = "../../door/testing/attack.rs"]
 mod attack;
 mod common;
+#[path = "attacks/held.rs"]
+mod held;
 
 use std::time::{Duration, Instant};
 
-use attack::{again, attack, connections, flood, half_open, trickle, without_descriptors};
+use attack::{
+    again, attack, connections, flood, half_open, health_behind_silent, trickle, without_descriptors,
+};
 use common::{command, numbers, Client, Reply, Server, PROGRAM};
 
 /// A client whose every call is answered, and right.
@@ -106,8 +110,5 @@ fn a_connection_that_does_not_begin_is_closed_and_one_that_has_begun_stays() {
 
 #[test]
 fn health_is_told_behind_silent_connections() {
-    let server = Server::start(&[]);
-    let silent = connections(&server.metrics, 200);
-    assert!(common::http(&server.metrics, "/healthz").0.contains("200"));
-    drop(silent);
+    health_behind_silent(&Server::start(&[]));
 }

@@ -1,0 +1,45 @@
+//! Keys for a store: a node and its store keep each key whole, so they get no long one.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+/// The most bytes of a key behind a store.
+pub const KEY: usize = 256;
+
+const DIGEST: usize = 40;
+
+/// Returns a key as the store gets it: a key with fewer than 256 bytes itself, and of a longer one its begin and the
+/// digest (SHA-1) of the whole, which are 256 bytes. So it differs from every key that is not long. Nobody can choose a
+/// key with the digest of another one's.
+pub fn short(key: &[u8]) -> Cow<'_, [u8]> {
+    if key.len() < KEY {
+        return Cow::Borrowed(key);
+    }
+    let mut digest = String::with_capacity(DIGEST);
+    for byte in sha1_smol::Sha1::from(key).digest().bytes() {
+        let _ = write!(digest, "{byte:02x}");
+    }
+    Cow::Owned([&key[..KEY - DIGEST], digest.as_bytes()].concat())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_keys_become_short_ones_and_none_becomes_another() {
+        let of = |length: usize, last: u8| [&vec![b'k'; length - 1][..], &[last]].concat();
+        for key in [&b""[..], b"user", &of(255, b'a')] {
+            assert_eq!(short(key), key);
+        }
+        let long: Vec<Vec<u8>> =
+            [256, 257, 60_000].iter().flat_map(|n| [of(*n, b'a'), of(*n, b'b')]).collect();
+        let mut names: Vec<_> = long.iter().map(|key| short(key).into_owned()).collect();
+        assert!(names.iter().all(|name| name.len() == KEY && name.starts_with(&[b'k'; KEY - DIGEST])));
+        // One that another program computed: printf 'k%.0s' $(seq 256) | sha1sum
+        assert!(short(&[b'k'; 256]).ends_with(b"490d7286e1a2aa9f9820231a3f622a6aaf886981"));
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), long.len());
+    }
+}
