@@ -25,6 +25,9 @@ const WINDOW: u32 = 1 << 16;
 /// The most bytes of a request's headers.
 const HEADERS: u32 = 1 << 13;
 
+/// The most bytes of a question about health: the name of a service.
+const HEALTH: usize = 1 << 12;
+
 /// A connection whose other end does not answer for 20 s to a ping at this interval is closed.
 const PING: Duration = Duration::from_secs(60);
 
@@ -176,7 +179,7 @@ async fn serve(settings: ServerSettings, mut signals: Signals) -> Result<(), Str
         .http2_max_header_list_size(HEADERS)
         .http2_keepalive_interval(Some(PING))
         .timeout(REQUEST)
-        .add_service(health_server)
+        .add_service(health_server.max_decoding_message_size(HEALTH))
         .add_service(RateLimitServer(service.clone()))
         .serve_with_incoming_shutdown(incoming, async move { ending.said().await });
     let mut serving = tokio::spawn(serving);

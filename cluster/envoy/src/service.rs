@@ -17,6 +17,8 @@ use crate::rules::{Counters, Pass, Rules};
 
 /// The most descriptors of a request, and entries of a descriptor: far more than proxies send.
 const MOST: usize = 100;
+/// The most entries of all descriptors: empty ones take a hundred times their bytes while the store is asked.
+const MOST_ENTRIES: usize = 1_000;
 
 /// The rules in force, and the keeper of their limits.
 #[derive(Debug)]
@@ -417,11 +419,13 @@ fn ask<'r>(in_force: &'r InForce, request: &RateLimitRequest, seen: &Seen) -> Re
     if request.domain.is_empty() {
         return Err(Status::invalid_argument("the domain is empty"));
     }
+    let entries = request.descriptors.iter().map(|d| d.entries.len());
     if !(1..=MOST).contains(&request.descriptors.len())
-        || request.descriptors.iter().any(|d| d.entries.len() > MOST)
+        || entries.clone().any(|count| count > MOST)
+        || entries.sum::<usize>() > MOST_ENTRIES
     {
         return Err(Status::invalid_argument(
-            "a request must have 1 to 100 descriptors, each with at most 100 entries",
+            "a request must have 1 to 100 descriptors, each with at most 100 entries, and 1000 of them in all",
         ));
     }
     let level = in_force.rules.domains.get(&request.domain);

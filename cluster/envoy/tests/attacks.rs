@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use attack::{attack, connections, flood, half_open, trickle, without_descriptors};
 use common::{http, Client, Rules, Server, PATIENCE, PROGRAM};
+use prost::Message;
 use tatcell_ratelimit::grpc::METHOD;
 
 const RULES: &str = "
@@ -22,11 +23,18 @@ descriptors:
 /// The begin of a connection of HTTP/2, with empty settings.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 
+/// The path of the other service.
+const HEALTH: &str = "/grpc.health.v1.Health/Check";
+
 /// Headers of a call that does not end: its message is still to come.
 fn open_stream(number: u32) -> Vec<u8> {
+    open_stream_of(METHOD, number)
+}
+
+fn open_stream_of(path: &str, number: u32) -> Vec<u8> {
     // POST, http, a path and a content type, none of which the server has to remember.
-    let mut block = vec![0x83, 0x86, 0x04, METHOD.len() as u8];
-    block.extend_from_slice(METHOD.as_bytes());
+    let mut block = vec![0x83, 0x86, 0x04, path.len() as u8];
+    block.extend_from_slice(path.as_bytes());
     block.extend_from_slice(b"\x0f\x10\x10application/grpc");
     frame(1, 4, number, &block)
 }
@@ -89,16 +97,15 @@ fn next_frame(stream: &mut TcpStream) -> std::io::Result<(u8, u32, Vec<u8>)> {
     Ok((head[3], number(&head[5..]), payload))
 }
 
-/// The most that a connection can hold: in each of 128 streams a message as long as may be, of which a byte lacks. Sends
-/// no more than the server's window lets in.
-fn unfinished(server: &Server) -> std::io::Result<TcpStream> {
-    const LENGTH: usize = 1 << 15;
+/// In each of 128 streams a message of this length, of which a byte lacks. Sends no more than the server's window lets
+/// in.
+fn unfinished(server: &Server, path: &str, length: usize) -> std::io::Result<TcpStream> {
     let mut stream = connect(server);
     stream.write_all(PREFACE)?;
-    let message = [&[0][..], &(LENGTH as u32).to_be_bytes(), &[b'x'; LENGTH - 1]].concat();
+    let message = [&[0][..], &(length as u32).to_be_bytes(), &vec![b'x'; length - 1]].concat();
     let mut window = 65_535;
     for number in (0..128).map(|i| 2 * i + 1) {
-        stream.write_all(&open_stream(number))?;
+        stream.write_all(&open_stream_of(path, number))?;
         for part in message.chunks(16_000) {
             while window < part.len() {
                 if let (8, 0, more) = next_frame(&mut stream)? {
@@ -200,11 +207,28 @@ fn attacks_take_bounded_memory_and_hold_up_nobody() {
             }
         }
     });
+    // Answers that nobody reads: 100 statuses each, in 128 streams.
+    let users: Vec<String> = (0..100).map(|user| format!("user=u{user}")).collect();
+    let users: Vec<&str> = users.iter().map(String::as_str).collect();
+    let ask = common::request("edge", &users).encode_to_vec();
+    let ask = [&[0][..], &(ask.len() as u32).to_be_bytes(), &ask].concat();
+    let asks: Vec<u8> = (0..3_000)
+        .flat_map(|i| [open_stream(2 * i + 1), frame(0, 1, 2 * i + 1, &ask)].concat())
+        .collect();
+    run("100 connections that ask and read no answer", 200, &|end| {
+        flood(address, 100, end, PREFACE, &asks);
+    });
+    // A question about health is short. The server may end the connection.
+    run("128 long messages to the health service, on each of 3 connections", 30, &|end| {
+        while Instant::now() < end {
+            let _held = [0; 3].map(|_| unfinished(&server, HEALTH, 1 << 19));
+        }
+    });
     // As the page says, 10 MiB a connection at most; and no less is tried.
     run("128 messages of 32 KiB that lack a byte, on each of 30 connections", 30 * 10, &|end| {
         let before = server.rss();
         std::thread::scope(|scope| {
-            let all: Vec<_> = (0..30).map(|_| scope.spawn(|| unfinished(&server).expect("sent"))).collect();
+            let all: Vec<_> = (0..30).map(|_| scope.spawn(|| unfinished(&server, METHOD, 1 << 15).expect("sent"))).collect();
             let _held: Vec<TcpStream> = all.into_iter().map(|one| one.join().expect("sent")).collect();
             wait(end);
             // The last ones may still be on their way.

@@ -42,6 +42,22 @@ fn told(response: &RateLimitResponse) -> (bool, Vec<Option<Told>>) {
     (response.overall_code() == Code::Ok, response.statuses.iter().map(limit).collect())
 }
 
+#[test]
+fn a_request_has_at_most_a_thousand_entries() {
+    let service = open("domain: edge\n");
+    let asked = |descriptors: usize, entries: usize| {
+        let entries = vec!["a=b"; entries].join(" ");
+        try_decide(&service, &request("edge", &vec![&*entries; descriptors])).map(|answer| answer.overall_code())
+    };
+    for (descriptors, entries) in [(100, 10), (10, 100), (1, 1)] {
+        assert_eq!(asked(descriptors, entries).expect("an answer"), Code::Ok);
+    }
+    for (descriptors, entries) in [(0, 1), (101, 1), (1, 101), (11, 100), (100, 11)] {
+        let why = asked(descriptors, entries).expect_err("too many");
+        assert!(why.message().contains("and 1000 of them in all"), "{descriptors} {entries}: {why}");
+    }
+}
+
 const EXAMPLES: &str = "
 domain: messaging
 descriptors:

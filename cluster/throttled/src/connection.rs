@@ -123,6 +123,9 @@ impl Connection {
                         if flow == Flow::Close {
                             return Ok(flow);
                         }
+                        while self.session.next(&self.server, &mut self.output, &mut self.tally).await {
+                            self.write_if_long().await?;
+                        }
                     }
                     used
                 }
@@ -133,10 +136,15 @@ impl Connection {
                 }
             };
             self.input.advance(used);
-            if self.output.len() >= WRITE {
-                self.write().await?;
-            }
+            self.write_if_long().await?;
         }
+    }
+
+    async fn write_if_long(&mut self) -> io::Result<()> {
+        if self.output.len() >= WRITE {
+            self.write().await?;
+        }
+        Ok(())
     }
 
     async fn write(&mut self) -> io::Result<()> {
@@ -146,6 +154,10 @@ impl Connection {
             Some(idle) => tokio::time::timeout(idle, self.stream.write_all(&self.output)).await??,
         }
         self.output.clear();
+        // A long reply does not keep its memory.
+        if self.output.capacity() > 2 * WRITE {
+            self.output.shrink_to(WRITE);
+        }
         Ok(())
     }
 

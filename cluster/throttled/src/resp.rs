@@ -24,15 +24,6 @@ impl<'a> Args<'a> {
         Args { words: [&[]; MAX_ARGS], count: 0 }
     }
 
-    /// Makes the words of a command that was kept; leaves out what is beyond [`MAX_ARGS`].
-    pub fn of(words: &'a [Vec<u8>]) -> Args<'a> {
-        let mut args = Args::new();
-        for word in words {
-            let _: Result<(), ProtocolError> = args.push(word);
-        }
-        args
-    }
-
     fn push(&mut self, word: &'a [u8]) -> Result<(), ProtocolError> {
         *self.words.get_mut(self.count).ok_or("a command has more than 32 words")? = word;
         self.count += 1;

@@ -16,18 +16,24 @@ pub struct Session {
     /// By a hash of the rate; clients use few.
     limits: Vec<Option<(Rate, Limit)>>,
     batch: Option<Batch>,
+    /// The commands of a batch that EXEC has begun, and where the next one is.
+    running: Option<(Vec<u8>, usize)>,
 }
 
-/// The commands between MULTI and EXEC.
+/// The commands between MULTI and EXEC, as they were sent, so that they take no more memory than their bytes.
 #[derive(Debug, Default)]
 struct Batch {
-    commands: Vec<Vec<Vec<u8>>>,
-    bytes: usize,
+    text: Vec<u8>,
+    commands: usize,
     failed: bool,
 }
 
-/// The most commands of a batch, and the most bytes of their words.
+/// The most commands of a batch, and the most bytes of them.
 const BATCH: (usize, usize) = (1_024, 64 * 1024);
+
+/// The most bytes of a client's name.
+const NAME: usize = 255;
+const LONG_NAME: &str = "ERR a name has at most 255 bytes";
 
 /// The number of limits that a session caches.
 const LIMITS: usize = 8;
@@ -64,10 +70,10 @@ const COMMANDS: &[(&str, i64, i64)] = &[
 impl Session {
     /// Starts a session; `allowed` means that it needs no password.
     pub fn new(id: u64, allowed: bool) -> Session {
-        Session { id, name: Vec::new(), allowed, resp3: false, limits: Vec::new(), batch: None }
+        Session { id, name: Vec::new(), allowed, resp3: false, limits: Vec::new(), batch: None, running: None }
     }
 
-    /// Runs a command of at least one word and writes its reply.
+    /// Runs a command of at least one word and writes its reply. After EXEC, [`next`](Session::next) runs the batch.
     pub async fn run(
         &mut self,
         server: &Server,
@@ -82,7 +88,7 @@ impl Session {
         tally.commands += 1;
         let before = out.len();
         if is(b"exec") && args.len() == 1 {
-            self.exec(server, out, tally).await;
+            self.exec(out);
         } else if is(b"discard") && args.len() == 1 {
             self.batch = None;
             resp::simple(out, "OK");
@@ -107,33 +113,46 @@ impl Session {
             Ok((name, arity, _)) => wrong_count(name, *arity, args.len()),
         };
         let Some(batch) = &mut self.batch else { return };
-        batch.bytes += args.iter().map(|word| word.len() + 8).sum::<usize>();
+        if !batch.failed {
+            resp::array_of(&mut batch.text, args.len());
+            args.iter().for_each(|word| resp::bulk(&mut batch.text, word));
+        }
         let wrong = wrong.or_else(|| {
-            let full = batch.commands.len() >= BATCH.0 || batch.bytes > BATCH.1;
+            let full = batch.commands >= BATCH.0 || batch.text.len() > BATCH.1;
             full.then(|| "ERR a batch has at most 1024 commands and 64 KiB".to_owned())
         });
         match wrong {
             Some(why) => {
-                batch.failed = true;
+                // None of its commands will run.
+                (batch.failed, batch.text) = (true, Vec::new());
                 resp::error(out, &why);
             }
             None => {
-                batch.commands.push(args.iter().map(|word| word.to_vec()).collect());
+                batch.commands += 1;
                 resp::simple(out, "QUEUED");
             }
         }
     }
 
-    /// Runs a batch. Calls of other clients may come between its commands.
-    async fn exec(&mut self, server: &Server, out: &mut Vec<u8>, tally: &mut Tally) {
+    /// Begins a batch.
+    fn exec(&mut self, out: &mut Vec<u8>) {
         let Some(batch) = self.batch.take() else { return };
         if batch.failed {
             return resp::error(out, "EXECABORT Transaction discarded because of previous errors.");
         }
-        resp::array_of(out, batch.commands.len());
-        for words in &batch.commands {
-            self.one(server, &Args::of(words), out, tally).await;
-        }
+        resp::array_of(out, batch.commands);
+        self.running = Some((batch.text, 0));
+    }
+
+    /// Runs the next command of the batch that EXEC has begun; returns false if there is none. Calls of other clients may
+    /// come between two of them.
+    pub async fn next(&mut self, server: &Server, out: &mut Vec<u8>, tally: &mut Tally) -> bool {
+        let Some((text, at)) = self.running.take() else { return false };
+        // It was written by `queue`.
+        let Ok(Some((args, used))) = resp::parse(&text[at..]) else { return false };
+        self.one(server, &args, out, tally).await;
+        self.running = Some((text, at + used));
+        true
     }
 
     /// Runs one command outside a batch.
@@ -252,6 +271,9 @@ impl Session {
                     }
                     (allowed, rest) = (true, more);
                 }
+                [word, said, ..] if word.eq_ignore_ascii_case(b"setname") && said.len() > NAME => {
+                    return resp::error(out, LONG_NAME);
+                }
                 [word, said, more @ ..] if word.eq_ignore_ascii_case(b"setname") => {
                     (name, rest) = (Some(said.to_vec()), more);
                 }
@@ -281,6 +303,7 @@ impl Session {
     fn client(&mut self, args: &Args<'_>, out: &mut Vec<u8>) {
         let which = String::from_utf8_lossy(args[1]).to_ascii_lowercase();
         match (which.as_str(), args.len()) {
+            ("setname", 3) if args[2].len() > NAME => resp::error(out, LONG_NAME),
             ("setname", 3) => {
                 self.name = args[2].to_vec();
                 resp::simple(out, "OK");

@@ -117,6 +117,10 @@ fn the_rest_of_what_clients_send_is_answered() {
     assert_eq!(client.say("PING hello"), Reply::Bulk(b"hello".to_vec()));
     assert_eq!(client.say("ECHO hello"), Reply::Bulk(b"hello".to_vec()));
     assert_eq!(client.say("SELECT 0"), Reply::Simple("OK".into()));
+    for long in ["CLIENT SETNAME", "HELLO 2 SETNAME"] {
+        let said = client.say(&format!("{long} {}", "n".repeat(256)));
+        assert_eq!(said, Reply::Error("ERR a name has at most 255 bytes".into()));
+    }
     assert_eq!(client.say("CLIENT SETNAME me"), Reply::Simple("OK".into()));
     assert_eq!(client.say("CLIENT GETNAME"), Reply::Bulk(b"me".to_vec()));
     assert_eq!(client.say("CLIENT SETINFO lib-name x"), Reply::Simple("OK".into()));
