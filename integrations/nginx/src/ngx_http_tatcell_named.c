@@ -11,9 +11,9 @@
  * from one that was left by a nginx that crashed. Everything else about it is in the memory of the master.
  */
 
-#include <sys/file.h>
-
 #include "ngx_http_tatcell_module.h"
+
+#include <sys/file.h>
 
 
 /* Where Linux has shared memory with names. */

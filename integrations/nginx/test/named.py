@@ -186,9 +186,10 @@ def claims(claims, server):
             end(n, n.pid())
             equal(m.all(), [])
             n.wait(lambda: (n.run / "nginx.pid").exists())
+            before = set(n.children())
             os.kill(old, signal.SIGHUP)
-            n.wait(lambda: m.file.exists())
-            n.wait(lambda: m.live() >= 9)
+            n.wait(lambda: n.children() and not before & set(n.children()))
+            assert m.live() >= 9, m.live()
             equal(passed(n, 10, 1), 0, "minted:")
             # It goes through: what the old one had does not take the name along.
             old = upgrade(n)
