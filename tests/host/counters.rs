@@ -23,7 +23,9 @@ fn open(name: &CStr, threads: usize) -> SharedCounters {
 fn processes_count_in_blocks_of_their_own_and_a_reader_has_the_sum() {
     let name = Name::new("/");
     let mut first = match SharedCounters::open_some(&name, 3, 1, 0o600) {
-        Err(HostError::Unsupported) => return println!("SKIP counters_of_processes: no locks on this system"),
+        Err(HostError::Unsupported) => {
+            return println!("SKIP counters_of_processes: no locks on this system")
+        }
         opened => opened.unwrap(),
     };
     let seen = ReadOnlyCounters::attach(&name).unwrap();

@@ -90,8 +90,7 @@ impl Target {
             stream.set_nodelay(true).map_err(|error| error.to_string())?;
             let mut client = h2::client::Builder::new();
             client.enable_push(false);
-            let (sender, connection) =
-                client.handshake(stream).await.map_err(|error| error.to_string())?;
+            let (sender, connection) = client.handshake(stream).await.map_err(|error| error.to_string())?;
             // It ends with the connection. Its error is that of the next call.
             tokio::spawn(async move { drop(connection.await) });
             Ok(sender)
@@ -144,11 +143,7 @@ impl Target {
         Ok(message)
     }
 
-    async fn call(
-        &self,
-        sender: SendRequest<Cursor<Vec<u8>>>,
-        message: Vec<u8>,
-    ) -> Result<bool, String> {
+    async fn call(&self, sender: SendRequest<Cursor<Vec<u8>>>, message: Vec<u8>) -> Result<bool, String> {
         let why = |error: h2::Error| error.to_string();
         let request = Request::post(format!("http://{}{METHOD}", self.host))
             .header("content-type", "application/grpc")

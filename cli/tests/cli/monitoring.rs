@@ -156,7 +156,10 @@ fn grafana_reads_all_of_the_dashboard() {
     fs::write(&bad, other.to_string()).expect("a file");
     let output = python(&[script.to_str().expect("a path"), bad.to_str().expect("a path")]).expect("python3");
     let said = String::from_utf8_lossy(&output.stdout);
-    assert!(!output.status.success() && said.contains(".panels[0].gridPosition: not in the schema"), "{said}");
+    assert!(
+        !output.status.success() && said.contains(".panels[0].gridPosition: not in the schema"),
+        "{said}"
+    );
 }
 
 /// A Prometheus that scrapes some addresses each second.

@@ -105,7 +105,11 @@ fn entries_and_units_are_sent_to_ratelimit_as_they_are_named() {
     let costs = ["4", "4", "3", "2", "5", "1", "9000000000"].map(|cost| format!("ann,{cost}"));
     let costs: Vec<_> = costs.iter().map(String::as_str).chain(["bob,10"]).collect();
     let (code, json, message) = rows("replay-entries", &url, &costs, &login);
-    assert_eq!((code, &json["impossible"], &json["differ"]), (Some(0), &0.into(), &0.into()), "{message}{json}");
+    assert_eq!(
+        (code, &json["impossible"], &json["differ"]),
+        (Some(0), &0.into(), &0.into()),
+        "{message}{json}"
+    );
     assert_eq!((&json["keys_asked"], &json["server_refused"]), (&2.into(), &4.into()), "{json}");
     // What no rule limits is said, and not counted as passed.
     let other = url.replace("/edge", "/other");
@@ -132,7 +136,11 @@ fn ratelimit_may_close_a_connection_between_two_requests() {
         .output()
         .expect("the program runs");
     let json: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    assert_eq!((output.status.code(), &json["sent"], &json["failed"]), (Some(0), &3.into(), &0.into()), "{json}");
+    assert_eq!(
+        (output.status.code(), &json["sent"], &json["failed"]),
+        (Some(0), &3.into(), &0.into()),
+        "{json}"
+    );
 }
 
 #[test]

@@ -105,7 +105,12 @@ fn the_log_of_apache_has_its_lines_and_its_bad_one() {
     let format = "$server_name:$server_port $remote_addr - $remote_user [$time_local] \"$request\" $status \
                   $body_bytes_sent \"$http_referer\" \"$http_user_agent\"";
     let json = plan(&file, &["--log-format", format, "-k", "path", "--limit", "1/d burst 1"]);
-    assert_eq!((&json["input"]["records"], &json["input"]["bad"]), (&6.into(), &1.into()), "{}", json["input"]);
+    assert_eq!(
+        (&json["input"]["records"], &json["input"]["bad"]),
+        (&6.into(), &1.into()),
+        "{}",
+        json["input"]
+    );
     assert_eq!(json["limits"][0]["refused"], 0);
     let json = plan(&file, &["--log-format", format, "--limit", "1/d burst 1"]);
     assert_eq!(refused(&json), BTreeMap::from([("203.62.1.80".to_owned(), 5)]));

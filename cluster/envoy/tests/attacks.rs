@@ -212,9 +212,8 @@ fn attacks_take_bounded_memory_and_hold_up_nobody() {
     let users: Vec<&str> = users.iter().map(String::as_str).collect();
     let ask = common::request("edge", &users).encode_to_vec();
     let ask = [&[0][..], &(ask.len() as u32).to_be_bytes(), &ask].concat();
-    let asks: Vec<u8> = (0..3_000)
-        .flat_map(|i| [open_stream(2 * i + 1), frame(0, 1, 2 * i + 1, &ask)].concat())
-        .collect();
+    let asks: Vec<u8> =
+        (0..3_000).flat_map(|i| [open_stream(2 * i + 1), frame(0, 1, 2 * i + 1, &ask)].concat()).collect();
     run("100 connections that ask and read no answer", 200, &|end| {
         flood(address, 100, end, PREFACE, &asks);
     });
@@ -228,7 +227,9 @@ fn attacks_take_bounded_memory_and_hold_up_nobody() {
     run("128 messages of 32 KiB that lack a byte, on each of 30 connections", 30 * 10, &|end| {
         let before = server.rss();
         std::thread::scope(|scope| {
-            let all: Vec<_> = (0..30).map(|_| scope.spawn(|| unfinished(&server, METHOD, 1 << 15).expect("sent"))).collect();
+            let all: Vec<_> = (0..30)
+                .map(|_| scope.spawn(|| unfinished(&server, METHOD, 1 << 15).expect("sent")))
+                .collect();
             let _held: Vec<TcpStream> = all.into_iter().map(|one| one.join().expect("sent")).collect();
             wait(end);
             // The last ones may still be on their way.

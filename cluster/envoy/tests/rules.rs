@@ -47,7 +47,8 @@ fn a_request_has_at_most_a_thousand_entries() {
     let service = open("domain: edge\n");
     let asked = |descriptors: usize, entries: usize| {
         let entries = vec!["a=b"; entries].join(" ");
-        try_decide(&service, &request("edge", &vec![&*entries; descriptors])).map(|answer| answer.overall_code())
+        try_decide(&service, &request("edge", &vec![&*entries; descriptors]))
+            .map(|answer| answer.overall_code())
     };
     for (descriptors, entries) in [(100, 10), (10, 100), (1, 1)] {
         assert_eq!(asked(descriptors, entries).expect("an answer"), Code::Ok);

@@ -70,7 +70,15 @@ const COMMANDS: &[(&str, i64, i64)] = &[
 impl Session {
     /// Starts a session; `allowed` means that it needs no password.
     pub fn new(id: u64, allowed: bool) -> Session {
-        Session { id, name: Vec::new(), allowed, resp3: false, limits: Vec::new(), batch: None, running: None }
+        Session {
+            id,
+            name: Vec::new(),
+            allowed,
+            resp3: false,
+            limits: Vec::new(),
+            batch: None,
+            running: None,
+        }
     }
 
     /// Runs a command of at least one word and writes its reply. After EXEC, [`next`](Session::next) runs the batch.
