@@ -2226,16 +2226,16 @@ private:
 class shared_counters {
 public:
     /// Creates them, or attaches to them if they exist, and takes all blocks (tatcell_host_counters_open). mode:
-    /// permission bits; 0 = 0600. Errors: err_wrong_size for another number of threads, err_system if another process has
-    /// a block, err_not_ready, err_version, and those of memory::create.
+    /// permission bits; 0 = 0600. Errors: err_wrong_size for another number of threads, err_system if another process
+    /// has a block, err_not_ready, err_version, and those of memory::create.
     result open(const char *name, std::uint32_t threads, std::uint32_t mode = 0) noexcept {
         tatcell_host_memory_t made TATCELL_HOST_MEMORY_INIT;
         const result rc(tatcell_host_counters_open(name, threads, mode, &made));
         if (rc) memory_ = memory(made);
         return rc;
     }
-    /// The same, but takes only the first `count` blocks that nobody has (tatcell_host_counters_open_some), and gives the
-    /// number of the first one. Errors: also err_unsupported.
+    /// The same, but takes only the first `count` blocks that nobody has (tatcell_host_counters_open_some), and gives
+    /// the number of the first one. Errors: also err_unsupported.
     outcome<std::uint32_t> open_some(const char *name, std::uint32_t threads, std::uint32_t count,
                                      std::uint32_t mode = 0) noexcept {
         tatcell_host_memory_t made TATCELL_HOST_MEMORY_INIT;

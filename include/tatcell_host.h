@@ -402,8 +402,9 @@ int32_t tatcell_host_memory_huge_bytes(const tatcell_host_memory_t *memory,
  * costs with private counters. If two threads count in one block, counts are lost, and nothing else happens. Other
  * processes look with tatcell_host_counters_attach; they need permission to read, and no other.
  *
- * On 64-bit Linux a lock on the file keeps other processes from opening blocks that are taken. It ends when this process
- * and those that it has forked have ended or have unmapped the memory. Elsewhere give each program its own name.
+ * On 64-bit Linux a lock on the file keeps other processes from opening blocks that are taken. It ends when this
+ * process and those that it has forked have ended or have unmapped the memory. Elsewhere give each program its own
+ * name.
  *
  * If a creator died before it was done, the next call for the name finishes its work. So memory of this name and size
  * that is all zero is taken for counters: give a table another name.

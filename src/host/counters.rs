@@ -93,8 +93,8 @@ pub struct SharedCounters {
 }
 
 impl SharedCounters {
-    /// Creates the memory, or attaches to it if it exists, and takes all blocks. Counts go on where they were. `name` and
-    /// `mode` are those of [`Memory::create`].
+    /// Creates the memory, or attaches to it if it exists, and takes all blocks. Counts go on where they were. `name`
+    /// and `mode` are those of [`Memory::create`].
     ///
     /// If a creator died before it was done, the next opener finishes its work. So memory of this name and size that is
     /// all zero is taken for counters: give a table another name.

@@ -100,9 +100,9 @@ impl File {
 
     /// Locks bytes of the file, unless others have locked one of them: then it returns false. They need not exist.
     ///
-    /// The lock belongs to the open file, which a mapping keeps open after its descriptor is closed. So it ends with the
-    /// last mapping, of this process or of one that it has forked, however they end. Systems without such locks lock
-    /// nothing ([`CAN_LOCK`]).
+    /// The lock belongs to the open file, which a mapping keeps open after its descriptor is closed. So it ends with
+    /// the last mapping, of this process or of one that it has forked, however they end. Systems without such locks
+    /// lock nothing ([`CAN_LOCK`]).
     #[cfg(all(tatcell_linux, target_pointer_width = "64"))]
     pub fn lock(&self, first: usize, count: usize) -> Result<bool, HostError> {
         // SAFETY: integers, for which 0 is a value; there is padding on some processors.

@@ -46,8 +46,8 @@ pub struct Connection {
     sender: SendRequest<Cursor<Vec<u8>>>,
 }
 
-/// Reads entries: NAME takes the next part of the key, NAME=VALUE has its value. Without any, each part is an entry with
-/// the name that Envoy gives it.
+/// Reads entries: NAME takes the next part of the key, NAME=VALUE has its value. Without any, each part is an entry
+/// with the name that Envoy gives it.
 pub fn entries(named: &[String], key: &KeySpec) -> Result<Vec<EntrySource>, String> {
     let usual = |(at, (field, part)): (usize, (&String, &Part))| {
         let name = match part {

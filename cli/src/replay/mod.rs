@@ -67,8 +67,9 @@ pub struct ReplayArguments {
     #[arg(long, value_name = "URL")]
     pub to: String,
 
-    /// An entry of the descriptor, for grpc://: NAME has the next part of the key, NAME=VALUE what is written here. Without
-    /// this each part is an entry: remote_address, masked_remote_address for a network, else the name of the field
+    /// An entry of the descriptor, for grpc://: NAME has the next part of the key, NAME=VALUE what is written here.
+    /// Without this each part is an entry: remote_address, masked_remote_address for a network, else the name of the
+    /// field
     #[arg(long, value_name = "NAME[=VALUE]")]
     pub entry: Vec<String>,
 

@@ -141,7 +141,7 @@ fn grafana_reads_all_of_the_dashboard() {
     let python = |arguments: &[&str]| Command::new(&program).args(arguments).output();
     let has = python(&["-c", "import grafana_foundation_sdk"]).is_ok_and(|output| output.status.success());
     if !has {
-        println!("SKIP dashboard_schema: python3 has no grafana_foundation_sdk: make -C cli grafana, or pip install it");
+        println!("SKIP dashboard_schema: no grafana_foundation_sdk for python3: make -C cli grafana");
         return;
     }
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/dashboard.py");

@@ -1,5 +1,5 @@
-//! Samples of public formats that packages of registries ship: captures of the crate pcap-parser, and a log of the Python
-//! package apachelogs. What is in them is known from elsewhere, or counted here by other code.
+//! Samples of public formats that packages of registries ship: captures of the crate pcap-parser, and a log of the
+//! Python package apachelogs. What is in them is known from elsewhere, or counted here by other code.
 
 use std::collections::BTreeMap;
 use std::fs;

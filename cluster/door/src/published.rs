@@ -8,8 +8,8 @@ use tatcell::Counters;
 
 use crate::counted::Counted;
 
-/// The name of the memory, and the memory once it is open. All copies are one, so that a keeper that is opened anew goes
-/// on counting.
+/// The name of the memory, and the memory once it is open. All copies are one, so that a keeper that is opened anew
+/// goes on counting.
 #[derive(Clone, Debug)]
 pub struct Published {
     name: String,

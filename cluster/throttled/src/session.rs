@@ -152,8 +152,8 @@ impl Session {
         self.running = Some((batch.text, 0));
     }
 
-    /// Runs the next command of the batch that EXEC has begun; returns false if there is none. Calls of other clients may
-    /// come between two of them.
+    /// Runs the next command of the batch that EXEC has begun; returns false if there is none. Calls of other clients
+    /// may come between two of them.
     pub async fn next(&mut self, server: &Server, out: &mut Vec<u8>, tally: &mut Tally) -> bool {
         let Some((text, at)) = self.running.take() else { return false };
         // It was written by `queue`.
