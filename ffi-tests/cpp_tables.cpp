@@ -536,6 +536,11 @@ TEST(memory_of_the_system_holds_a_table) {
     EXPECT(counting.open(numbers.c_str(), 2) && looking.attach(numbers.c_str()));
     counting.block(1)->conforming = 3;
     EXPECT(looking.sum() && looking.sum()->conforming == 3 && counting.block(2) == nullptr);
+    host::shared_counters one, two;
+    EXPECT(one.open_some(numbers.c_str(), 2, 1) == code::err_system && one.block(0) == nullptr);
+    counting = host::shared_counters();
+    const auto first = two.open_some(numbers.c_str(), 2, 1);
+    EXPECT(first && *first == 0 && *one.open_some(numbers.c_str(), 2, 1) == 1 && one.block(1) != nullptr);
     EXPECT(host::memory::unlink(numbers.c_str()));
     EXPECT(host::memory::unlink(name.c_str()));
     EXPECT(attached && same && user.data() != creator.data() && user.size() == creator.size());

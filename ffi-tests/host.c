@@ -301,10 +301,43 @@ TEST(counters_in_a_name_are_read_by_others) {
 
     tatcell_host_memory_t again = TATCELL_HOST_MEMORY_INIT;
     EQ(tatcell_host_counters_open(name_, 3, 0, &again), TATCELL_ERR_WRONG_SIZE);
-    EQ(tatcell_host_counters_open(name_, 2, 0, &again), 0);
-    EQ(tatcell_host_memory_unmap(&again), 0);
     EQ(tatcell_host_memory_unmap(&seen), 0);
     EQ(tatcell_host_memory_unmap(&m), 0);
+    EQ(tatcell_host_counters_open(name_, 2, 0, &again), 0);
+    EQ(tatcell_host_memory_unmap(&again), 0);
+    EQ(tatcell_host_memory_unlink(name_, NULL), 0);
+}
+
+TEST(each_block_of_counters_has_one_opener) {
+    fresh_names();
+    tatcell_host_memory_t m[3] = {TATCELL_HOST_MEMORY_INIT, TATCELL_HOST_MEMORY_INIT, TATCELL_HOST_MEMORY_INIT};
+    uint32_t first = 9;
+    EQ(tatcell_host_counters_open_some(name_, 4, 0, 0, &m[0], &first), TATCELL_ERR_TOO_SMALL);
+    EQ(tatcell_host_counters_open_some(name_, 4, 5, 0, &m[0], &first), TATCELL_ERR_TOO_LARGE);
+    EQ(tatcell_host_counters_open_some(name_, 4, 2, 010000, &m[0], &first), TATCELL_ERR_OPTION);
+    EQ(tatcell_host_counters_open_some(name_, 4, 2, 0, &m[0], NULL), TATCELL_ERR_NULL);
+    EQ(first, 9);
+    for (uint32_t i = 0; i < 2; i++) {
+        tatcell_counters_t *block = NULL;
+        EQ(tatcell_host_counters_open_some(name_, 4, 2, 0, &m[i], &first), 0);
+        EQ(first, 2 * i);
+        EQ(tatcell_host_counters_block(m[i].memory, m[i].bytes, first, &block), 0);
+        block->never += 3;
+    }
+    EQ(tatcell_host_counters_open_some(name_, 4, 2, 0, &m[2], &first), TATCELL_ERR_SYSTEM);
+    EQ(m[2].system_error, EBUSY);
+    EQ(tatcell_host_memory_unmap(&m[0]), 0);
+    EQ(tatcell_host_counters_open(name_, 4, 0, &m[2]), TATCELL_ERR_SYSTEM);
+    EQ(m[2].system_error, EBUSY);
+    EQ(tatcell_host_counters_open_some(name_, 4, 2, 0, &m[0], &first), 0);
+    EQ(first, 0);
+    EQ(tatcell_host_memory_unmap(&m[0]), 0);
+    EQ(tatcell_host_memory_unmap(&m[1]), 0);
+    tatcell_counters_t total = TATCELL_COUNTERS_INIT;
+    EQ(tatcell_host_counters_open(name_, 4, 0, &m[2]), 0);
+    EQ(tatcell_host_counters_sum(m[2].memory, m[2].bytes, &total), 0);
+    EQ(total.never, 6);
+    EQ(tatcell_host_memory_unmap(&m[2]), 0);
     EQ(tatcell_host_memory_unlink(name_, NULL), 0);
 }
 
@@ -521,6 +554,7 @@ int main(void) {
     RUN(a_name_joins_two_processes);
     RUN(a_reader_looks_without_seed_and_without_writing);
     RUN(counters_in_a_name_are_read_by_others);
+    RUN(each_block_of_counters_has_one_opener);
     RUN(a_structure_tells_the_mapping_that_it_has_now);
     RUN(an_empty_file_is_not_ready);
     RUN(system_errors_carry_errno);

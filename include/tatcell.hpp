@@ -2225,13 +2225,24 @@ private:
 /// Counters of several threads in named memory, which other processes may read. It owns the mapping and can be moved.
 class shared_counters {
 public:
-    /// Creates them, or attaches to them if they exist (tatcell_host_counters_open). mode: permission bits; 0 = 0600.
-    /// Errors: err_wrong_size for another number of threads, err_not_ready, err_version, and those of memory::create.
+    /// Creates them, or attaches to them if they exist, and takes all blocks (tatcell_host_counters_open). mode:
+    /// permission bits; 0 = 0600. Errors: err_wrong_size for another number of threads, err_system if another process
+    /// has a block, err_not_ready, err_version, and those of memory::create.
     result open(const char *name, std::uint32_t threads, std::uint32_t mode = 0) noexcept {
         tatcell_host_memory_t made TATCELL_HOST_MEMORY_INIT;
         const result rc(tatcell_host_counters_open(name, threads, mode, &made));
         if (rc) memory_ = memory(made);
         return rc;
+    }
+    /// The same, but takes only the first `count` blocks that nobody has (tatcell_host_counters_open_some), and gives
+    /// the number of the first one. Errors: also err_unsupported.
+    outcome<std::uint32_t> open_some(const char *name, std::uint32_t threads, std::uint32_t count,
+                                     std::uint32_t mode = 0) noexcept {
+        tatcell_host_memory_t made TATCELL_HOST_MEMORY_INIT;
+        std::uint32_t first = 0;
+        const std::int32_t rc = tatcell_host_counters_open_some(name, threads, count, mode, &made, &first);
+        if (rc == 0) memory_ = memory(made);
+        return {rc, first};
     }
     /// Maps those of another process for reading alone (tatcell_host_counters_attach). Errors: err_absent, err_version.
     result attach(const char *name) noexcept {

@@ -395,11 +395,16 @@ int32_t tatcell_host_memory_huge_bytes(const tatcell_host_memory_t *memory,
 /* ==== Counters that other processes read ========================================================================= */
 
 /**
- * Opens counters in named memory: creates them, or attaches to them if they exist. Counts go on where they were.
+ * Opens counters in named memory, and takes all blocks: creates them, or attaches to them if they exist. Counts go on
+ * where they were.
  *
  * Each thread counts in a block of its own (tatcell_host_counters_block), by plain additions: a decision costs what it
- * costs with private counters. If two threads or processes count in one block, counts are lost, and nothing else
- * happens. Other processes look with tatcell_host_counters_attach; they need permission to read, and no other.
+ * costs with private counters. If two threads count in one block, counts are lost, and nothing else happens. Other
+ * processes look with tatcell_host_counters_attach; they need permission to read, and no other.
+ *
+ * On 64-bit Linux a lock on the file keeps other processes from opening blocks that are taken. It ends when this
+ * process and those that it has forked have ended or have unmapped the memory. Elsewhere give each program its own
+ * name.
  *
  * If a creator died before it was done, the next call for the name finishes its work. So memory of this name and size
  * that is all zero is taken for counters: give a table another name.
@@ -413,6 +418,8 @@ int32_t tatcell_host_memory_huge_bytes(const tatcell_host_memory_t *memory,
  * @retval TATCELL_ERR_VERSION the memory holds something else, or another layout.
  * @retval TATCELL_ERR_SYSTEM with system_error 1 (EPERM): the file belongs to another user, who could truncate it and
  *         so end this process. Only files of root and of this user are taken.
+ * @retval TATCELL_ERR_SYSTEM with system_error 16 (EBUSY): another process has a block, or this one has opened them
+ *         before.
  * @retval TATCELL_ERR_OPTION bad mode; TATCELL_ERR_TOO_SMALL, TATCELL_ERR_TOO_LARGE bad number of threads.
  * @retval others as tatcell_host_memory_create and tatcell_host_memory_attach.
  * Thread: any. Cost: some system calls. Since 0.4.
@@ -422,6 +429,32 @@ int32_t tatcell_host_counters_open(const char *name,
                                    uint32_t threads,
                                    uint32_t mode,
                                    tatcell_host_memory_t *memory);
+
+/**
+ * Opens counters as tatcell_host_counters_open does, but takes only the first `count` blocks that nobody has. For
+ * programs of several processes that count under one name, or of which the next version starts before the last one has
+ * ended.
+ *
+ * @param name    as for tatcell_host_memory_create; not NULL.
+ * @param threads number of blocks, the same for all that open them; not 0.
+ * @param count   number of blocks to take, which begin at a multiple of it; not 0.
+ * @param mode    permission bits, less the umask; 0 = 0600, only this user.
+ * @param memory  started from TATCELL_HOST_MEMORY_INIT; not NULL. Unmap it with tatcell_host_memory_unmap.
+ * @param first   gets the number of the first block, for tatcell_host_counters_block; not NULL.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_SYSTEM with system_error 16 (EBUSY): there are not so many left.
+ * @retval TATCELL_ERR_TOO_SMALL count is 0; TATCELL_ERR_TOO_LARGE count is above threads.
+ * @retval TATCELL_ERR_UNSUPPORTED this system has no such locks.
+ * @retval others as tatcell_host_counters_open.
+ * Thread: any. Cost: some system calls, and one for each part that is taken. Since 0.4.
+ */
+TATCELL_API
+int32_t tatcell_host_counters_open_some(const char *name,
+                                        uint32_t threads,
+                                        uint32_t count,
+                                        uint32_t mode,
+                                        tatcell_host_memory_t *memory,
+                                        uint32_t *first);
 
 /**
  * Maps the counters of another process for reading alone. A store to them ends the process with a signal.

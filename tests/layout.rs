@@ -91,7 +91,9 @@ cli/src/emit
     code programs: lib
 cli/src/replay
     judge:
-    answer server: lib
+    grpc: lib
+    server: grpc lib
+    answer: lib
 cli/src/check
     blocks meaning: lib
     zones

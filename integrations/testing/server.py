@@ -98,7 +98,9 @@ class Nginx:
         for block in re.findall(r"^```nginx\n(.*?)^```$", pathlib.Path(page).read_text(), re.M | re.S):
             block = block if block.startswith("http {") else f"http {{\n{block}server {{\n}}\n}}\n"
             block = block.replace("server {", f"server {{ listen 127.0.0.1:{self.port};")
-            block = block.replace("/var/log/nginx", str(self.run))
+            block = block.replace("/var/log/nginx", str(self.run)).replace("/etc/nginx", str(self.run))
+            block = block.replace("counters=/", f"counters={self.run}/")
+            (self.run / "clients.seed").write_text(16 * "ab")
             self.write()
             conf = self.run / "nginx.conf"
             head = conf.read_text().split("http {")[0]

@@ -206,8 +206,13 @@ impl Memory {
 
     /// Opens the name, or creates it: for contents that all who open it make alike, so that none waits for another, and
     /// each finishes what one left that died. On error the name stays, because others may use it already. A file of
-    /// another user than this one and root is refused (EPERM).
-    pub(crate) fn open_or_create(name: &CStr, bytes: usize, mode: u32) -> Result<Memory, HostError> {
+    /// another user than this one and root is refused (EPERM). `lock` may lock parts of the file: see [`File::lock`].
+    pub(super) fn open_or_create<R>(
+        name: &CStr,
+        bytes: usize,
+        mode: u32,
+        lock: impl FnOnce(&File) -> Result<R, HostError>,
+    ) -> Result<(Memory, R), HostError> {
         let bytes = whole(bytes, size_of::<Line>())?;
         let file = match names::create(name, mode) {
             Err(HostError::Exists) => names::open(name)?,
@@ -219,7 +224,8 @@ impl Memory {
         }
         file.reserve_if_empty(bytes)?;
         let found = expected_size(&file, bytes)?;
-        Memory::of(&file, found)
+        let locked = lock(&file)?;
+        Ok((Memory::of(&file, found)?, locked))
     }
 
     /// Maps a file; the mapping outlives the descriptor.

@@ -28,6 +28,8 @@ mod table;
 mod ticks;
 
 #[cfg(feature = "capi")]
+pub(crate) use libc::EBUSY;
+#[cfg(feature = "capi")]
 pub(crate) use memory::unmap;
 #[cfg(feature = "capi")]
 pub(crate) use random::fill;
@@ -86,6 +88,8 @@ pub enum HostError {
     WrongSize,
     /// The memory holds no counters, or counters of another layout.
     NotCounters,
+    /// Another process counts there, or this one has opened the counters before.
+    Taken,
 }
 
 impl core::fmt::Display for HostError {
@@ -104,6 +108,7 @@ impl core::fmt::Display for HostError {
             HostError::NotReady => f.write_str("the creator has not sized the memory yet: ask again"),
             HostError::WrongSize => f.write_str("the memory has another size than expected"),
             HostError::NotCounters => f.write_str("the memory holds no counters, or another layout of them"),
+            HostError::Taken => f.write_str("another process counts there"),
         }
     }
 }

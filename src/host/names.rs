@@ -28,6 +28,9 @@ pub(super) const MAX_PATH: usize = 1023;
 #[cfg(tatcell_linux)]
 const SHM: &[u8] = b"/dev/shm";
 
+/// Whether [`File::lock`] locks.
+pub(super) const CAN_LOCK: bool = cfg!(all(tatcell_linux, target_pointer_width = "64"));
+
 /// An open file, closed when dropped.
 #[derive(Debug)]
 pub(super) struct File(c_int);
@@ -93,6 +96,34 @@ impl File {
         }
         // SAFETY: zeroed, which is a value of it, and written by the call.
         Ok(unsafe { found.assume_init() }.st_uid)
+    }
+
+    /// Locks bytes of the file, unless others have locked one of them: then it returns false. They need not exist.
+    ///
+    /// The lock belongs to the open file, which a mapping keeps open after its descriptor is closed. So it ends with
+    /// the last mapping, of this process or of one that it has forked, however they end. Systems without such locks
+    /// lock nothing ([`CAN_LOCK`]).
+    #[cfg(all(tatcell_linux, target_pointer_width = "64"))]
+    pub fn lock(&self, first: usize, count: usize) -> Result<bool, HostError> {
+        // SAFETY: integers, for which 0 is a value; there is padding on some processors.
+        let mut lock: libc::flock = unsafe { core::mem::zeroed() };
+        (lock.l_type, lock.l_whence) = (libc::F_WRLCK as _, libc::SEEK_SET as _);
+        (lock.l_start, lock.l_len) = (off_t(first)?, off_t(count)?);
+        // SAFETY: an open descriptor, and a structure that the call reads.
+        if unsafe { libc::fcntl(self.0, libc::F_OFD_SETLK, core::ptr::from_ref(&lock)) } == 0 {
+            return Ok(true);
+        }
+        match last_error() {
+            HostError::System(libc::EAGAIN | libc::EACCES) => Ok(false),
+            // A file system without locks, such as some of networks.
+            HostError::System(libc::ENOLCK | libc::EOPNOTSUPP | libc::ENOSYS) => Ok(true),
+            e => Err(e),
+        }
+    }
+
+    #[cfg(not(all(tatcell_linux, target_pointer_width = "64")))]
+    pub fn lock(&self, _: usize, _: usize) -> Result<bool, HostError> {
+        Ok(true)
     }
 
     /// Returns its size in bytes; 0 until the creator has allocated it.

@@ -1,5 +1,6 @@
 //! Counters in named memory.
 
+use std::ffi::CStr;
 use std::os::unix::ffi::OsStrExt;
 
 use tatcell::host::{HostError, Memory, ReadOnlyCounters, SharedCounters};
@@ -7,10 +8,26 @@ use tatcell::{Counters, LimitSpec, Line, Request, Table, TableOptions};
 
 use super::system::{child, Name};
 
+/// Opens them once the last of their processes has ended, or a child that another test has forked.
+fn open(name: &CStr, threads: usize) -> SharedCounters {
+    for _ in 0..1_000 {
+        match SharedCounters::open(name, threads, 0o600) {
+            Err(HostError::Taken) => std::thread::sleep(std::time::Duration::from_millis(5)),
+            opened => return opened.unwrap(),
+        }
+    }
+    panic!("they stay taken")
+}
+
 #[test]
 fn processes_count_in_blocks_of_their_own_and_a_reader_has_the_sum() {
     let name = Name::new("/");
-    let mut counters = SharedCounters::open(&name, 3, 0o600).unwrap();
+    let mut first = match SharedCounters::open_some(&name, 3, 1, 0o600) {
+        Err(HostError::Unsupported) => {
+            return println!("SKIP counters_of_processes: no locks on this system")
+        }
+        opened => opened.unwrap(),
+    };
     let seen = ReadOnlyCounters::attach(&name).unwrap();
     assert_eq!(seen.sum(), Counters::default());
 
@@ -18,28 +35,93 @@ fn processes_count_in_blocks_of_their_own_and_a_reader_has_the_sum() {
     let spec = LimitSpec::new(1, 1_000_000_000, 5);
     let table = Table::init(&lines, &TableOptions::new(spec).seed([7; 16])).unwrap();
     let limit = table.limit(&spec).unwrap();
-    let [first, second, _] = counters.blocks() else { panic!("three blocks") };
+    let [block] = first.blocks() else { panic!("one block") };
     for _ in 0..7 {
         let hash = table.hash(b"key").unwrap();
         let request = Request { limit: &limit, now: 1, cost: 1, room: 0 };
-        let _ = table.check_ex(&request, hash, Some(&mut *first)).unwrap();
+        let _ = table.check_ex(&request, hash, Some(&mut *block)).unwrap();
     }
-    second.conforming += 100;
-    // Another process has the third block.
+    let mut second = SharedCounters::open_some(&name, 3, 1, 0o600).unwrap();
+    second.blocks()[0].conforming += 100;
+    // Another process has the third block, and a fourth one there is not.
     let other = child(|| {
-        let Ok(mut counters) = SharedCounters::open(&name, 3, 0o600) else { return 1 };
-        let Some(third) = counters.blocks().get_mut(2) else { return 2 };
+        let Ok(mut counters) = SharedCounters::open_some(&name, 3, 1, 0o600) else { return 1 };
+        let [third] = counters.blocks() else { return 2 };
         third.non_conforming += 1000;
         third.reserved[0] = 7;
-        0
+        match SharedCounters::open_some(&name, 3, 1, 0o600) {
+            Err(HostError::Taken) => 0,
+            _ => 3,
+        }
     });
     assert_eq!(other(), 0);
     let sum = seen.sum();
     assert_eq!((sum.conforming, sum.non_conforming, sum.inserted), (105, 1002, 1));
-    assert_eq!(sum, counters.sum());
+    assert_eq!(sum, first.sum());
     // Whoever opens them again goes on where they were.
-    let again = SharedCounters::open(&name, 3, 0o600).unwrap();
+    drop((first, second));
+    let again = open(&name, 3);
     assert_eq!(again.sum(), sum);
+}
+
+#[test]
+fn blocks_have_one_process_until_it_and_its_children_have_ended() {
+    let name = Name::new("/");
+    let is_taken = || match SharedCounters::open(&name, 2, 0o600) {
+        Err(HostError::Taken) => true,
+        opened => opened.map(|_| false).unwrap(),
+    };
+    let mut first = open(&name, 2);
+    if !is_taken() {
+        return println!("SKIP taken_counters: no locks on this system");
+    }
+    assert_eq!(SharedCounters::open_some(&name, 2, 1, 0o600).map(|_| ()), Err(HostError::Taken));
+    assert_eq!(child(|| i32::from(is_taken()))(), 1);
+    first.blocks()[1].never = 4;
+    // A child that was forked meanwhile has the mapping, and so the lock.
+    let mut pipe = [0; 2];
+    // SAFETY: room for two descriptors.
+    assert_eq!(unsafe { libc::pipe(pipe.as_mut_ptr()) }, 0);
+    // SAFETY: the child only reads, and ends with the pipe.
+    let pid = unsafe { libc::fork() };
+    if pid == 0 {
+        let mut byte = 0u8;
+        // SAFETY: descriptors of this process, and room for a byte.
+        unsafe {
+            libc::close(pipe[1]);
+            libc::read(pipe[0], (&raw mut byte).cast(), 1);
+            libc::_exit(0)
+        }
+    }
+    drop(first);
+    assert!(is_taken());
+    // SAFETY: our own child.
+    unsafe { libc::kill(pid, libc::SIGKILL) };
+    // SAFETY: our own child, and no room for its status.
+    assert_eq!(unsafe { libc::waitpid(pid, core::ptr::null_mut(), 0) }, pid);
+    assert_eq!(open(&name, 2).sum().never, 4);
+}
+
+#[test]
+fn parts_of_the_blocks_begin_at_a_multiple_of_their_size() {
+    let name = Name::new("/");
+    let some = |count| SharedCounters::open_some(&name, 5, count, 0o600);
+    let first = match some(2) {
+        Err(HostError::Unsupported) => return println!("SKIP parts_of_counters: no locks on this system"),
+        opened => opened.unwrap(),
+    };
+    let mut second = some(2).unwrap();
+    second.blocks().iter_mut().for_each(|block| block.never += 3);
+    // One block is left, at its end.
+    assert_eq!(some(2).map(|_| ()), Err(HostError::Taken));
+    let mut last = some(1).unwrap();
+    last.blocks()[0].soft += 1;
+    assert_eq!((last.blocks().len(), last.sum().never, last.sum().soft), (1, 6, 1));
+    assert_eq!(some(1).map(|_| ()), Err(HostError::Taken));
+    for bad in [0, 6] {
+        assert_eq!(some(bad).map(|_| ()), Err(HostError::BadSize));
+    }
+    drop(first);
 }
 
 #[test]
@@ -74,9 +156,8 @@ fn counters_whose_creator_died_are_finished_by_the_next_opener() {
         }
         let not_ready = ReadOnlyCounters::attach(&name).map(|_| ());
         assert_eq!(not_ready, Err(HostError::NotReady), "{bytes}");
-        let mut next = SharedCounters::open(&name, 3, 0o600).unwrap();
+        let mut next = open(&name, 3);
         next.blocks()[2].never = 5;
-        assert_eq!(SharedCounters::open(&name, 3, 0o600).unwrap().sum().never, 5);
         assert_eq!(ReadOnlyCounters::attach(&name).unwrap().sum().never, 5);
     }
 }
@@ -84,7 +165,7 @@ fn counters_whose_creator_died_are_finished_by_the_next_opener() {
 #[test]
 fn counters_that_are_leaked_stay() {
     let name = Name::new("/");
-    let blocks = SharedCounters::open(&name, 2, 0o600).unwrap().leak();
+    let blocks = open(&name, 2).leak();
     blocks[1].never = 3;
     assert_eq!(ReadOnlyCounters::attach(&name).unwrap().sum().never, 3);
 }
@@ -93,7 +174,7 @@ fn counters_that_are_leaked_stay() {
 fn a_file_of_another_user_is_refused() {
     let name = Name::new("/tmp/");
     let path = std::path::Path::new(std::ffi::OsStr::from_bytes(name.to_bytes()));
-    drop(SharedCounters::open(&name, 3, 0o600).unwrap());
+    drop(open(&name, 3));
     if std::os::unix::fs::chown(path, Some(65_534), None).is_err() {
         println!("SKIP counters_of_another_user: only root gives a file away");
         return;
@@ -102,5 +183,5 @@ fn a_file_of_another_user_is_refused() {
     assert_eq!(SharedCounters::open(&name, 3, 0o600).map(|_| ()), Err(HostError::System(libc::EPERM)));
     assert_eq!(ReadOnlyCounters::attach(&name).unwrap().sum(), Counters::default());
     std::os::unix::fs::chown(path, Some(0), None).unwrap();
-    drop(SharedCounters::open(&name, 3, 0o600).unwrap());
+    drop(open(&name, 3));
 }

@@ -202,6 +202,8 @@ pub fn zone(directive: &Directive, module: Module) -> Result<Zone, Failure> {
                 zone.skew = Some(time.ok_or_else(fail)?);
             }
             ("rate_by", Module::Tatcell) => zone.by = true,
+            // Where others look: they change no limit.
+            ("table" | "seed" | "counters", Module::Tatcell) => {}
             ("policy", Module::Tatcell) if ["admit", "inherit", "deny", "sampled"].contains(&value) => {}
             ("sync", Module::LimitReq) => {}
             _ => {

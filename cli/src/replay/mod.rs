@@ -5,6 +5,7 @@
 //! traffic, whatever the speed.
 
 mod answer;
+mod grpc;
 mod judge;
 mod server;
 
@@ -60,10 +61,17 @@ pub struct ReplayArguments {
     #[command(flatten)]
     pub input: InputArguments,
 
-    /// The server: redis://HOST:PORT is asked by CL.THROTTLE, http://HOST:PORT/PATH by GET, with an address of the key
-    /// as X-Forwarded-For, and a path of the key instead of PATH; 429 and 503 are refusals
+    /// The server: redis://HOST:PORT is asked by CL.THROTTLE, grpc://HOST:PORT/DOMAIN as Envoy asks its rate limit
+    /// service, http://HOST:PORT/PATH by GET, with an address of the key as X-Forwarded-For, and a path of the key
+    /// instead of PATH; 429 and 503 are refusals
     #[arg(long, value_name = "URL")]
     pub to: String,
+
+    /// An entry of the descriptor, for grpc://: NAME has the next part of the key, NAME=VALUE what is written here.
+    /// Without this each part is an entry: remote_address, masked_remote_address for a network, else the name of the
+    /// field
+    #[arg(long, value_name = "NAME[=VALUE]")]
+    pub entry: Vec<String>,
 
     /// The limit that the server has, such as "10/s burst 20"; CL.THROTTLE sends it with each request
     #[arg(short, long, value_name = "LIMIT")]
@@ -77,7 +85,7 @@ pub struct ReplayArguments {
     #[arg(long)]
     pub remote: bool,
 
-    /// How wrong the server's clock may be; without this 1ms for CL.THROTTLE and 10ms for HTTP
+    /// How wrong the server's clock may be; without this 1ms, and 10ms for HTTP
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub clock_error: Option<Duration>,
 
@@ -149,8 +157,8 @@ impl ReplayArguments {
             let what = "a replay counts by one key: use --key address/24,56 and a limit without lengths";
             return Err(Failure::Usage(format!("--limit {:?}: {what}", self.limit)));
         }
-        let cost = self.input.cost.as_deref();
-        let server = Server::new(&self.to, &limit, &plan.key, cost, self.remote, self.timeout)?;
+        let asked = (self.input.cost.as_deref(), &self.entry[..]);
+        let server = Server::new(&self.to, &limit, &plan.key, asked, self.remote, self.timeout)?;
         let clock_error = self.clock_error.unwrap_or(server.clock_error());
         let judge = match &limit.rungs[..] {
             [one] if one.asked.is_gcra() => Some(Judge::new(&one.asked.spec, clock_error)),

@@ -1,4 +1,5 @@
-//! The server that is asked: by `CL.THROTTLE`, as redis-cell and tatcell-throttled have it, or by HTTP.
+//! The server that is asked: by `CL.THROTTLE`, as redis-cell and tatcell-throttled have it, by Envoy's rate limit
+//! service, or by HTTP.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -7,10 +8,14 @@ use std::time::Duration;
 use redis::{Client, ConnectionAddr, IntoConnectionInfo};
 use ureq::http::uri::{Scheme, Uri};
 
+use super::grpc::{self, Target};
 use crate::emit::Numbers;
 use crate::failure::Failure;
 use crate::key::{KeySpec, Part};
 use crate::limit::Chained;
+
+/// What `--to` may be.
+const FORMS: &str = "redis://HOST:PORT, grpc://HOST:PORT/DOMAIN or http://HOST:PORT/PATH";
 
 /// Where a part of the key goes in a request of HTTP.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +27,8 @@ enum Place {
 enum Kind {
     /// The client, the limit as the command has it, and what stands before each key.
     Throttle { client: Client, limit: Numbers, prefix: String },
+    /// What each call has in common.
+    Grpc(Target),
     /// The address with its port, the host and the path that were named, and where the parts of a key go.
     Http { address: SocketAddr, host: String, path: String, places: Vec<Place> },
 }
@@ -36,6 +43,8 @@ pub struct Server {
 pub enum Connection {
     /// By Redis' protocol.
     Throttle(redis::Connection),
+    /// By gRPC.
+    Grpc(grpc::Connection),
     /// By HTTP.
     Http(ureq::Agent),
 }
@@ -104,11 +113,14 @@ impl Server {
         url: &str,
         limit: &Chained,
         key: &KeySpec,
-        cost: Option<&str>,
+        (cost, entries): (Option<&str>, &[String]),
         remote: bool,
         timeout: Duration,
     ) -> Result<Server, Failure> {
         let fail = |what: String| Failure::Usage(format!("--to {}: {what}", super::without_password(url)));
+        if !entries.is_empty() && !url.starts_with("grpc:") {
+            return Err(fail("--entry is for grpc://: leave it out".into()));
+        }
         if url.starts_with("redis:") || url.starts_with("redis+unix:") || url.starts_with("unix:") {
             let [rung] = &limit.rungs[..] else {
                 return Err(fail("CL.THROTTLE asks for one limit: give --limit without \"and\"".into()));
@@ -133,10 +145,20 @@ impl Server {
         }
         let uri: Uri = url.parse().map_err(|error| fail(format!("{error}")))?;
         let (Some(scheme), Some(authority)) = (uri.scheme(), uri.authority()) else {
-            return Err(fail("use redis://HOST:PORT or http://HOST:PORT/PATH".into()));
+            return Err(fail(format!("use {FORMS}")));
         };
+        if scheme.as_str() == "grpc" {
+            let (domain, port) = (uri.path().trim_start_matches('/').to_owned(), authority.port_u16());
+            if domain.is_empty() || uri.query().is_some() {
+                return Err(fail("the rules have a domain: use grpc://HOST:PORT/DOMAIN".into()));
+            }
+            let entries = grpc::entries(entries, key).map_err(fail)?;
+            let address = find(authority.host(), port.unwrap_or(8081), remote)?;
+            let target = Target { address, host: authority.to_string(), domain, entries };
+            return Ok(Server { kind: Kind::Grpc(target), timeout });
+        }
         if *scheme != Scheme::HTTP {
-            return Err(fail("no TLS and no other protocol: use redis:// or http://".into()));
+            return Err(fail(format!("no TLS and no other protocol: use {FORMS}")));
         }
         if let Some(cost) = cost {
             return Err(fail(format!("a request of HTTP costs 1: leave --cost {cost} out")));
@@ -147,11 +169,11 @@ impl Server {
         Ok(Server { kind: Kind::Http { address, host: authority.to_string(), path, places }, timeout })
     }
 
-    /// Returns how wrong its clock may be: Redis' servers count finer than HTTP's, some of which look at it each few
-    /// milliseconds.
+    /// Returns how wrong its clock may be: the others count finer than servers of HTTP, some of which look at it each
+    /// few milliseconds.
     pub fn clock_error(&self) -> Duration {
         match self.kind {
-            Kind::Throttle { .. } => Duration::from_millis(1),
+            Kind::Throttle { .. } | Kind::Grpc(_) => Duration::from_millis(1),
             Kind::Http { .. } => Duration::from_millis(10),
         }
     }
@@ -166,6 +188,7 @@ impl Server {
                 connection.set_write_timeout(Some(self.timeout)).map_err(fail)?;
                 Ok(Connection::Throttle(connection))
             }
+            Kind::Grpc(target) => target.connect(self.timeout).map(Connection::Grpc),
             Kind::Http { .. } => {
                 let config = ureq::Agent::config_builder()
                     .http_status_as_error(false)
@@ -198,6 +221,10 @@ impl Server {
                     [1, ..] => Ok(false),
                     _ => Err(format!("it answered {answer:?} to CL.THROTTLE").into()),
                 }
+            }
+            (Kind::Grpc(target), Connection::Grpc(connection)) => {
+                let message = target.message(texts, cost).map_err(Unanswered::Unsendable)?;
+                Ok(target.ask(connection, message, self.timeout)?)
             }
             (Kind::Http { address, host, path, places }, Connection::Http(agent)) => {
                 let mut target = path.clone();
@@ -244,15 +271,17 @@ mod tests {
     fn server(url: &str, key: &str, limit: &str) -> Result<Server, Failure> {
         let limit = Chained::parse(limit).expect("a limit");
         let key = KeySpec::parse(key).expect("a key");
-        Server::new(url, &limit, &key, None, false, Duration::from_secs(1))
+        Server::new(url, &limit, &key, (None, &[]), false, Duration::from_secs(1))
     }
 
     #[test]
     fn what_cannot_be_asked_is_refused_with_its_reason() {
         for (url, key, limit, want) in [
-            ("ftp://127.0.0.1/", "address", "5/s", "use redis:// or http://"),
+            ("ftp://127.0.0.1/", "address", "5/s", "use redis://"),
+            ("grpc://127.0.0.1", "address", "5/s", "use grpc://HOST:PORT/DOMAIN"),
+            ("grpc://192.0.2.1/edge", "address", "5/s", "192.0.2.1 is not this machine"),
             ("https://127.0.0.1/", "address", "5/s", "no TLS"),
-            ("127.0.0.1:6379", "address", "5/s", "use redis://HOST:PORT or http://HOST:PORT/PATH"),
+            ("127.0.0.1:6379", "address", "5/s", "or http://HOST:PORT/PATH"),
             ("redis://127.0.0.1", "address", "5/s and 9/s", "asks for one limit"),
             ("redis://127.0.0.1", "address", "fixed 5/s", "has a rate and a burst"),
             ("http://127.0.0.1/", "path=/a/*", "5/s", "a pattern is not a path"),
@@ -269,7 +298,7 @@ mod tests {
         assert!(server("redis://[::1]/", "address", "5/s burst 9").is_ok());
         let limit = Chained::parse("5/s").expect("a limit");
         let key = KeySpec::parse("address").expect("a key");
-        let far = Server::new("http://192.0.2.1/", &limit, &key, None, true, Duration::from_secs(1));
+        let far = Server::new("http://192.0.2.1/", &limit, &key, (None, &[]), true, Duration::from_secs(1));
         assert!(far.is_ok(), "with --remote");
     }
 

@@ -136,10 +136,12 @@ fn families() -> BTreeSet<String> {
 
 #[test]
 fn grafana_reads_all_of_the_dashboard() {
-    let python = |arguments: &[&str]| Command::new("python3").args(arguments).output();
+    let fetched = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/python/bin/python");
+    let program = if fetched.exists() { fetched } else { "python3".into() };
+    let python = |arguments: &[&str]| Command::new(&program).args(arguments).output();
     let has = python(&["-c", "import grafana_foundation_sdk"]).is_ok_and(|output| output.status.success());
     if !has {
-        println!("SKIP dashboard_schema: python3 has no grafana_foundation_sdk: pip install grafana-foundation-sdk");
+        println!("SKIP dashboard_schema: no grafana_foundation_sdk for python3: make -C cli grafana");
         return;
     }
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/dashboard.py");
@@ -147,6 +149,17 @@ fn grafana_reads_all_of_the_dashboard() {
     let output =
         python(&[script.to_str().expect("a path"), file.to_str().expect("a path")]).expect("python3");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    // What the schema does not have is found.
+    let mut other = dashboard();
+    other["panels"][0]["gridPosition"] = 3.into();
+    let bad = folder("dashboard-schema").join("dashboard.json");
+    fs::write(&bad, other.to_string()).expect("a file");
+    let output = python(&[script.to_str().expect("a path"), bad.to_str().expect("a path")]).expect("python3");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        !output.status.success() && said.contains(".panels[0].gridPosition: not in the schema"),
+        "{said}"
+    );
 }
 
 /// A Prometheus that scrapes some addresses each second.

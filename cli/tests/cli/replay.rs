@@ -116,7 +116,7 @@ fn serve(
     }
 }
 
-fn replay(file: &Path, to: &str, limit: &str, more: &[&str]) -> Output {
+pub fn replay(file: &Path, to: &str, limit: &str, more: &[&str]) -> Output {
     Command::new(PROGRAM)
         .arg("replay")
         .arg(file)
@@ -127,14 +127,14 @@ fn replay(file: &Path, to: &str, limit: &str, more: &[&str]) -> Output {
 }
 
 /// The exit code and the JSON.
-fn json(file: &Path, to: &str, limit: &str, more: &[&str]) -> (Option<i32>, Value) {
+pub fn json(file: &Path, to: &str, limit: &str, more: &[&str]) -> (Option<i32>, Value) {
     let output = replay(file, to, limit, &[more, &["--json"]].concat());
     let text = String::from_utf8_lossy(&output.stderr);
     (output.status.code(), serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{text}")))
 }
 
 /// Thirty seconds: a monitor, a page with its images, a crawler, and people behind one address.
-fn log() -> Log {
+pub fn log() -> Log {
     let mut log = Log::default();
     log.steady("192.0.2.1", 500, 0, 30_000)
         .bursty("192.0.2.2", 25, 5_000, 0, 30_000)
@@ -143,18 +143,18 @@ fn log() -> Log {
     log
 }
 
-fn file(name: &str, log: &Log) -> std::path::PathBuf {
+pub fn file(name: &str, log: &Log) -> std::path::PathBuf {
     let file = folder(name).join("access.log");
     fs::write(&file, log.precise()).expect("a file");
     file
 }
 
-fn number(value: &Value) -> u64 {
+pub fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("{value} is no number"))
 }
 
 /// What must hold whatever was decided.
-fn adds_up(json: &Value, log: &Log) {
+pub fn adds_up(json: &Value, log: &Log) {
     assert_eq!((number(&json["sent"]), number(&json["failed"])), (log.len(), 0), "{json}");
     for side in ["server_refused", "library_refused", "differ"] {
         let keys = json["keys"].as_array().expect("keys").iter();

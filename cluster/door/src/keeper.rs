@@ -5,9 +5,10 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use tatcell::host::{now_ns, Clock};
-use tatcell::{Decision, FullPolicy, Verdict};
+use tatcell::{Counters, Decision, FullPolicy, Verdict};
 use tatcell_cluster::{Cluster, Down, LimitId, SharedLimit};
 
+use crate::published::Published;
 use crate::short::short;
 use crate::{Settings, Tables, TablesLimit, Time};
 
@@ -97,8 +98,8 @@ pub enum Limit {
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant)] // there is one
 pub enum Keeper {
-    /// The tables of this process.
-    Local(Tables),
+    /// The tables of this process, and where their counts are shared.
+    Local(Tables, Option<Published>),
     /// A node of a cluster, and how long a request waits for the store.
     Shared {
         /// The node.
@@ -107,6 +108,8 @@ pub enum Keeper {
         limits: HashMap<Rate, LimitId>,
         /// The longest wait.
         wait: Duration,
+        /// Where the counts are shared.
+        counts: Option<Published>,
     },
 }
 
@@ -115,7 +118,7 @@ pub enum Keeper {
 pub struct KeeperSettings {
     keys: usize,
     policy: FullPolicy,
-    counters: Option<String>,
+    counters: Option<Published>,
     store: Option<Store>,
 }
 
@@ -173,15 +176,10 @@ impl KeeperSettings {
     pub fn take(settings: &mut Settings) -> Result<KeeperSettings, String> {
         let keys = settings.or("keys", 100_000)?;
         let policy = settings.or("when_full", Word(FullPolicy::Admit))?.0;
-        let counters = settings.one("counters")?;
+        let counters = settings.one("counters")?.map(Published::new);
         let Some(url) = settings.one("store")? else {
             return Ok(KeeperSettings { keys, policy, counters, store: None });
         };
-        if counters.is_some() {
-            return Err(
-                "counters are those of the tables, and with a store there are none: remove one".into()
-            );
-        }
         let nodes =
             settings.one("nodes")?.ok_or("with a store, give nodes: how many share the limits at most")?;
         let prefix = settings.or("store_prefix", "tatcell".to_owned())?;
@@ -202,13 +200,11 @@ impl KeeperSettings {
     /// # Errors
     /// A line that says what is wrong and what to do.
     pub fn open(&self, rates: &[Rate]) -> Result<Keeper, String> {
+        if let Some(counters) = &self.counters {
+            counters.open()?;
+        }
         let Some(store) = &self.store else {
-            let tables = Tables::new(self.keys, self.policy)?;
-            let shared = match &self.counters {
-                Some(name) => tables.share(name)?,
-                None => tables,
-            };
-            return Ok(Keeper::Local(shared));
+            return Ok(Keeper::Local(Tables::new(self.keys, self.policy)?, self.counters.clone()));
         };
         let mut builder = Cluster::builder(&store.url, store.nodes);
         builder = builder.prefix(&store.prefix).keys(self.keys).when_down(store.down);
@@ -220,7 +216,7 @@ impl KeeperSettings {
         }
         let node = builder.open().map_err(|e| format!("{e}"))?;
         let limits = rates.iter().filter_map(|rate| Some((*rate, node.limit(&name(rate))?))).collect();
-        Ok(Keeper::Shared { node, limits, wait: store.wait })
+        Ok(Keeper::Shared { node, limits, wait: store.wait, counts: self.counters.clone() })
     }
 }
 
@@ -237,7 +233,7 @@ impl Keeper {
     /// Text: the limit cannot be kept, or the cluster does not have it.
     pub fn limit(&self, rate: &Rate) -> Result<Limit, String> {
         match self {
-            Keeper::Local(tables) => {
+            Keeper::Local(tables, _) => {
                 let period = rate.period.checked_mul(1_000_000_000).ok_or("the period is above 584 years")?;
                 tables.limit(rate.units, period, rate.burst).map(Limit::Local)
             }
@@ -255,18 +251,21 @@ impl Keeper {
     /// [`Undecided`]; nothing was charged.
     pub async fn decide(&self, limit: &Limit, key: &[u8], cost: u64, now: u64) -> Result<Answer, Undecided> {
         match (self, limit) {
-            (Keeper::Shared { node, wait, .. }, Limit::Shared(id, rate)) => {
+            (Keeper::Shared { node, wait, counts, .. }, Limit::Shared(id, rate)) => {
                 let key = &short(key);
                 let verdict = match cost {
                     // A request of cost 0 only peeks, which is no reason to ask the store.
                     0 => tatcell_cluster::Verdict::Pass,
                     cost => node.acquire_async(*id, key, cost, *wait).await,
                 };
+                if let Some(counts) = counts {
+                    counts.add(&counted(verdict));
+                }
                 shared(verdict, node.left(*id, key), rate)
             }
             (_, Limit::Local(limit)) => Keeper::decide_now(limit, key, cost, now),
             // A limit of another keeper, from before a change.
-            (Keeper::Local(_), Limit::Shared(..)) => Err(Undecided::Overloaded),
+            (Keeper::Local(..), Limit::Shared(..)) => Err(Undecided::Overloaded),
         }
     }
 
@@ -299,7 +298,7 @@ impl Keeper {
             }
             (_, Limit::Local(limit)) => Keeper::credit_now(limit, key, units, now),
             // A limit of another keeper, from before a change.
-            (Keeper::Local(_), Limit::Shared(..)) => Err(Undecided::Overloaded),
+            (Keeper::Local(..), Limit::Shared(..)) => Err(Undecided::Overloaded),
         }
     }
 
@@ -321,16 +320,22 @@ impl Keeper {
 
     /// Does the work that is due once a second.
     pub fn every_second(&self, second: usize) {
-        if let Keeper::Local(tables) = self {
-            tables.sweep(now(), second);
-            tables.publish();
+        let (counts, sum) = match self {
+            Keeper::Local(tables, counts) => {
+                tables.sweep(now(), second);
+                (counts, tables.counts())
+            }
+            Keeper::Shared { counts, .. } => (counts, Counters::default()),
+        };
+        if let Some(counts) = counts {
+            counts.publish(sum);
         }
     }
 
     /// Writes the metrics of the keeper.
     pub fn metrics(&self, out: &mut String) {
         match self {
-            Keeper::Local(tables) => tables.metrics(now(), out),
+            Keeper::Local(tables, _) => tables.metrics(now(), out),
             Keeper::Shared { node, .. } => {
                 let _ = node.metrics().prometheus(out);
             }
@@ -342,6 +347,18 @@ impl Keeper {
         if let Keeper::Shared { node, .. } = self {
             node.shutdown(timeout);
         }
+    }
+}
+
+/// Returns what a verdict of a node counts.
+fn counted(verdict: tatcell_cluster::Verdict) -> Counters {
+    use tatcell_cluster::Verdict::{Deny, Never, Pass};
+    match verdict {
+        Pass => Counters { conforming: 1, ..Counters::default() },
+        Deny { .. } => Counters { non_conforming: 1, ..Counters::default() },
+        Never => Counters { never: 1, ..Counters::default() },
+        // Too many requests at once, or no answer in time: there is no verdict.
+        _ => Counters { contended: 1, ..Counters::default() },
     }
 }
 

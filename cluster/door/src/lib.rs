@@ -10,6 +10,7 @@ mod accept;
 mod counted;
 mod keeper;
 pub mod pages;
+mod published;
 mod settings;
 mod short;
 mod stop;

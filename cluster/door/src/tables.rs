@@ -28,10 +28,9 @@
 //! moves to another table, the key starts there with a full burst. A table takes its memory when the first limit comes
 //! that needs it: 8 bytes a slot, two slots a key.
 
-use std::ffi::CString;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::OnceLock;
 
-use tatcell::host::{random_seed, Memory, SharedCounters};
+use tatcell::host::{random_seed, Memory};
 use tatcell::metrics::{write_text, Format, TableMetrics};
 use tatcell::{
     lines_for, Counters, Decision, FullPolicy, LimitSpec, Line, Request, Table, TableLimit, TableOptions,
@@ -105,7 +104,6 @@ pub struct Tables {
     lines: usize,
     policy: FullPolicy,
     seed: [u8; 16],
-    shared: Option<Mutex<SharedCounters>>,
 }
 
 /// A table, and the counts of its decisions. Both live as long as the process.
@@ -134,31 +132,14 @@ impl Tables {
         let lines = lines.ok_or("keys must be 1 to 8589934592")?;
         let seed = random_seed().map_err(|e| format!("the system has no random bytes: {e}"))?;
         let tables = [const { OnceLock::new() }; RANGES.len()];
-        Ok(Tables { tables, lines, policy, seed, shared: None })
+        Ok(Tables { tables, lines, policy, seed })
     }
 
-    /// Shares the counts in named memory, where other programs may read them: all tables together, as they were at the
-    /// last [`publish`](Tables::publish).
-    ///
-    /// # Errors
-    /// Text: there can be no such memory.
-    pub fn share(mut self, name: &str) -> Result<Tables, String> {
-        let why = |what: &dyn std::fmt::Display| format!("counters {name:?}: {what}; give another name");
-        let text = CString::new(name).map_err(|e| why(&e))?;
-        // One block, because one thread writes it.
-        let shared = SharedCounters::open(&text, 1, 0o644).map_err(|e| why(&e))?;
-        self.shared = Some(Mutex::new(shared));
-        self.publish();
-        Ok(self)
-    }
-
-    /// Writes the counts to the named memory, if there is one. Call it once a second.
-    pub fn publish(&self) {
-        let Some(shared) = &self.shared else { return };
+    /// Returns the counts of all tables together.
+    pub fn counts(&self) -> Counters {
         let mut sum = Counters::default();
         self.made().for_each(|(_, made)| sum.add(&made.counted.sum()));
-        let mut shared = shared.lock().unwrap_or_else(PoisonError::into_inner);
-        shared.blocks().iter_mut().for_each(|block| *block = sum);
+        sum
     }
 
     /// Makes a limit of `units` per `period` nanoseconds with this burst.

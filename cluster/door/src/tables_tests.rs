@@ -302,27 +302,6 @@ fn decisions_are_counted_and_written_table_by_table() {
 }
 
 #[test]
-fn counters_are_shared_by_name_as_of_the_last_publish() {
-    use tatcell::host::{unlink, ReadOnlyCounters};
-    let name = format!("/tatcell-door-{}", std::process::id());
-    let text = CString::new(name.clone()).expect("a name");
-    let _ = unlink(&text);
-    let tables = tables().share(&name).expect("shared");
-    let seen = ReadOnlyCounters::attach(&text).expect("counters");
-    assert_eq!(seen.sum(), Counters::default());
-    let (one, other) = (tables.limit(1, SECOND, 1), tables.limit(1, DAY, 100));
-    for limit in [one.expect("a limit"), other.expect("a limit")] {
-        assert!(Tables::check(&limit, b"k", 1, DAY).is_some_and(|d| d.passes()));
-    }
-    assert_eq!(seen.sum(), Counters::default());
-    tables.publish();
-    assert_eq!(seen.sum(), Counters { conforming: 2, inserted: 2, ..Counters::default() });
-    unlink(&text).expect("a name");
-    let why = self::tables().share("none").map(|_| ()).expect_err("no slash");
-    assert!(why.contains("counters \"none\"") && why.contains("another name"), "{why}");
-}
-
-#[test]
 fn a_request_is_counted_once_however_often_it_lost_to_other_threads() {
     let table = tables();
     let limit = table.limit(1, SECOND, 1_000).expect("a limit");

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use attack::{attack, connections, flood, half_open, health_behind_silent, trickle, without_descriptors};
 use common::{Client, Rules, Server, PATIENCE, PROGRAM};
+use prost::Message;
 use tatcell_ratelimit::grpc::METHOD;
 
 const RULES: &str = "
@@ -178,6 +179,16 @@ fn attacks_take_bounded_memory_and_hold_up_nobody() {
                 break;
             }
         }
+    });
+    // Answers that nobody reads: 100 statuses each, in as many streams as are allowed.
+    let users: Vec<String> = (0..100).map(|user| format!("user=u{user}")).collect();
+    let users: Vec<&str> = users.iter().map(String::as_str).collect();
+    let ask = common::request("edge", &users).encode_to_vec();
+    let ask = [&[0][..], &(ask.len() as u32).to_be_bytes(), &ask].concat();
+    let asks: Vec<u8> =
+        (0..3_000).flat_map(|i| [open_stream(2 * i + 1), frame(0, 1, 2 * i + 1, &ask)].concat()).collect();
+    run("100 connections that ask and read no answer", 200, &|end| {
+        flood(address, 100, end, PREFACE, &asks);
     });
 }
 

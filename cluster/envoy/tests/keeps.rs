@@ -213,7 +213,7 @@ fn no_key_has_more_or_less_than_a_counter_whatever_is_reloaded() {
     let year = "  - {key: other, rate_limit: {unit: year, requests_per_unit: 5}}\n";
     let mut service = Service::open(&format!("{year}{}", user("day", 10)));
     let keeper = service.0.keeper();
-    let Keeper::Local(tables) = &*keeper else { panic!("tables") };
+    let Keeper::Local(tables, _) = &*keeper else { panic!("tables") };
     let time_of = |rate: Rate| {
         let limit = tables.limit(rate.units, rate.period * SECOND, rate.burst).expect("a limit");
         let (unit, resolution) = limit.unit();

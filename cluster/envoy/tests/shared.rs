@@ -22,7 +22,11 @@ fn two_services_pass_together_what_one_would_and_take_new_rules() {
     let url = redis.url();
     let store = ["--store", &url, "--nodes", "2", "--keys", "1000", "--store-wait", "5s"];
     let rules = Rules::new("shared", RULES);
-    let servers = [(); 2].map(|()| rules.start(&[&store[..], &["--headers", "true"]].concat()));
+    let name = format!("/tatcell-ratelimit-shared-{}", std::process::id());
+    let text = std::ffi::CString::new(name.clone()).expect("a name");
+    let counts = || tatcell::host::ReadOnlyCounters::attach(&text).expect("counters").sum();
+    let more = [&["--headers", "true", "--counters", &name][..], &["--headers", "true"]];
+    let servers = more.map(|more| rules.start(&[&store[..], more].concat()));
     let clients = servers.each_ref().map(|server| Client::to(&server.address));
     let passed = |descriptor: &str, asked: usize| {
         (0..asked).filter(|i| clients[i % 2].left("edge", &[descriptor]).0).count()
@@ -77,6 +81,16 @@ fn two_services_pass_together_what_one_would_and_take_new_rules() {
     assert_eq!(passed("user=b", 30), 7);
     let answer = clients[0].ask(request("edge", &["user=c"])).expect("an answer");
     assert_eq!(answer.statuses[0].current_limit.as_ref().map(|limit| limit.requests_per_unit), Some(7));
+    // The node that the reload has opened goes on counting.
+    let before = counts();
+    assert!(before.conforming > 100 && before.non_conforming > 10, "{before:?}");
+    assert!(clients[0].left("edge", &["user=new"]).0);
+    let [first, _] = servers;
+    first.signal(libc::SIGTERM);
+    first.ended();
+    let after = counts();
+    assert!(after.conforming > before.conforming, "{before:?} {after:?}");
+    tatcell::host::unlink(&text).expect("a name");
 }
 
 #[test]

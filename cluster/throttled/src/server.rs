@@ -223,7 +223,7 @@ impl Server {
 
     /// Forgets keys; returns how many owed something, or `None` if the limits are shared.
     pub fn forget(&self, keys: &[&[u8]]) -> Option<i64> {
-        let Keeper::Local(tables) = &self.keeper else { return None };
+        let Keeper::Local(tables, _) = &self.keeper else { return None };
         let now = now();
         Some(keys.iter().filter(|key| tables.forget(key, now)).count() as i64)
     }

@@ -93,7 +93,7 @@ fn replies_are_those_of_redis_cells_rule() {
 
 /// Passed and limited.
 fn run(keeper: &Keeper, resolution: i32, far: u64) -> [u64; 2] {
-    let Keeper::Local(tables) = keeper else { panic!("tables") };
+    let Keeper::Local(tables, _) = keeper else { panic!("tables") };
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     let mut random = Random(20_261_122);
     let mut tats: HashMap<u64, i128> = HashMap::new();

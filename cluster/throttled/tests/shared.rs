@@ -35,8 +35,10 @@ fn first(reply: Reply) -> i64 {
 
 #[test]
 fn two_servers_pass_together_what_one_would() {
+    use tatcell::host::{unlink, ReadOnlyCounters};
     let Some(redis) = Redis::start_or_skip(&[]) else { return };
-    let servers = [(); 2].map(|()| start(&redis, &["--store-wait", "5s"]));
+    let names = [0, 1].map(|i| format!("/tatcell-shared-{}-{i}", std::process::id()));
+    let servers = names.each_ref().map(|name| start(&redis, &["--store-wait", "5s", "--counters", name]));
     let mut clients = servers.each_ref().map(Server::connect);
     // Strict: five at once, and each is known everywhere.
     let passed = (0..40).filter(|i| first(clients[i % 2].say("CL.THROTTLE few 4 1 1000")) == 0).count();
@@ -49,6 +51,7 @@ fn two_servers_pass_together_what_one_would() {
             asked += 1;
         }
     }
+    let all_passed = passed + 5;
     let most = 1_000 + (100.0 * begun.elapsed().as_secs_f64()) as u64;
     println!("{passed} of {asked} passed; at most {most}");
     assert!(passed <= most && passed > 500, "{passed} of at most {most}");
@@ -64,6 +67,15 @@ fn two_servers_pass_together_what_one_would() {
         server.signal(libc::SIGTERM);
         assert!(server.ended().ends_with(" 0 clients cut off"));
     }
+    // What both have counted, when they have stopped: the call for 6 of 5 units never passes.
+    let mut sum = tatcell::Counters::default();
+    for name in names {
+        let name = std::ffi::CString::new(name).expect("a name");
+        sum.add(&ReadOnlyCounters::attach(&name).expect("counters").sum());
+        unlink(&name).expect("a name");
+    }
+    let decided = sum.conforming + sum.non_conforming;
+    assert_eq!((sum.conforming, decided, sum.never), (all_passed, asked + 40, 1));
 }
 
 #[test]

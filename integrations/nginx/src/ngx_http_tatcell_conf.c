@@ -9,6 +9,10 @@
 static char *ngx_http_tatcell_zone_name(ngx_conf_t *cf, ngx_http_tatcell_zone_t *zone, ngx_str_t *text,
     ssize_t *size);
 static ngx_int_t ngx_http_tatcell_key_index(ngx_conf_t *cf, ngx_str_t *text);
+static ngx_int_t ngx_http_tatcell_memory_name(ngx_conf_t *cf, ngx_str_t *whole, size_t skip, ngx_str_t *name);
+static ngx_uint_t ngx_http_tatcell_same(ngx_str_t *one, ngx_str_t *other);
+static ngx_int_t ngx_http_tatcell_seed(ngx_conf_t *cf, ngx_http_tatcell_zone_t *zone, ngx_str_t *file);
+static size_t ngx_http_tatcell_least(void);
 static ngx_int_t ngx_http_tatcell_number(ngx_conf_t *cf, ngx_str_t *whole, size_t skip, uint64_t *n);
 static ngx_int_t ngx_http_tatcell_check_use(ngx_conf_t *cf, ngx_http_tatcell_use_t *use);
 static ngx_int_t ngx_http_tatcell_check_zone(ngx_conf_t *cf, ngx_http_tatcell_zone_t *zone);
@@ -31,7 +35,7 @@ static const ngx_str_t  ngx_http_tatcell_policies[] = {
 
 /*
  * tatcell_zone KEY zone=NAME:SIZE rate=RATE [burst=N] [rate_by=$variable] [policy=POLICY] [tag_bits=N] [skew=TIME]
- *              [counters=/NAME]
+ *              [table=/NAME] [seed=FILE] [counters=/NAME]
  */
 char *
 ngx_http_tatcell_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
@@ -165,13 +169,24 @@ ngx_http_tatcell_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         }
 
         if (ngx_http_tatcell_is(&value[i], "counters=")) {
-            zone->counters_name.data = value[i].data + 9;
-            zone->counters_name.len = value[i].len - 9;
+            if (ngx_http_tatcell_memory_name(cf, &value[i], 9, &zone->counters_name) != NGX_OK) {
+                return NGX_CONF_ERROR;
+            }
+            continue;
+        }
 
-            if (zone->counters_name.len < 2 || zone->counters_name.data[0] != '/') {
-                ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                                   "invalid \"%V\": write a name of shared memory or a path, as in counters=/clients",
-                                   &value[i]);
+        if (ngx_http_tatcell_is(&value[i], "table=")) {
+            if (ngx_http_tatcell_memory_name(cf, &value[i], 6, &zone->table_name) != NGX_OK) {
+                return NGX_CONF_ERROR;
+            }
+            continue;
+        }
+
+        if (ngx_http_tatcell_is(&value[i], "seed=")) {
+            text.data = value[i].data + 5;
+            text.len = value[i].len - 5;
+
+            if (ngx_http_tatcell_seed(cf, zone, &text) != NGX_OK) {
                 return NGX_CONF_ERROR;
             }
             continue;
@@ -199,7 +214,7 @@ ngx_http_tatcell_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "unknown parameter \"%V\": write zone=, rate=, burst=, rate_by=, policy=, tag_bits=, "
-                           "skew= or counters=",
+                           "skew=, table=, seed= or counters=",
                            &value[i]);
         return NGX_CONF_ERROR;
     }
@@ -212,6 +227,12 @@ ngx_http_tatcell_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     if (zone->rate.units == 0) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "tatcell_zone has no rate=: add it, as in rate=10r/s");
         return NGX_CONF_ERROR;
+    }
+
+    if (zone->table_name.len) {
+        /* The zone of nginx has what stands before the table. */
+        zone->bytes = ngx_align(size, ngx_pagesize);
+        size = ngx_http_tatcell_least();
     }
 
     zone->shm_zone = ngx_shared_memory_add(cf, &zone->name, size, &ngx_http_tatcell_module);
@@ -233,16 +254,25 @@ ngx_http_tatcell_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     mcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_tatcell_module);
     slot = mcf->zones.elts;
 
-    /* Each worker would count for both zones in one block, and both would report the sum. */
-    for (i = 0; zone->counters_name.len && i < mcf->zones.nelts; i++) {
-        if (slot[i]->counters_name.len == zone->counters_name.len
-            && ngx_strncmp(slot[i]->counters_name.data, zone->counters_name.data, zone->counters_name.len) == 0)
+    /* Counters of two zones under one name would be one sum, and one of two tables would have no name. */
+    for (i = 0; i < mcf->zones.nelts; i++) {
+        if (ngx_http_tatcell_same(&slot[i]->counters_name, &zone->counters_name)
+            || ngx_http_tatcell_same(&slot[i]->table_name, &zone->table_name))
         {
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "zone \"%V\", defined in %s:%ui, has counters=%V: give this one another name",
-                               &slot[i]->name, slot[i]->file, slot[i]->line, &zone->counters_name);
+                               "zone \"%V\", defined in %s:%ui, has %s%V: give this one another name",
+                               &slot[i]->name, slot[i]->file, slot[i]->line,
+                               ngx_http_tatcell_same(&slot[i]->table_name, &zone->table_name) ? "table=" : "counters=",
+                               ngx_http_tatcell_same(&slot[i]->table_name, &zone->table_name) ? &zone->table_name
+                                                                                               : &zone->counters_name);
             return NGX_CONF_ERROR;
         }
+    }
+
+    if (ngx_http_tatcell_same(&zone->counters_name, &zone->table_name)) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "table= and counters= have one name, %V: give one of them another",
+                           &zone->table_name);
+        return NGX_CONF_ERROR;
     }
 
     slot = ngx_array_push(&mcf->zones);
@@ -286,6 +316,97 @@ ngx_http_tatcell_key_index(ngx_conf_t *cf, ngx_str_t *text)
 }
 
 
+/* A name of shared memory, or a path, behind the first bytes of a parameter. */
+static ngx_int_t
+ngx_http_tatcell_memory_name(ngx_conf_t *cf, ngx_str_t *whole, size_t skip, ngx_str_t *name)
+{
+    name->data = whole->data + skip;
+    name->len = whole->len - skip;
+
+    if (name->len < 2 || name->len > NGX_HTTP_TATCELL_PATH || name->data[0] != '/') {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid \"%V\": write a name of shared memory or a path, as in %*s/clients", whole, skip,
+                           whole->data);
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_uint_t
+ngx_http_tatcell_same(ngx_str_t *one, ngx_str_t *other)
+{
+    return one->len && one->len == other->len && ngx_strncmp(one->data, other->data, one->len) == 0;
+}
+
+
+/* The seed of a zone, from a file: 16 bytes, or 32 hexadecimal digits. Whoever has it can tell whose a debt is. */
+static ngx_int_t
+ngx_http_tatcell_seed(ngx_conf_t *cf, ngx_http_tatcell_zone_t *zone, ngx_str_t *file)
+{
+    u_char      text[64];
+    ssize_t     n;
+    ngx_fd_t    fd;
+    ngx_int_t   byte;
+    ngx_uint_t  i;
+
+    if (ngx_conf_full_name(cf->cycle, file, 1) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    fd = ngx_open_file(file->data, NGX_FILE_RDONLY, NGX_FILE_OPEN, 0);
+    n = fd == NGX_INVALID_FILE ? -1 : ngx_read_fd(fd, text, sizeof(text));
+
+    if (n < 0) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, ngx_errno, "seed=\"%V\" cannot be read", file);
+    }
+
+    if (fd != NGX_INVALID_FILE) {
+        (void) ngx_close_file(fd);
+    }
+
+    if (n < 0) {
+        return NGX_ERROR;
+    }
+
+    zone->seed_given = 1;
+
+    if (n == sizeof(zone->seed)) {
+        ngx_memcpy(zone->seed, text, sizeof(zone->seed));
+        return NGX_OK;
+    }
+
+    while (n > 0 && (text[n - 1] == '\n' || text[n - 1] == '\r' || text[n - 1] == ' ')) {
+        n--;
+    }
+
+    for (i = 0; n == 2 * sizeof(zone->seed) && i < sizeof(zone->seed); i++) {
+        byte = ngx_hextoi(&text[2 * i], 2);
+        if (byte == NGX_ERROR) {
+            break;
+        }
+        zone->seed[i] = (uint8_t) byte;
+    }
+
+    if (n != 2 * sizeof(zone->seed) || i < sizeof(zone->seed)) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "seed=\"%V\" is no seed: write 16 bytes or 32 hexadecimal digits",
+                           file);
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
+}
+
+
+/* The smallest zone: the pool of nginx, what stands before the table, and a table of one page. */
+static size_t
+ngx_http_tatcell_least(void)
+{
+    return ngx_align(sizeof(ngx_slab_pool_t) + sizeof(ngx_http_tatcell_shared_t) + 8 * ngx_pagesize, 32 * 1024);
+}
+
+
 /* zone=NAME:SIZE. The name is shown to clients, in structured fields and in labels of Prometheus. */
 static char *
 ngx_http_tatcell_zone_name(ngx_conf_t *cf, ngx_http_tatcell_zone_t *zone, ngx_str_t *text, ssize_t *size)
@@ -324,9 +445,7 @@ ngx_http_tatcell_zone_name(ngx_conf_t *cf, ngx_http_tatcell_zone_t *zone, ngx_st
         return NGX_CONF_ERROR;
     }
 
-    /* The pool of nginx, what stands before the table, and a table of one page. */
-    least = sizeof(ngx_slab_pool_t) + sizeof(ngx_http_tatcell_shared_t) + 8 * ngx_pagesize;
-    least = ngx_align(least, 32 * 1024);
+    least = ngx_http_tatcell_least();
 
     if (*size < (ssize_t) least) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "zone \"%V\" is too small: at least %uzk; a key takes 8 bytes",

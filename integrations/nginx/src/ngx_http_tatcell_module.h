@@ -6,6 +6,7 @@
  *   ngx_http_tatcell_conf.c     tatcell_zone and tatcell
  *   ngx_http_tatcell_rate.c     rates as text, tatcell_rates, and the limits that are made of them
  *   ngx_http_tatcell_zone.c     the life of a zone: made, kept or moved by a reload
+ *   ngx_http_tatcell_named.c    tables and counters in named memory
  *   ngx_http_tatcell_decide.c   one request: all its zones or none, and the delay
  *   ngx_http_tatcell_headers.c  what the client is told
  *   ngx_http_tatcell_log.c      what the log is told, and the keys that are remembered for the stats
@@ -15,7 +16,7 @@
  *   zone (shared memory)                        worker (private memory)
  *   [ slab pool of nginx ]                      zone: seed, table handle, specifications
  *   [ shared_t: counters, log gates, samples ]    use:  a limit for each tatcell directive
- *   [ table: 8 bytes a key ]
+ *   [ table: 8 bytes a key ]                    with table=, in memory of its own, which has a name
  *
  * Time is CLOCK_MONOTONIC in nanoseconds, read once a request: the cached time of nginx would be older than that of
  * another worker by a whole round of its event loop.
@@ -34,7 +35,7 @@
 #define NGX_HTTP_TATCELL_HZ         1000000000ULL
 /* Ticks a millisecond, the finest wait of nginx. */
 #define NGX_HTTP_TATCELL_MSEC       1000000ULL
-/* Processes that count by themselves: two share counts only if so many run at once. */
+/* Processes that count by themselves: two share counts only if so many run at once. With counters= half as many. */
 #define NGX_HTTP_TATCELL_PROCESSES  256
 /* Log gates of a zone: keys share one with 1 in so many others. */
 #define NGX_HTTP_TATCELL_GATES      64
@@ -98,6 +99,12 @@ typedef struct {
     size_t                     bytes;
 } ngx_http_tatcell_shared_t;
 
+/* The most bytes of a path. */
+#define NGX_HTTP_TATCELL_PATH       1023
+
+typedef struct ngx_http_tatcell_named_s     ngx_http_tatcell_named_t;
+typedef struct ngx_http_tatcell_counting_s  ngx_http_tatcell_counting_t;
+
 /* A tatcell_zone directive. */
 typedef struct ngx_http_tatcell_zone_s  ngx_http_tatcell_zone_t;
 
@@ -128,11 +135,21 @@ struct ngx_http_tatcell_zone_s {
     ngx_http_tatcell_zone_t    *old;
     ngx_shm_zone_t             *old_shm_zone;
 
+    ngx_str_t                   table_name;     /* of table=, ends with a 0; empty: none */
+    size_t                      bytes;          /* of a table with a name */
+    ngx_http_tatcell_named_t   *named;          /* its memory */
+    ngx_http_tatcell_named_t   *old_named;      /* that of the cycle before, while this cycle is made */
+
     uint8_t                     seed[16];
+    ngx_uint_t                  seed_given;
     tatcell_table_t             table;
     ngx_http_tatcell_shared_t  *shared;
     ngx_str_t                   counters_name;  /* of counters=, ends with a 0; empty: none */
     tatcell_counters_t         *counters;       /* NGX_HTTP_TATCELL_PROCESSES of them */
+    ngx_uint_t                  first;          /* of those that this nginx has */
+    ngx_uint_t                  mask;           /* of the slot of a process: as many as it has, less one */
+    ngx_http_tatcell_counting_t  *counting;     /* the memory of counters= */
+    ngx_http_tatcell_counting_t  *old_counting;  /* that of the cycle before, while this cycle is made */
     ngx_pool_t                 *pool;           /* of the cycle */
     uint64_t                    swept;          /* the slot that is swept next */
 };
@@ -236,6 +253,15 @@ ngx_int_t ngx_http_tatcell_init_module(ngx_cycle_t *cycle);
 ngx_int_t ngx_http_tatcell_init_process(ngx_cycle_t *cycle);
 tatcell_counters_t *ngx_http_tatcell_counters(ngx_http_tatcell_zone_t *zone);
 ngx_http_tatcell_more_t *ngx_http_tatcell_more(ngx_http_tatcell_zone_t *zone);
+
+/* named */
+ngx_int_t ngx_http_tatcell_named_make(ngx_http_tatcell_zone_t *zone, ngx_log_t *log);
+ngx_int_t ngx_http_tatcell_named_keep(ngx_http_tatcell_zone_t *zone, ngx_http_tatcell_named_t *named);
+void ngx_http_tatcell_named_place(ngx_http_tatcell_named_t *named, ngx_log_t *log);
+ngx_uint_t ngx_http_tatcell_named_stays(ngx_http_tatcell_zone_t *zone, ngx_http_tatcell_zone_t *old);
+ngx_uint_t ngx_http_tatcell_is_named(ngx_http_tatcell_named_t *named);
+ngx_int_t ngx_http_tatcell_counters_open(ngx_http_tatcell_zone_t *zone, ngx_log_t *log);
+void *ngx_http_tatcell_named_memory(ngx_http_tatcell_named_t *named, size_t *bytes);
 
 /* decide */
 ngx_int_t ngx_http_tatcell_handler(ngx_http_request_t *r);

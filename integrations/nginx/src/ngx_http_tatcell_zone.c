@@ -22,8 +22,6 @@ static ngx_uint_t ngx_http_tatcell_has_other_rate(ngx_http_tatcell_zone_t *zone,
 static ngx_int_t ngx_http_tatcell_limits(ngx_http_tatcell_zone_t *zone, ngx_log_t *log);
 static ngx_int_t ngx_http_tatcell_make(ngx_http_tatcell_zone_t *zone, ngx_log_t *log);
 static ngx_int_t ngx_http_tatcell_move(ngx_http_tatcell_zone_t *zone, ngx_log_t *log);
-static ngx_int_t ngx_http_tatcell_open_counters(ngx_http_tatcell_zone_t *zone, ngx_log_t *log);
-static void ngx_http_tatcell_close_counters(void *data);
 static void ngx_http_tatcell_sweep(ngx_event_t *ev);
 static void ngx_http_tatcell_stop_sweep(void *data);
 
@@ -157,6 +155,7 @@ ngx_http_tatcell_options(ngx_http_tatcell_zone_t *zone, tatcell_table_options_t 
     options->seed = zone->seed;
     options->skew = zone->skew;
     options->tick_hz = NGX_HTTP_TATCELL_HZ;
+    options->clock = TATCELL_CLOCK_MONOTONIC;
 }
 
 
@@ -171,6 +170,8 @@ ngx_http_tatcell_find_old(ngx_conf_t *cf, ngx_http_tatcell_zone_t *zone)
     ngx_http_tatcell_zone_t   *old;
 
     zone->old = NULL;
+    zone->old_named = NULL;
+    zone->old_counting = NULL;
     zone->old_shm_zone = NULL;
 
     if (cf->cycle->old_cycle == NULL || ngx_is_init_cycle(cf->cycle->old_cycle)) {
@@ -205,6 +206,15 @@ ngx_http_tatcell_find_old(ngx_conf_t *cf, ngx_http_tatcell_zone_t *zone)
     }
 
     zone->old_shm_zone = &shm_zone[i];
+    zone->old_named = old->named;
+    zone->old_counting = old->counting;
+
+    if (zone->seed_given && ngx_memcmp(zone->seed, old->seed, sizeof(zone->seed)) != 0) {
+        zone->shm_zone->noreuse = 1;
+        ngx_log_error(NGX_LOG_WARN, cf->log, 0, "tatcell: zone \"%V\" has another seed: it starts empty, in %s:%ui",
+                      &zone->name, zone->file, zone->line);
+        return;
+    }
 
     if (old->key.value.len != zone->key.value.len
         || ngx_strncmp(old->key.value.data, zone->key.value.data, zone->key.value.len) != 0)
@@ -226,6 +236,7 @@ ngx_http_tatcell_find_old(ngx_conf_t *cf, ngx_http_tatcell_zone_t *zone)
         || info.policy != zone->policy
         || info.tag_bits != (zone->tag_bits ? zone->tag_bits : 20)
         || ngx_http_tatcell_has_other_rate(zone, old)
+        || !ngx_http_tatcell_named_stays(zone, old)
         || ngx_http_tatcell_limits(zone, NULL) != NGX_OK)
     {
         zone->shm_zone->noreuse = 1;
@@ -290,6 +301,10 @@ ngx_http_tatcell_init_zone(ngx_shm_zone_t *shm_zone, void *data)
         zone->shared = old->shared;
         zone->old = NULL;
 
+        if (old->named && ngx_http_tatcell_named_keep(zone, old->named) != NGX_OK) {
+            return NGX_ERROR;
+        }
+
         options.seed = zone->seed;
         options.tick_hz = NGX_HTTP_TATCELL_HZ;
 
@@ -302,7 +317,7 @@ ngx_http_tatcell_init_zone(ngx_shm_zone_t *shm_zone, void *data)
         }
 
         if (ngx_http_tatcell_limits(zone, shm_zone->shm.log) != NGX_OK
-            || ngx_http_tatcell_open_counters(zone, shm_zone->shm.log) != NGX_OK)
+            || ngx_http_tatcell_counters_open(zone, shm_zone->shm.log) != NGX_OK)
         {
             return NGX_ERROR;
         }
@@ -312,7 +327,7 @@ ngx_http_tatcell_init_zone(ngx_shm_zone_t *shm_zone, void *data)
     }
 
     if (ngx_http_tatcell_make(zone, shm_zone->shm.log) != NGX_OK
-        || ngx_http_tatcell_open_counters(zone, shm_zone->shm.log) != NGX_OK)
+        || ngx_http_tatcell_counters_open(zone, shm_zone->shm.log) != NGX_OK)
     {
         return NGX_ERROR;
     }
@@ -341,11 +356,20 @@ ngx_http_tatcell_make(ngx_http_tatcell_zone_t *zone, ngx_log_t *log)
 
     pool->data = zone->shared;
 
-    /* What is left of the pool is the table. A page is aligned to its size. */
-    zone->shared->bytes = pool->pfree * ngx_pagesize;
-    zone->shared->memory = ngx_slab_alloc(pool, zone->shared->bytes);
-    if (zone->shared->memory == NULL) {
-        return NGX_ERROR;
+    if (zone->table_name.len) {
+        if (ngx_http_tatcell_named_make(zone, log) != NGX_OK) {
+            return NGX_ERROR;
+        }
+
+        zone->shared->memory = ngx_http_tatcell_named_memory(zone->named, &zone->shared->bytes);
+
+    } else {
+        /* What is left of the pool is the table. A page is aligned to its size. */
+        zone->shared->bytes = pool->pfree * ngx_pagesize;
+        zone->shared->memory = ngx_slab_alloc(pool, zone->shared->bytes);
+        if (zone->shared->memory == NULL) {
+            return NGX_ERROR;
+        }
     }
 
     pool->log_nomem = 0;
@@ -354,7 +378,7 @@ ngx_http_tatcell_make(ngx_http_tatcell_zone_t *zone, ngx_log_t *log)
         return ngx_http_tatcell_move(zone, log);
     }
 
-    rc = tatcell_host_random(zone->seed, sizeof(zone->seed), &system_error);
+    rc = zone->seed_given ? 0 : tatcell_host_random(zone->seed, sizeof(zone->seed), &system_error);
     if (rc != 0) {
         ngx_log_error(NGX_LOG_EMERG, log, system_error, "tatcell: zone \"%V\" got no secret bytes", &zone->name);
         return NGX_ERROR;
@@ -440,69 +464,18 @@ ngx_http_tatcell_move(ngx_http_tatcell_zone_t *zone, ngx_log_t *log)
 }
 
 
-/*
- * Finds the counters of the zone: those of its memory, or with counters= those in named memory, which other programs
- * may read. There each process has the block of its slot, too, and counts go on over a restart.
- */
-static ngx_int_t
-ngx_http_tatcell_open_counters(ngx_http_tatcell_zone_t *zone, ngx_log_t *log)
-{
-    int32_t                 rc;
-    tatcell_host_memory_t  *memory;
-    ngx_pool_cleanup_t     *cln;
-
-    zone->counters = zone->shared->counters;
-
-    if (zone->counters_name.len == 0) {
-        return NGX_OK;
-    }
-
-    cln = ngx_pool_cleanup_add(zone->pool, sizeof(tatcell_host_memory_t));
-    if (cln == NULL) {
-        return NGX_ERROR;
-    }
-
-    memory = cln->data;
-    *memory = (tatcell_host_memory_t) TATCELL_HOST_MEMORY_INIT;
-
-    rc = tatcell_host_counters_open((char *) zone->counters_name.data, NGX_HTTP_TATCELL_PROCESSES, 0644, memory);
-
-    if (rc == 0) {
-        cln->handler = ngx_http_tatcell_close_counters;
-        rc = tatcell_host_counters_block(memory->memory, memory->bytes, 0, &zone->counters);
-    }
-
-    if (rc != 0) {
-        ngx_log_error(NGX_LOG_EMERG, log, memory->system_error,
-                      "tatcell: zone \"%V\" cannot have counters=%V: %s (%s); give another name, in %s:%ui",
-                      &zone->name, &zone->counters_name, tatcell_strerror(rc), tatcell_strerror_name(rc), zone->file,
-                      zone->line);
-        return NGX_ERROR;
-    }
-
-    return NGX_OK;
-}
-
-
-static void
-ngx_http_tatcell_close_counters(void *data)
-{
-    (void) tatcell_host_memory_unmap(data);
-}
-
-
 /* The counts of this process: old and new workers of a reload have slots of their own. */
 tatcell_counters_t *
 ngx_http_tatcell_counters(ngx_http_tatcell_zone_t *zone)
 {
-    return &zone->counters[(ngx_uint_t) ngx_process_slot % NGX_HTTP_TATCELL_PROCESSES];
+    return &zone->counters[zone->first + ((ngx_uint_t) ngx_process_slot & zone->mask)];
 }
 
 
 ngx_http_tatcell_more_t *
 ngx_http_tatcell_more(ngx_http_tatcell_zone_t *zone)
 {
-    return &zone->shared->more[(ngx_uint_t) ngx_process_slot % NGX_HTTP_TATCELL_PROCESSES];
+    return &zone->shared->more[zone->first + ((ngx_uint_t) ngx_process_slot & zone->mask)];
 }
 
 
@@ -533,6 +506,10 @@ ngx_http_tatcell_init_module(ngx_cycle_t *cycle)
         }
 
         zones[i]->old_shm_zone = NULL;
+
+        if (zones[i]->named) {
+            ngx_http_tatcell_named_place(zones[i]->named, cycle->log);
+        }
     }
 
     return NGX_OK;

@@ -36,6 +36,18 @@ BAD = [
     ("counters_twice", "tatcell_zone $arg_k zone=a:1m rate=1r/s counters=/tatcell-twice;\n"
      "tatcell_zone $arg_k zone=b:1m rate=1r/s counters=/tatcell-twice;", "",
      ['zone "a", defined in', "counters=/tatcell-twice", "another name"]),
+    ("table_without_a_slash", "tatcell_zone $arg_k zone=a:1m rate=1r/s table=a;", "", ["table=a", "table=/clients"]),
+    ("table_in_no_folder", "tatcell_zone $arg_k zone=a:1m rate=1r/s table=/no/such/folder;", "",
+     ["table=/no/such/folder", "another name"]),
+    ("table_twice", "tatcell_zone $arg_k zone=a:1m rate=1r/s table=/tatcell-twice;\n"
+     "tatcell_zone $arg_k zone=b:1m rate=1r/s table=/tatcell-twice;", "",
+     ['zone "a", defined in', "table=/tatcell-twice", "another name"]),
+    ("table_and_counters", "tatcell_zone $arg_k zone=a:1m rate=1r/s table=/tatcell-both counters=/tatcell-both;", "",
+     ["one name, /tatcell-both"]),
+    ("seed_that_is_not_there", "tatcell_zone $arg_k zone=a:1m rate=1r/s seed=/no/such/file;", "",
+     ["/no/such/file", "cannot be read"]),
+    ("seed_that_is_none", "tatcell_zone $arg_k zone=a:1m rate=1r/s seed=/proc/version;", "",
+     ["/proc/version", "32 hexadecimal digits"]),
     ("unknown_parameter", "tatcell_zone $arg_k zone=a:1m rate=1r/s speed=1;", "", ["speed=1", "rate_by="]),
     ("zone_twice", ZONE + "\n" + ZONE, "", ["was defined in", "another name"]),
     ("debt_too_long_for_a_word", "tatcell_zone $arg_k zone=a:1m rate=1r/d burst=2000000;", "",
@@ -104,7 +116,7 @@ def claims(claims, server):
         with server() as n:
             pages = [pathlib.Path(__file__).resolve().parents[1] / name for name in ("README.md", "MOVING.md")]
             found = [result for page in pages for result in n.documented(page)]
-            assert len(found) == 4, f"{len(found)} configurations"
+            assert len(found) == 5, f"{len(found)} configurations"
             for taken, said in found:
                 assert taken, said
     claims.claim("configurations_of_the_documents_are_taken", documents)

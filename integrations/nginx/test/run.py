@@ -16,6 +16,7 @@ import configuration  # noqa: E402
 import delays  # noqa: E402
 import limits  # noqa: E402
 import moving  # noqa: E402
+import named  # noqa: E402
 import reloads  # noqa: E402
 from server import Nginx  # noqa: E402
 
@@ -67,7 +68,7 @@ def suites(claims, part, prefix, binary, module, folder):
             if part in name:
                 claims.claim(f"{prefix}: {name}", ask)
 
-    for suite in (configuration, limits, moving, delays, reloads):
+    for suite in (configuration, limits, moving, delays, reloads, named):
         suite.claims(Named(), server)
 
 

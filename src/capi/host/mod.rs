@@ -14,7 +14,7 @@ use crate::capi::codes::{
     TATCELL_ERR_UNSUPPORTED, TATCELL_ERR_VERSION, TATCELL_ERR_WRONG_SIZE, TATCELL_PASS,
 };
 use crate::capi::pointers::contract::{args, Contract, Grows, Out, Report};
-use crate::host::{self, Clock, HostError, Memory, Pages, TickClock};
+use crate::host::{self, Clock, HostError, Memory, Pages, TickClock, EBUSY};
 
 /// clock: CLOCK_MONOTONIC. NTP slews it, and it stops while the system sleeps. Every Unix has it.
 pub const TATCELL_HOST_CLOCK_MONOTONIC: u32 = 0;
@@ -90,6 +90,7 @@ pub(super) const fn host_code(e: HostError, bytes: usize) -> (i32, i32) {
         HostError::BadSize => (TATCELL_ERR_TOO_LARGE, 0),
         HostError::WrongSize => (TATCELL_ERR_WRONG_SIZE, 0),
         HostError::NotCounters => (TATCELL_ERR_VERSION, 0),
+        HostError::Taken => (TATCELL_ERR_SYSTEM, EBUSY),
         HostError::Exists => (TATCELL_ERR_EXISTS, 0),
         HostError::Absent => (TATCELL_ERR_ABSENT, 0),
         HostError::NoFolder => (TATCELL_ERR_FOLDER, 0),
