@@ -1059,7 +1059,7 @@ int32_t tatcell_host_memory_unlink(const char *name, int32_t *system_error);
 int32_t tatcell_host_memory_huge_bytes(const tatcell_host_memory_t *memory, uint64_t *bytes, int32_t *system_error);
 int32_t tatcell_host_counters_open(const char *name, uint32_t threads, uint32_t mode, tatcell_host_memory_t *memory);
 int32_t tatcell_host_counters_open_some(const char *name, uint32_t threads, uint32_t count, uint32_t mode,
-                                        tatcell_host_memory_t *memory, uint32_t *first);
+    tatcell_host_memory_t *memory, uint32_t *first);
 int32_t tatcell_host_counters_attach(const char *name, tatcell_host_memory_t *memory);
 int32_t tatcell_host_counters_block(void *memory, size_t bytes, uint32_t number, tatcell_counters_t **block);
 int32_t tatcell_host_counters_sum(const void *memory, size_t bytes, tatcell_counters_t *total);

@@ -469,7 +469,6 @@ int32_t tatcell_host_counters_open_some(const char *name,
 TATCELL_API
 int32_t tatcell_host_counters_attach(const char *name,
                                      tatcell_host_memory_t *memory);
-
 /**
  * Finds the block of one thread. It takes the place of a tatcell_counters_t in every call.
  *
