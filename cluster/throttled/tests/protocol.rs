@@ -101,12 +101,15 @@ fn what_is_wrong_with_a_call_is_said_and_the_next_one_goes_on() {
         ("SELECT 3", "out of range"),
         ("HELLO 4", "NOPROTO"),
         ("CLIENT KILL x", "CLIENT has only"),
+        (&format!("CLIENT SETNAME {}", "x".repeat(257)), "a client's name has at most 256 bytes"),
+        (&format!("HELLO 3 SETNAME {}", "x".repeat(257)), "a client's name has at most 256 bytes"),
+        (&format!("CL.THROTTLE k {} 1 1", "x".repeat(9_000)), &format!("integer: {}", "x".repeat(64))),
     ] {
         let text = error(client.say(words));
         assert!(text.contains(said), "{words}: {text}");
         assert_eq!(client.say("PING"), Reply::Simple("PONG".into()));
     }
-    assert_eq!(server.metric("tatcell_throttled_errors_total"), 16);
+    assert_eq!(server.metric("tatcell_throttled_errors_total"), 19);
     assert_eq!(server.metric("tatcell_throttled_decided_total"), 0);
 }
 
