@@ -224,9 +224,9 @@ fn attacks_on_pages_take_the_memory_of_a_few() {
     };
     let rules = Rules::new("pages", &format!("{RULES}{}", (0..300).map(long).collect::<String>()));
     let server = rules.start(&[]);
-    // A page has 3.6 MB.
+    // A page has 3.6 MB. Four are held, and each of two threads makes another one, whose buffer grows by half of itself.
     let page = super::common::http(&server.metrics, "/metrics").1.len() >> 20;
-    attack(&server, "long pages that nobody reads", 12 * page as u64, good(&server), |end| {
+    attack(&server, "long pages that nobody reads", 12 * page as u64 + 8, good(&server), |end| {
         unread_pages(&server, end);
     });
 }
