@@ -91,7 +91,8 @@ async fn page(
         true => answer(&request, metrics, more, stop.is_said()),
         false => ("400 Bad Request", PLAIN, "send GET /metrics or GET /healthz\n".into()),
     };
-    let body = if request.starts_with(b"HEAD ") { String::new() } else { body };
+    // The buffer of a text that has grown may have twice its length.
+    let body = if request.starts_with(b"HEAD ") { Box::default() } else { body.into_boxed_str() };
     let length = body.len();
     let head = format!(
         "HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n"

@@ -135,7 +135,7 @@ mod tests {
         write("new", "two and more");
         std::fs::rename(folder.join("new"), folder.join("a.yaml")).expect("renamed");
         assert!(changed("renamed over it"));
-        write("b.yaml", "");
+        write("b.yaml", "more");
         assert!(!changed("another file"));
         std::fs::remove_file(folder.join("b.yaml")).expect("removed");
         assert!(!changed("a file less"));

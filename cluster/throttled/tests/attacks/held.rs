@@ -100,10 +100,10 @@ fn attacks_on_a_server_with_a_store_take_what_the_page_says() {
         let key = format!("{}{key:05}", "k".repeat(60_000));
         bytes(&[b"CL.THROTTLE", key.as_bytes(), b"4", b"1", b"1000"])
     };
-    // 120 MB of keys, and a node keeps the key of each line.
-    attack(&server, "2000 new keys of 60 KB at least, behind a store", 32, good(), |end| {
+    // 60 MB of keys, and a node keeps the key of each line.
+    attack(&server, "1000 new keys of 60 KB at least, behind a store", 24, good(), |end| {
         let mut client = server.connect();
-        for key in (0..).take_while(|key| *key < 2_000 || Instant::now() < end) {
+        for key in (0..).take_while(|key| *key < 1_000 || Instant::now() < end) {
             client.send(&call(key));
             assert!(matches!(client.reply(), Some(Reply::Array(_))));
         }
