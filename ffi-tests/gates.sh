@@ -13,7 +13,7 @@ forbidden="$forbidden|expect_failed|slice_index|slice_(start|end)|core3fmt|div_b
 # The compiler calls these wherever it likes.
 memory='mem(cpy|set|move|cmp)'
 # What the object of tatcell_host_* takes from the C library.
-system='__errno_location|clock_get(res|time)|close|fallocate|ftruncate|geteuid|lseek|madvise|mmap|munmap|open'
+system='__errno_location|clock_get(res|time)|close|fallocate|fcntl|ftruncate|geteuid|lseek|madvise|mmap|munmap|open'
 system="$system|poll|read|strlen|syscall|unlink"
 # How many unsafe blocks the C layer may have, and which files outside of POINTERS have one: host/mod.rs
 # unmaps memory, and table/handle.rs says that a short handle has no other form.
@@ -22,7 +22,7 @@ unsafe_outside='host/mod.rs table/handle.rs'
 
 # Bytes at most, on x86-64: the shared library without symbols, the archive, and what a check of one cell adds to a
 # static program. A little above what they have: a change that grows them says why.
-most_shared=617500 most_archive=885000 most_cell=21300
+most_shared=625000 most_archive=893000 most_cell=21300
 
 mkdir "$tmp/objects"
 archive=$LIB/libtatcell.a shared=$(realpath "$LIB/libtatcell.so")

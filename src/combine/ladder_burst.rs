@@ -47,7 +47,7 @@ pub struct LadderBurst<'a> {
     pub limits: &'a LadderLimits,
     /// The caller's clock, in ticks.
     pub now: u64,
-    /// The addresses, at most [`MAX_BURST`].
+    /// The addresses, at most [`MAX_BURST`](crate::MAX_BURST).
     pub addresses: &'a [Address],
     /// Units of each request, one number for each address. `None` means one unit each.
     pub costs: Option<&'a [u32]>,
@@ -79,8 +79,8 @@ impl<'a> LadderBurst<'a> {
     /// and rooms as addresses. Nothing is decided then.
     ///
     /// # Concurrency
-    /// Like [`Chain::check`](crate::Chain::check); other threads may act between two addresses. A contended request does
-    /// not pass.
+    /// Like [`Chain::check`](crate::Chain::check); other threads may act between two addresses. A contended request
+    /// does not pass.
     ///
     /// # Cost
     /// That of single calls, without most of their cache misses: the lines of the next addresses are prefetched.

@@ -42,10 +42,12 @@ pub(crate) fn open(
         return Err(HostError::Unsupported);
     }
     open_with(name, threads, mode, |file| {
-        for first in (0..=threads - count).step_by(count) {
+        let mut first = 0usize;
+        while threads.saturating_sub(first) >= count {
             if file.lock(first, count)? {
                 return Ok(first);
             }
+            first = first.saturating_add(count);
         }
         Err(HostError::Taken)
     })
