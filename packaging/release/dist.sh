@@ -135,4 +135,5 @@ for part in ${@:-source crate go binary python firmware deb sbom}; do
     say "$part"
     $part
 done
-cd "$dist" && sha256sum ./* | sed 's|\./||' > SHA256SUMS && cat SHA256SUMS
+# The list must not be there yet when the shell looks for files.
+cd "$dist" && sha256sum ./* | sed 's|\./||' > "$work/SHA256SUMS" && mv "$work/SHA256SUMS" . && cat SHA256SUMS
