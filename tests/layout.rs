@@ -98,7 +98,7 @@ cli/src/check
     nginx servers
 cli/src/plan
     keys order
-    curve timeline
+    curve live timeline
     replay
     reading: curve keys order replay lib
     limits: keys replay timeline lib

@@ -5,6 +5,7 @@ pub mod curve;
 mod html;
 pub mod keys;
 pub mod limits;
+mod live;
 pub mod order;
 mod reading;
 pub mod replay;
