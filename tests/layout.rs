@@ -89,6 +89,7 @@ cli/src/show
     change: clock names lib
 cli/src/emit
     code programs: lib
+    several: lib
 cli/src/replay
     judge:
     answer server: lib
@@ -98,10 +99,10 @@ cli/src/check
     nginx servers
 cli/src/plan
     keys order
-    curve live timeline
+    curve live tiers timeline
     replay
     reading: curve keys order replay lib
-    limits: keys replay timeline lib
+    limits: keys replay tiers timeline lib
     report: curve keys limits order replay lib
     charts: limits report
     text html: charts limits report lib

@@ -11,6 +11,7 @@ mod reading;
 pub mod replay;
 pub mod report;
 mod text;
+mod tiers;
 pub mod timeline;
 
 use std::fmt;
@@ -152,6 +153,10 @@ impl Plan {
                 continue;
             };
             let prefix = self.key.with_lengths(lengths)?;
+            if prefix == self.key {
+                places.push(0);
+                continue;
+            }
             let at = prefixes.iter().position(|known| *known == prefix).unwrap_or(prefixes.len());
             if at == RUNGS {
                 return Err(format!("limit {:?}: at most {RUNGS} different prefixes in a plan", limit.text));

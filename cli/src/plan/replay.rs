@@ -13,6 +13,7 @@ use tatcell::{
 use super::keys::{keep, Keys, NO_KEY};
 use super::live::Live;
 use super::order::Held;
+use super::tiers::{Tier, Tiers};
 use super::timeline::Timeline;
 use crate::limit::{Chained, Rung};
 use crate::units::HZ;
@@ -58,6 +59,8 @@ pub struct Replay {
     /// What came and was refused over time.
     pub timeline: Timeline,
     asking: Vec<Asking>,
+    /// Of a ladder, the limits in the one table.
+    tiers: Option<Tiers>,
     refused: Vec<u64>,
     window: u64,
     current: Window,
@@ -84,21 +87,39 @@ pub fn table(
     seed: [u8; 16],
     slots: usize,
 ) -> Result<ExclusiveTable<'static>, String> {
+    table_of(TableOptions::new(spec), policy, seed, slots)
+}
+
+fn table_of(
+    options: TableOptions,
+    policy: FullPolicy,
+    seed: [u8; 16],
+    slots: usize,
+) -> Result<ExclusiveTable<'static>, String> {
     let mut lines = Vec::new();
     lines.resize_with(lines_for(slots), Line::new);
-    let options = TableOptions::new(spec).policy(policy).seed(seed).tick_hz(HZ);
+    let options = options.policy(policy).seed(seed).tick_hz(HZ);
     Table::init_exclusive(lines.leak(), &options).map_err(|error| error.to_string())
 }
 
 impl Asking {
     fn new(spec: LimitSpec, policy: FullPolicy, place: usize, common: &Common) -> Result<Asking, String> {
-        let table = table(spec, policy, common.seed, common.slots)?;
+        Asking::around(table(spec, policy, common.seed, common.slots)?, spec, (place > 0, place), common)
+    }
+
+    /// Asks this table. `numbers`: whether it numbers its keys by itself.
+    fn around(
+        table: ExclusiveTable<'static>,
+        spec: LimitSpec,
+        (numbers, place): (bool, usize),
+        common: &Common,
+    ) -> Result<Asking, String> {
         let limit = table.limit(&spec).map_err(|error| error.to_string())?;
         let info = table.info();
         Ok(Asking {
             limit,
             place,
-            numbers: (place > 0).then(|| Keys::new(common.max_keys, Vec::new())),
+            numbers: numbers.then(|| Keys::new(common.max_keys, Vec::new())),
             live: Live::new(info.horizon),
             refused: 0,
             met_full_set: 0,
@@ -111,10 +132,7 @@ impl Asking {
     }
 
     fn hash(&self, held: &Held) -> u64 {
-        match self.place.checked_sub(1) {
-            None => held.hash,
-            Some(wide) => held.wide[wide],
-        }
+        held.hash_of(self.place)
     }
 
     fn link(&self, held: &Held) -> Link<'_> {
@@ -141,9 +159,8 @@ impl Asking {
     }
 
     /// Takes note of a key's debt, and of a full set.
-    fn note(&mut self, held: &Held, reset_after: u64, tracking: Tracking, one_in: u64) {
+    fn note(&mut self, held: &Held, hash: u64, (reset_after, tracking): (u64, Tracking), one_in: u64) {
         self.met_full_set += u64::from(tracking != Tracking::Tracked);
-        let hash = self.hash(held);
         let (key, one_in) = match &mut self.numbers {
             None => (held.key, one_in),
             Some(numbers) => {
@@ -178,12 +195,25 @@ impl Replay {
             let made = Asking::new(rung.asked.spec, policy, *place, common);
             made.map_err(|what| format!("limit {:?}: {what}", rung.asked.text))
         };
+        let mut tiers = None;
+        let asking = match (&asked.ladder, &asked.rungs[..]) {
+            (Some(ladder), [rung, ..]) => {
+                let fail = |what: String| format!("limit {:?}: {what}", asked.text);
+                let spec = rung.asked.spec;
+                let options = ladder.table_options(&spec).map_err(|error| fail(error.to_string()))?;
+                let table = table_of(options, policy, common.seed, common.slots).map_err(fail)?;
+                tiers = Some(Tiers::new(&table, ladder, &spec, places).map_err(fail)?);
+                vec![Asking::around(table, spec, (true, 0), common).map_err(fail)?]
+            }
+            _ => asked.rungs.iter().zip(places).map(make).collect::<Result<_, _>>()?,
+        };
         Ok(Replay {
             policy,
             counters: Counters::default(),
             worst: Window::default(),
             timeline: Timeline::new(),
-            asking: asked.rungs.iter().zip(places).map(make).collect::<Result<_, _>>()?,
+            asking,
+            tiers,
             refused: Vec::new(),
             window: u64::try_from(common.window.as_nanos()).unwrap_or(u64::MAX).max(1),
             current: Window::default(),
@@ -194,6 +224,10 @@ impl Replay {
 
     /// Starts to load what the tables know of a record.
     pub fn prefetch(&self, held: &Held) {
+        if let (Some(tiers), [one]) = (&self.tiers, &self.asking[..]) {
+            tiers.hashes(held).for_each(|hash| one.table.prefetch(&[hash]));
+            return;
+        }
         self.asking.iter().for_each(|asking| asking.table.prefetch(&[asking.hash(held)]));
     }
 
@@ -207,16 +241,27 @@ impl Replay {
             self.current = Window { start, ..Window::default() };
         }
         self.current.requests += 1;
-        let passes = match &mut self.asking[..] {
-            [one] => {
+        let passes = match (&mut self.asking[..], &mut self.tiers) {
+            ([one], Some(tiers)) => {
+                let (mut answers, mut count) = ([(0, (0, Tracking::Tracked)); MAX_LINKS], 0);
+                let passes =
+                    tiers.ask(&one.table, held, &mut self.counters, |hash, reset_after, tracking| {
+                        answers[count] = (hash, (reset_after, tracking));
+                        count += 1;
+                    })?;
+                one.refused += u64::from(!passes);
+                answers[..count].iter().for_each(|(hash, answer)| one.note(held, *hash, *answer, one_in));
+                passes
+            }
+            ([one], None) => {
                 let request = Request { limit: &one.limit, now: held.time, cost: held.cost, room: 0 };
                 let answer = one.table.check_ex(&request, one.hash(held), Some(&mut self.counters));
                 let answer = answer.map_err(|error| error.to_string())?;
                 one.refused += u64::from(!answer.passes());
-                one.note(held, answer.reset_after, answer.tracking, one_in);
+                one.note(held, one.hash(held), (answer.reset_after, answer.tracking), one_in);
                 answer.passes()
             }
-            several => {
+            (several, _) => {
                 let mut answers = [(0, Tracking::Tracked); MAX_LINKS];
                 let decision = {
                     let mut links = [several[0].link(held); MAX_LINKS];
@@ -229,8 +274,8 @@ impl Replay {
                 if !decision.passes() {
                     several[decision.policy as usize].refused += 1;
                 }
-                for (asking, (reset_after, tracking)) in several.iter_mut().zip(answers) {
-                    asking.note(held, reset_after, tracking, one_in);
+                for (asking, answer) in several.iter_mut().zip(answers) {
+                    asking.note(held, asking.hash(held), answer, one_in);
                 }
                 decision.passes()
             }
@@ -270,6 +315,11 @@ impl Replay {
         let c = &self.counters;
         let refused = c.non_conforming + c.never + c.contended;
         (refused, refused + c.conforming + c.shadow)
+    }
+
+    /// Returns what each tier of a ladder refused.
+    pub fn tiers(&self) -> impl Iterator<Item = Tier> + '_ {
+        self.tiers.iter().flat_map(Tiers::all)
     }
 
     /// Returns what there is to say of each table.
