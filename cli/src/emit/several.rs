@@ -166,8 +166,8 @@ impl Several<'_> {
         let takes = if lengths.is_some() { "address: 4 or 16 bytes, in network order. " } else { "" };
         let _ = write!(
             text,
-            "/* {takes}0: the request passes; above 0: it does not, and is charged to no limit; below 0: the caller is \
-             wrong. Any\n * number of threads. */\n\
+            "/* {takes}0: the request passes; above 0: it does not, and is\n * charged to no limit; below 0: the \
+             caller is wrong. Any number of threads. */\n\
              int32_t limit_check(uint64_t now_ns, const void *{key}, size_t length{parameter}) {{\n    \
              tatcell_chain_t chain = TATCELL_CHAIN_INIT;\n    \
              tatcell_link_t links[{count}];\n"
