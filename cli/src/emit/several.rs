@@ -191,7 +191,9 @@ impl Several<'_> {
         text += match lengths {
             Some(_) => {
                 "        {\n            int32_t rc = tatcell_address_prefix_key(address, length, bits[i][0], \
-                 bits[i][1], keys[i],\n                                                    &links[i].key_len);\n            if (rc < 0) return rc;\n        }\n        \
+                 bits[i][1], keys[i],\n                                                    \
+                 &links[i].key_len);\n            \
+                 if (rc < 0) return rc;\n        }\n        \
                  links[i].key = keys[i];\n"
             }
             None => "        links[i].key = key, links[i].key_len = length;\n",
