@@ -89,6 +89,7 @@ cli/src/show
     change: clock names lib
 cli/src/emit
     code programs: lib
+    several: lib
 cli/src/replay
     judge:
     grpc: lib
@@ -100,10 +101,10 @@ cli/src/check
     nginx servers
 cli/src/plan
     keys order
-    curve timeline
+    curve live tiers timeline
     replay
     reading: curve keys order replay lib
-    limits: keys replay timeline lib
+    limits: keys replay tiers timeline lib
     report: curve keys limits order replay lib
     charts: limits report
     text html: charts limits report lib

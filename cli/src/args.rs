@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use tatcell::FullPolicy;
+use tatcell::{FullPolicy, Ladder};
 
 use crate::check::CheckArguments;
-use crate::emit::{Emitted, Form, Wanted};
+use crate::emit::{Emitted, Form, Several, Wanted};
 use crate::failure::Failure;
 use crate::input_args::InputArguments;
-use crate::limit::{Chained, Rung};
+use crate::limit::{ladder, Chained, Rung};
 use crate::plan::curve::Rate;
+use crate::plan::limits::{LimitReport, TableReport};
 use crate::plan::report::Report;
 use crate::plan::Plan;
 use crate::replay::ReplayArguments;
@@ -81,6 +82,11 @@ pub struct PlanArguments {
     /// repeated
     #[arg(short, long, value_name = "LIMIT")]
     pub limit: Vec<String>,
+
+    /// The tiers of each limit "ladder 10/s burst 20", up to 8 of IPv4 and after a comma up to 8 of IPv6: a prefix
+    /// length and how many times the limit of one address it has; without this the library's default ladder
+    #[arg(long, value_name = "TIERS", value_parser = ladder)]
+    pub ladder: Option<Ladder>,
 
     /// What a full set of the table does with a new key; each limit is replayed with each policy
     #[arg(short, long, value_enum, value_delimiter = ',', default_value = "admit")]
@@ -155,7 +161,14 @@ impl PlanArguments {
     /// Makes the plan.
     pub fn plan(&self) -> Result<Plan, Failure> {
         let rates: Result<_, _> = self.rate.iter().map(|text| Rate::parse(text)).collect();
-        let limits: Result<_, _> = self.limit.iter().map(|text| Chained::parse(text)).collect();
+        let ladder = self.ladder.unwrap_or_default();
+        let limit = |text: &String| Chained::parse(text)?.with_ladder(&ladder);
+        let limits: Vec<_> =
+            self.limit.iter().map(limit).collect::<Result<_, _>>().map_err(Failure::Usage)?;
+        if self.ladder.is_some() && limits.iter().all(|limit| limit.ladder.is_none()) {
+            let what = "--ladder is for a limit that begins with this word: --limit \"ladder 10/s burst 20\"";
+            return Err(Failure::Usage(what.into()));
+        }
         if self.report.as_deref().is_some_and(|file| file.ends_with(".svg")) && self.limit.is_empty() {
             let what = "--report FILE.svg shows what a limit refuses: give --limit, or write a page";
             return Err(Failure::Usage(what.into()));
@@ -165,7 +178,7 @@ impl PlanArguments {
         }
         Ok(Plan {
             rates: rates.map_err(Failure::Usage)?,
-            limits: limits.map_err(Failure::Usage)?,
+            limits,
             policies: self.policy.iter().map(|policy| (*policy).into()).collect(),
             spare_ppm: percent(&self.spare).map_err(Failure::Usage)?,
             good: self.good.clone(),
@@ -183,35 +196,36 @@ impl PlanArguments {
             return Err(Failure::Usage(EMIT.into()));
         };
         let fail = |what: String| Failure::Usage(format!("--emit {}: {:?} {what}", form.name(), limit.text));
-        let asked = match &limit.rungs[..] {
-            [Rung { asked, lengths: None }] => asked,
-            [Rung { lengths: Some((v4, v6)), .. }] => {
-                return Err(fail(format!(
-                    "counts by prefixes of its own: use --key address/{v4},{v6} instead"
-                )))
-            }
-            several => {
-                return Err(fail(format!(
-                    "is a chain of {} limits: write one for each of them",
-                    several.len()
-                )))
-            }
+        if let ([Rung { lengths: Some((v4, v6)), .. }], None) = (&limit.rungs[..], &limit.ladder) {
+            return Err(fail(format!("counts by prefixes of its own: use --key address/{v4},{v6} instead")));
+        }
+        let tables: Vec<_> = match report.and_then(|report| report.limits.first()) {
+            Some(LimitReport { links, table, .. }) if links.is_empty() => vec![Some(table)],
+            Some(LimitReport { links, .. }) => links.iter().map(|link| Some(&link.table)).collect(),
+            None => vec![None; limit.rungs.len()],
         };
-        let table = report.and_then(|report| report.limits.first()).map(|limit| &limit.table);
         // A key that met a full set is not among those in debt, so nobody knows how many there were.
-        if let Some(table) = table.filter(|table| table.met_full_set > 0) {
+        if let Some(table) = tables.iter().flatten().find(|table| table.met_full_set > 0) {
             let met = plural(table.met_full_set, "record");
             return Err(fail(format!(
                 "needs a larger table: {met} met a full set of the {} slots; replay it with more --slots",
                 table.slots
             )));
         }
-        let bytes = table.map_or(0, |table| table.recommended_bytes);
         // As many as are enough, and no table of a few slots.
-        let slots = (bytes / 8).saturating_sub(16).max(1024).next_power_of_two();
-        let wanted =
-            Wanted { limit: asked, key: &plan.key, cost: self.input.cost.as_deref(), policy: *policy, slots };
-        wanted.emit(form).map(Some).map_err(Failure::Usage)
+        let slots = |table: &Option<&TableReport>| {
+            let bytes = table.map_or(0, |table| table.recommended_bytes);
+            (bytes / 8).saturating_sub(16).max(1024).next_power_of_two()
+        };
+        let slots: Vec<u64> = tables.iter().map(slots).collect();
+        let (key, cost, policy) = (&plan.key, self.input.cost.as_deref(), *policy);
+        let emitted = match (&limit.rungs[..], &slots[..]) {
+            ([Rung { asked, lengths: None }], [slots]) => {
+                Wanted { limit: asked, key, cost, policy, slots: *slots }.emit(form)
+            }
+            _ => Several { limit, key, cost, policy, slots: &slots }.emit(form),
+        };
+        emitted.map(Some).map_err(Failure::Usage)
     }
 
     /// Says whether the answer keeps to the bounds that the caller set.

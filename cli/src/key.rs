@@ -112,6 +112,14 @@ impl KeySpec {
         Ok(wide)
     }
 
+    /// Returns whether the address of a record is one of IPv4. `binary`: addresses are bytes, not text.
+    pub fn is_v4(&self, values: &[Vec<u8>], binary: bool) -> bool {
+        let mut parts = self.parts.iter().zip(values);
+        let value = parts.find_map(|(part, value)| matches!(part, Part::Address { .. }).then_some(value));
+        let address = value.and_then(|value| if binary { Address::new(value) } else { address(value) });
+        address.is_some_and(|address| address.is_v4())
+    }
+
     /// Returns its parts, one for each field.
     pub fn parts(&self) -> &[Part] {
         &self.parts

@@ -1,6 +1,6 @@
 //! Limits as arguments have them: a rate and a burst, or another algorithm; or several of these.
 
-use tatcell::{Algorithm, LimitSpec};
+use tatcell::{Algorithm, Ladder, LimitSpec, Rung as Tier};
 
 use crate::units::HZ;
 
@@ -69,8 +69,10 @@ pub const MOST: usize = tatcell::MAX_LINKS;
 pub struct Chained {
     /// How it was written.
     pub text: String,
-    /// The limits.
+    /// The limits. Of a ladder, that of one address for each length.
     pub rungs: Vec<Rung>,
+    /// The lengths and their multipliers, if it is a ladder.
+    pub ladder: Option<Ladder>,
 }
 
 /// One of several limits.
@@ -84,8 +86,12 @@ pub struct Rung {
 
 impl Chained {
     /// Reads limits with `and` between: `10/s burst 20 and 100/min burst 100`. One that begins with lengths counts by
-    /// prefixes of the address: `5/s burst 20 and /24,56 50/s burst 200`.
+    /// prefixes of the address: `5/s burst 20 and /24,56 50/s burst 200`. `ladder 10/s burst 20` is a limit of one
+    /// address, and for its networks the multiples of the library's default ladder.
     pub fn parse(text: &str) -> Result<Chained, String> {
+        if let Some(rest) = text.trim_start().strip_prefix("ladder ") {
+            return Chained::on(&Ladder::DEFAULT, text.trim(), rest.trim());
+        }
         let rung = |part: &str| {
             let part = part.trim();
             let (lengths, rest) = match part.strip_prefix('/') {
@@ -101,6 +107,45 @@ impl Chained {
         if rungs.len() > MOST {
             return Err(format!("limit {text:?}: at most {MOST} limits at a time"));
         }
-        Ok(Chained { text: text.trim().into(), rungs })
+        Ok(Chained { text: text.trim().into(), rungs, ladder: None })
     }
+
+    /// Takes another ladder, if it is a limit of one.
+    pub fn with_ladder(self, ladder: &Ladder) -> Result<Chained, String> {
+        match self.text.strip_prefix("ladder ") {
+            Some(rest) => Chained::on(ladder, &self.text, rest),
+            None => Ok(self),
+        }
+    }
+
+    fn on(ladder: &Ladder, text: &str, limit: &str) -> Result<Chained, String> {
+        if limit.contains(" and ") {
+            return Err(format!("limit {text:?}: a ladder stands alone: give the other limit by itself"));
+        }
+        let asked = Asked::parse(limit)?;
+        let (v4, v6) = (ladder.rungs(true), ladder.rungs(false));
+        // The shorter family repeats its last length, by which it is not asked again.
+        let bits = |rungs: &[Tier], at: usize| rungs.get(at).or(rungs.last()).map_or(0, |rung| rung.bits);
+        let lengths = (0..v4.len().max(v6.len())).map(|at| (bits(v4, at), bits(v6, at)));
+        let rungs = lengths.map(|lengths| Rung { asked: asked.clone(), lengths: Some(lengths) }).collect();
+        Ok(Chained { text: text.into(), rungs, ladder: Some(*ladder) })
+    }
+}
+
+/// Reads the tiers of a ladder, those of IPv4 and after a comma those of IPv6, the longest prefix first: each a length
+/// and how many times the limit of one address it has, as in `32 24x32 20x256, 128 64x2 56x3`.
+pub fn ladder(text: &str) -> Result<Ladder, String> {
+    let fail = |what: String| format!("{text:?}: {what}");
+    let tier = |word: &str| {
+        let (bits, multiplier) = word.split_once('x').unwrap_or((word, "1"));
+        match (bits.trim_start_matches('/').parse(), multiplier.parse()) {
+            (Ok(bits), Ok(multiplier)) => Ok(Tier { bits, multiplier }),
+            _ => Err(fail(format!("{word:?} is no tier: use a length and a multiplier, as in 24x32"))),
+        }
+    };
+    let tiers = |text: &str| text.split_whitespace().map(tier).collect::<Result<Vec<_>, _>>();
+    let (v4, v6) = text.split_once(',').ok_or_else(|| {
+        fail("give the tiers of IPv4, a comma, and those of IPv6: \"32 24x32, 128 64x2\"".into())
+    })?;
+    Ladder::new(&tiers(v4)?, &tiers(v6)?).map_err(|error| fail(error.to_string()))
 }

@@ -13,11 +13,7 @@ use tatcell_cli::plan::Progress;
 
 /// Writes how far the reading is, over itself.
 fn show(progress: &Progress) {
-    let done = match progress.bytes {
-        (read, Some(all)) if all > 0 => format!("{} %", read * 100 / all),
-        (read, _) => format!("{} MB", read / 1_000_000),
-    };
-    let _ = write!(std::io::stderr(), "\r{}: {done}, {} records\x1b[K", progress.file, progress.records);
+    let _ = write!(std::io::stderr(), "\r{progress}\x1b[K");
 }
 
 /// Takes what came of writing an answer. A reader that has seen enough closes the pipe; that is no failure.

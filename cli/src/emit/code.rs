@@ -3,7 +3,7 @@
 use super::Wanted;
 
 impl Wanted<'_> {
-    fn full(&self) -> String {
+    pub(super) fn full(&self) -> String {
         let mut name = self.policy().to_owned();
         name[..1].make_ascii_uppercase();
         name

@@ -5,6 +5,9 @@
 
 mod code;
 mod programs;
+mod several;
+
+pub use self::several::Several;
 
 use clap::ValueEnum;
 use serde::Serialize;

@@ -26,19 +26,21 @@ fn of_nginx(field: &str, part: &Part) -> Result<(String, String), String> {
         Part::Address { v4: 32, v6: 128 } | Part::Text => plain(name),
         Part::Path { segments: usize::MAX } => plain(name),
         Part::Path { segments } => {
-            let map = format!("map $uri $tatcell_path {{\n    ~^(?<tatcell_begin>(/[^/]*){{1,{segments}}}) \
-                $tatcell_begin;\n    default $uri;\n}}\n");
+            let map = format!("map $uri $tatcell_path{segments} {{\n    \
+                ~^(?<tatcell_path{segments}_is>(/[^/]*){{1,{segments}}}) \
+                $tatcell_path{segments}_is;\n    default $uri;\n}}\n");
             // A brace in a regular expression of nginx needs quotes.
-            Ok(("$tatcell_path".into(), map.replace("~^", "\"~^").replace(") $tatcell_begin", ")\" $tatcell_begin")))
+            Ok((format!("$tatcell_path{segments}"), map.replace("~^", "\"~^").replace(") $", ")\" $")))
         }
         Part::Pattern(_) => {
             Err("a pattern of paths is a location in nginx: use another key, and put the limit there".into())
         }
         Part::Address { v4, v6: 128 } if [8, 16, 24].contains(v4) => {
             let more = r"\.\d+".repeat(usize::from(v4 / 8 - 1));
-            let map = format!("map $remote_addr $tatcell_network {{\n    ~^(?<tatcell_begin>\\d+{more})\\. \
-                $tatcell_begin;\n    default $remote_addr;\n}}\n");
-            Ok(("$tatcell_network".into(), map))
+            let map = format!("map $remote_addr $tatcell_network{v4} {{\n    \
+                ~^(?<tatcell_network{v4}_is>\\d+{more})\\. \
+                $tatcell_network{v4}_is;\n    default $remote_addr;\n}}\n");
+            Ok((format!("$tatcell_network{v4}"), map))
         }
         Part::Address { v4, v6 } => Err(format!(
             "nginx cuts no address to {v4} and {v6} bits: use address, or address/24, /16 or /8 with whole addresses \
@@ -47,8 +49,24 @@ fn of_nginx(field: &str, part: &Part) -> Result<(String, String), String> {
     }
 }
 
+/// The lines of a limit in nginx: maps and a zone in http, and what stands where the limit applies.
+pub(super) struct Zone {
+    pub(super) maps: String,
+    pub(super) zone: String,
+    pub(super) place: String,
+}
+
 impl Wanted<'_> {
     pub(super) fn nginx(&self, numbers: &Numbers) -> Result<String, String> {
+        let Zone { maps, zone, place } = self.zone("clients", numbers)?;
+        Ok(format!(
+            "{}# Include it in http, and put the last line where the limit is to apply.\n{maps}{zone}{place}",
+            self.head("#")
+        ))
+    }
+
+    /// Writes one zone of nginx.
+    pub(super) fn zone(&self, name: &str, numbers: &Numbers) -> Result<Zone, String> {
         let (mut keys, mut maps) = (Vec::new(), String::new());
         for (field, part) in self.key.fields().iter().zip(self.key.parts()) {
             let (key, map) = of_nginx(field, part)?;
@@ -66,13 +84,14 @@ impl Wanted<'_> {
         // What stands before the slots takes less than 96k, which the module asks for at least.
         let size = (self.slots * 8).div_ceil(1024) + 96;
         let (rate, burst, policy) = (numbers.rate("r"), numbers.burst, self.policy());
-        Ok(format!(
-            "{}# Include it in http, and put the last line where the limit is to apply.\n{maps}\
-             tatcell_zone {} zone=clients:{size}k rate={rate} burst={burst} policy={policy};\n\
-             tatcell zone=clients nodelay{cost};\n",
-            self.head("#"),
-            keys.join(":")
-        ))
+        let key = keys.join(":");
+        Ok(Zone {
+            maps,
+            zone: format!(
+                "tatcell_zone {key} zone={name}:{size}k rate={rate} burst={burst} policy={policy};\n"
+            ),
+            place: format!("tatcell zone={name} nodelay{cost};\n"),
+        })
     }
 
     pub(super) fn envoy(&self, numbers: &Numbers) -> Result<String, String> {

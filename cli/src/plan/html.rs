@@ -153,6 +153,14 @@ impl Report {
             let heads = ["limit", "refused", "most keys in debt", "met a full set", "bytes that are enough"];
             out += &table(&format!("links-{at}"), caption, &heads, rows);
         }
+        if !limit.tiers.is_empty() {
+            let rows = limit
+                .tiers
+                .iter()
+                .map(|tier| vec![tier.prefix.clone(), tier.multiplier.to_string(), tier.refused.to_string()]);
+            let heads = ["tier", "times the limit of one address", "refused"];
+            out += &table(&format!("tiers-{at}"), "What each tier refuses as the first", &heads, rows);
+        }
         let line = &limit.timeline;
         let part = length(line.part_seconds);
         let rows = line.came.iter().zip(&line.refused).enumerate();

@@ -6,6 +6,7 @@ use serde::Serialize;
 use tatcell::FullPolicy;
 
 use super::replay::{bytes_for, Load};
+use super::tiers::Tier;
 use super::timeline::Timeline;
 use super::{Found, Plan};
 use crate::input::time;
@@ -40,6 +41,8 @@ pub struct LimitReport {
     pub table: TableReport,
     /// Of several limits that a request must all conform to, what each did; else empty.
     pub links: Vec<LinkReport>,
+    /// Of a ladder, what each of its tiers refused; else empty.
+    pub tiers: Vec<TierReport>,
     /// By how much its rate is slower than asked for, in billionths.
     pub rate_error_ppb: u64,
     /// What came and what was refused over time.
@@ -92,6 +95,17 @@ pub struct LinkReport {
     pub refused: u64,
     /// Its table.
     pub table: TableReport,
+}
+
+/// A tier of a ladder.
+#[derive(Clone, Debug, Serialize)]
+pub struct TierReport {
+    /// Its family, and the length of its prefix.
+    pub prefix: String,
+    /// How many times the limit of one address its limit is.
+    pub multiplier: u32,
+    /// Requests that it refused, as the first that did.
+    pub refused: u64,
 }
 
 /// A window of time.
@@ -230,7 +244,19 @@ impl LimitReport {
                 [_] => Vec::new(),
                 several => several.iter().zip(&replay.asked.rungs).map(link).collect(),
             },
+            tiers: replay.tiers().map(TierReport::from).collect(),
             rate_error_ppb: loads.iter().map(|load| load.rate_error_ppb).max().unwrap_or(0),
+        }
+    }
+}
+
+impl From<Tier> for TierReport {
+    fn from(tier: Tier) -> TierReport {
+        let family = if tier.is_v4 { "IPv4" } else { "IPv6" };
+        TierReport {
+            prefix: format!("{family} /{}", tier.bits),
+            multiplier: tier.multiplier,
+            refused: tier.refused,
         }
     }
 }

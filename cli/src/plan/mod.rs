@@ -5,13 +5,16 @@ pub mod curve;
 mod html;
 pub mod keys;
 pub mod limits;
+mod live;
 pub mod order;
 mod reading;
 pub mod replay;
 pub mod report;
 mod text;
+mod tiers;
 pub mod timeline;
 
+use std::fmt;
 use std::time::Duration;
 
 use tatcell::FullPolicy;
@@ -27,6 +30,7 @@ use crate::input::{How, Input, Next};
 use crate::key::KeySpec;
 use crate::limit::Chained;
 use crate::record::Record;
+use crate::words::plural;
 
 /// What is asked.
 pub struct Plan {
@@ -149,6 +153,10 @@ impl Plan {
                 continue;
             };
             let prefix = self.key.with_lengths(lengths)?;
+            if prefix == self.key {
+                places.push(0);
+                continue;
+            }
             let at = prefixes.iter().position(|known| *known == prefix).unwrap_or(prefixes.len());
             if at == RUNGS {
                 return Err(format!("limit {:?}: at most {RUNGS} different prefixes in a plan", limit.text));
@@ -200,4 +208,38 @@ pub struct Progress {
     pub bytes: (u64, Option<u64>),
     /// Records of all files so far.
     pub records: u64,
+}
+
+/// Marks of a whole bar.
+const BAR: usize = 30;
+
+impl fmt::Display for Progress {
+    /// Draws a bar where it is known how much there is: of a pipe it is not.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ", self.file)?;
+        match self.bytes {
+            (read, Some(all)) if all > 0 => {
+                let part = read.min(all) as f64 / all as f64;
+                write!(f, "[{:-<BAR$}] {:.0} %", "#".repeat((part * BAR as f64) as usize), part * 100.0)?;
+            }
+            (read, _) => write!(f, "{} MB", read / 1_000_000)?,
+        }
+        write!(f, ", {}", plural(self.records, "record"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bar_is_as_long_as_what_is_read() {
+        let draw = |bytes| Progress { file: "log".into(), bytes, records: 7 }.to_string();
+        let empty = "-".repeat(15);
+        assert_eq!(draw((0, Some(10))), format!("log [{empty}{empty}] 0 %, 7 records"));
+        assert_eq!(draw((5, Some(10))), format!("log [{}{empty}] 50 %, 7 records", "#".repeat(15)));
+        // A file may grow while it is read.
+        assert_eq!(draw((12, Some(10))), format!("log [{}] 100 %, 7 records", "#".repeat(30)));
+        assert_eq!(draw((5_000_000, None)), "log 5 MB, 7 records");
+    }
 }

@@ -22,13 +22,26 @@ pub struct Held {
     pub wide: [u64; RUNGS],
     /// The number of its key, or [`NO_KEY`](super::keys::NO_KEY).
     pub key: u32,
+    /// Whether its address is one of IPv4, if a ladder asks.
+    pub is_v4: bool,
+}
+
+impl Held {
+    /// Returns the hash that a limit counts by: 0 means the key itself, and from 1 on the prefixes.
+    pub fn hash_of(&self, place: usize) -> u64 {
+        match place.checked_sub(1) {
+            None => self.hash,
+            Some(wide) => self.wide[wide],
+        }
+    }
 }
 
 /// Most prefixes that limits count by, besides the key itself.
-pub const RUNGS: usize = 3;
+pub const RUNGS: usize = 8;
 
-/// Most records that wait, 64 bytes each: more records than this in one window leave it early.
+/// Most records that wait, 104 bytes each: more records than this in one window leave it early.
 pub const MOST: usize = 1 << 21;
+const _: () = assert!(size_of::<Held>() <= 104);
 
 /// Holds records for a window of time.
 pub struct Order {
@@ -113,6 +126,7 @@ mod tests {
                 hash: 0,
                 wide: [0; RUNGS],
                 key: 0,
+                is_v4: false,
             });
             out.extend(std::iter::from_fn(|| order.pop(false)).map(|held| (held.time, held.number)));
         }
@@ -147,7 +161,7 @@ mod tests {
     #[test]
     fn without_a_window_nothing_waits() {
         let mut order = Order::new(0);
-        order.push(Held { time: 5, number: 0, cost: 1, hash: 0, wide: [0; RUNGS], key: 0 });
+        order.push(Held { time: 5, number: 0, cost: 1, hash: 0, wide: [0; RUNGS], key: 0, is_v4: false });
         assert_eq!(order.pop(false).map(|held| held.time), Some(5));
     }
 }

@@ -33,6 +33,7 @@ struct Unnumbered {
     cost: u64,
     hash: u64,
     wide: [u64; RUNGS],
+    is_v4: bool,
     /// Where the bytes of its key end; they begin where those of the record before end.
     end: usize,
 }
@@ -49,6 +50,9 @@ pub(super) struct Reading<'p> {
     prefixes: Vec<KeySpec>,
     wide: [u64; RUNGS],
     wider: Vec<u8>,
+    /// Whether a ladder asks for the family of the address, and whether that of the record is IPv4.
+    asks_family: bool,
+    is_v4: bool,
     number: u64,
     /// Records whose keys are to be numbered, and the bytes of these.
     unnumbered: Vec<Unnumbered>,
@@ -96,6 +100,8 @@ impl<'p> Reading<'p> {
             prefixes,
             wide: [0; RUNGS],
             wider: Vec::new(),
+            asks_family: plan.limits.iter().any(|limit| limit.ladder.is_some()),
+            is_v4: false,
             number: 0,
             unnumbered: Vec::new(),
             bytes: Vec::new(),
@@ -168,6 +174,9 @@ impl<'p> Reading<'p> {
                 *hash = self.hasher.hash(&self.wider).map_err(|error| Failure::Usage(error.to_string()))?;
             }
         }
+        if self.asks_family {
+            self.is_v4 = self.plan.key.is_v4(&record.values, binary);
+        }
         Ok(())
     }
 
@@ -181,7 +190,8 @@ impl<'p> Reading<'p> {
         }
         self.bytes.extend_from_slice(&self.key);
         let (time, cost, end) = (record.time, record.cost, self.bytes.len());
-        self.unnumbered.push(Unnumbered { time, number: self.number, cost, hash, wide: self.wide, end });
+        let (number, wide, is_v4) = (self.number, self.wide, self.is_v4);
+        self.unnumbered.push(Unnumbered { time, number, cost, hash, wide, is_v4, end });
         if self.unnumbered.len() >= BATCH {
             self.number_keys()?;
         }
@@ -205,8 +215,8 @@ impl<'p> Reading<'p> {
                 NO_KEY => self.found.keys.number(bytes, record.hash),
                 key => (key, false),
             };
-            let Unnumbered { time, number, cost, hash, wide, .. } = *record;
-            self.order.push(Held { time, number, cost, hash, wide, key });
+            let Unnumbered { time, number, cost, hash, wide, is_v4, .. } = *record;
+            self.order.push(Held { time, number, cost, hash, wide, key, is_v4 });
             if new && self.found.keys.is_over() {
                 self.count()?;
                 self.halve();

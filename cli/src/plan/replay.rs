@@ -11,7 +11,9 @@ use tatcell::{
 };
 
 use super::keys::{keep, Keys, NO_KEY};
+use super::live::Live;
 use super::order::Held;
+use super::tiers::{Tier, Tiers};
 use super::timeline::Timeline;
 use crate::limit::{Chained, Rung};
 use crate::units::HZ;
@@ -25,80 +27,6 @@ pub struct Window {
     pub refused: u64,
     /// All requests in it.
     pub requests: u64,
-}
-
-/// Counts the keys in debt: each answer says for how long its key now is.
-///
-/// Time is cut into parts, 4096 in the longest debt, and a key counts until the part in which its debt ends is over. So
-/// the count may be too large, by keys whose debt ended a moment ago, and is never too small.
-struct Live {
-    width: u64,
-    /// How many debts end in each part, from that of now on, around in a ring.
-    ends: Vec<u64>,
-    /// Of each key, the part in which its debt ends.
-    end: Vec<u64>,
-    now: u64,
-    count: u64,
-    peak: u64,
-}
-
-impl Live {
-    const PARTS: u64 = 4096;
-
-    fn new(horizon: u64) -> Live {
-        let width = (horizon / Live::PARTS).max(1);
-        // The part of now, and the one into which the last debt reaches.
-        let ends = vec![0; (horizon / width + 2) as usize];
-        Live { width, ends, end: Vec::new(), now: 0, count: 0, peak: 0 }
-    }
-
-    fn place(&self, part: u64) -> usize {
-        (part % self.ends.len() as u64) as usize
-    }
-
-    /// A key is in debt until then.
-    fn until(&mut self, key: usize, now: u64, reset_after: u64, one_in: u64) {
-        let now_part = now / self.width;
-        while self.now < now_part && self.count > 0 {
-            let place = self.place(self.now);
-            self.count -= std::mem::take(&mut self.ends[place]);
-            self.now += 1;
-        }
-        self.now = now_part;
-        if key >= self.end.len() {
-            self.end.resize(key + 1, 0);
-        }
-        self.forget(self.end[key]);
-        let longest = (self.ends.len() as u64 - 1) * self.width;
-        // No debt at all: an end before now.
-        self.end[key] = 0;
-        if reset_after > 0 {
-            let part = (now + reset_after.min(longest)) / self.width;
-            let part = part.min(now_part + self.ends.len() as u64 - 1);
-            let place = self.place(part);
-            self.ends[place] += 1;
-            self.count += 1;
-            self.end[key] = part;
-            self.peak = self.peak.max(self.count * one_in);
-        }
-    }
-
-    /// Takes out a debt that ends in this part, if it has not ended before now.
-    fn forget(&mut self, part: u64) {
-        if part >= self.now && part > 0 {
-            let place = self.place(part);
-            self.ends[place] -= 1;
-            self.count -= 1;
-        }
-    }
-
-    fn keep(&mut self, to: &[u32]) {
-        let known = self.end.len().min(to.len());
-        for (key, _) in to[..known].iter().enumerate().filter(|(_, to)| **to == NO_KEY) {
-            self.forget(self.end[key]);
-        }
-        keep(&mut self.end, 1, &to[..known]);
-    }
 }
 
 /// A table and its part in a limit.
@@ -131,6 +59,8 @@ pub struct Replay {
     /// What came and was refused over time.
     pub timeline: Timeline,
     asking: Vec<Asking>,
+    /// Of a ladder, the limits in the one table.
+    tiers: Option<Tiers>,
     refused: Vec<u64>,
     window: u64,
     current: Window,
@@ -157,21 +87,39 @@ pub fn table(
     seed: [u8; 16],
     slots: usize,
 ) -> Result<ExclusiveTable<'static>, String> {
+    table_of(TableOptions::new(spec), policy, seed, slots)
+}
+
+fn table_of(
+    options: TableOptions,
+    policy: FullPolicy,
+    seed: [u8; 16],
+    slots: usize,
+) -> Result<ExclusiveTable<'static>, String> {
     let mut lines = Vec::new();
     lines.resize_with(lines_for(slots), Line::new);
-    let options = TableOptions::new(spec).policy(policy).seed(seed).tick_hz(HZ);
+    let options = options.policy(policy).seed(seed).tick_hz(HZ);
     Table::init_exclusive(lines.leak(), &options).map_err(|error| error.to_string())
 }
 
 impl Asking {
     fn new(spec: LimitSpec, policy: FullPolicy, place: usize, common: &Common) -> Result<Asking, String> {
-        let table = table(spec, policy, common.seed, common.slots)?;
+        Asking::around(table(spec, policy, common.seed, common.slots)?, spec, (place > 0, place), common)
+    }
+
+    /// Asks this table. `numbers`: whether it numbers its keys by itself.
+    fn around(
+        table: ExclusiveTable<'static>,
+        spec: LimitSpec,
+        (numbers, place): (bool, usize),
+        common: &Common,
+    ) -> Result<Asking, String> {
         let limit = table.limit(&spec).map_err(|error| error.to_string())?;
         let info = table.info();
         Ok(Asking {
             limit,
             place,
-            numbers: (place > 0).then(|| Keys::new(common.max_keys, Vec::new())),
+            numbers: numbers.then(|| Keys::new(common.max_keys, Vec::new())),
             live: Live::new(info.horizon),
             refused: 0,
             met_full_set: 0,
@@ -184,10 +132,7 @@ impl Asking {
     }
 
     fn hash(&self, held: &Held) -> u64 {
-        match self.place.checked_sub(1) {
-            None => held.hash,
-            Some(wide) => held.wide[wide],
-        }
+        held.hash_of(self.place)
     }
 
     fn link(&self, held: &Held) -> Link<'_> {
@@ -214,9 +159,8 @@ impl Asking {
     }
 
     /// Takes note of a key's debt, and of a full set.
-    fn note(&mut self, held: &Held, reset_after: u64, tracking: Tracking, one_in: u64) {
+    fn note(&mut self, held: &Held, hash: u64, (reset_after, tracking): (u64, Tracking), one_in: u64) {
         self.met_full_set += u64::from(tracking != Tracking::Tracked);
-        let hash = self.hash(held);
         let (key, one_in) = match &mut self.numbers {
             None => (held.key, one_in),
             Some(numbers) => {
@@ -251,12 +195,25 @@ impl Replay {
             let made = Asking::new(rung.asked.spec, policy, *place, common);
             made.map_err(|what| format!("limit {:?}: {what}", rung.asked.text))
         };
+        let mut tiers = None;
+        let asking = match (&asked.ladder, &asked.rungs[..]) {
+            (Some(ladder), [rung, ..]) => {
+                let fail = |what: String| format!("limit {:?}: {what}", asked.text);
+                let spec = rung.asked.spec;
+                let options = ladder.table_options(&spec).map_err(|error| fail(error.to_string()))?;
+                let table = table_of(options, policy, common.seed, common.slots).map_err(fail)?;
+                tiers = Some(Tiers::new(&table, ladder, &spec, places).map_err(fail)?);
+                vec![Asking::around(table, spec, (true, 0), common).map_err(fail)?]
+            }
+            _ => asked.rungs.iter().zip(places).map(make).collect::<Result<_, _>>()?,
+        };
         Ok(Replay {
             policy,
             counters: Counters::default(),
             worst: Window::default(),
             timeline: Timeline::new(),
-            asking: asked.rungs.iter().zip(places).map(make).collect::<Result<_, _>>()?,
+            asking,
+            tiers,
             refused: Vec::new(),
             window: u64::try_from(common.window.as_nanos()).unwrap_or(u64::MAX).max(1),
             current: Window::default(),
@@ -267,6 +224,10 @@ impl Replay {
 
     /// Starts to load what the tables know of a record.
     pub fn prefetch(&self, held: &Held) {
+        if let (Some(tiers), [one]) = (&self.tiers, &self.asking[..]) {
+            tiers.hashes(held).for_each(|hash| one.table.prefetch(&[hash]));
+            return;
+        }
         self.asking.iter().for_each(|asking| asking.table.prefetch(&[asking.hash(held)]));
     }
 
@@ -280,16 +241,27 @@ impl Replay {
             self.current = Window { start, ..Window::default() };
         }
         self.current.requests += 1;
-        let passes = match &mut self.asking[..] {
-            [one] => {
+        let passes = match (&mut self.asking[..], &mut self.tiers) {
+            ([one], Some(tiers)) => {
+                let (mut answers, mut count) = ([(0, (0, Tracking::Tracked)); MAX_LINKS], 0);
+                let passes =
+                    tiers.ask(&one.table, held, &mut self.counters, |hash, reset_after, tracking| {
+                        answers[count] = (hash, (reset_after, tracking));
+                        count += 1;
+                    })?;
+                one.refused += u64::from(!passes);
+                answers[..count].iter().for_each(|(hash, answer)| one.note(held, *hash, *answer, one_in));
+                passes
+            }
+            ([one], None) => {
                 let request = Request { limit: &one.limit, now: held.time, cost: held.cost, room: 0 };
                 let answer = one.table.check_ex(&request, one.hash(held), Some(&mut self.counters));
                 let answer = answer.map_err(|error| error.to_string())?;
                 one.refused += u64::from(!answer.passes());
-                one.note(held, answer.reset_after, answer.tracking, one_in);
+                one.note(held, one.hash(held), (answer.reset_after, answer.tracking), one_in);
                 answer.passes()
             }
-            several => {
+            (several, _) => {
                 let mut answers = [(0, Tracking::Tracked); MAX_LINKS];
                 let decision = {
                     let mut links = [several[0].link(held); MAX_LINKS];
@@ -302,8 +274,8 @@ impl Replay {
                 if !decision.passes() {
                     several[decision.policy as usize].refused += 1;
                 }
-                for (asking, (reset_after, tracking)) in several.iter_mut().zip(answers) {
-                    asking.note(held, reset_after, tracking, one_in);
+                for (asking, answer) in several.iter_mut().zip(answers) {
+                    asking.note(held, asking.hash(held), answer, one_in);
                 }
                 decision.passes()
             }
@@ -343,6 +315,11 @@ impl Replay {
         let c = &self.counters;
         let refused = c.non_conforming + c.never + c.contended;
         (refused, refused + c.conforming + c.shadow)
+    }
+
+    /// Returns what each tier of a ladder refused.
+    pub fn tiers(&self) -> impl Iterator<Item = Tier> + '_ {
+        self.tiers.iter().flat_map(Tiers::all)
     }
 
     /// Returns what there is to say of each table.
@@ -397,30 +374,4 @@ pub struct Load {
 /// Returns the bytes of the smallest table in which so many keys in debt meet a full set with at most this chance.
 pub fn bytes_for(live: u64, target_ppb: u64) -> usize {
     lines_for_load(live.max(1), target_ppb) * 64
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn as_many_keys_are_in_debt_as_answers_say() {
-        let mut live = Live::new(10_000);
-        let mut ends = [0u64; 50];
-        let (mut now, mut state, mut peak) = (1_000u64, 9u64, 0);
-        for _ in 0..20_000 {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            let (key, reset) = ((state >> 33) as usize % 50, (state >> 40) % 10_001);
-            now += (state >> 50) % 400;
-            live.until(key, now, reset, 1);
-            ends[key] = now + reset;
-            // A part is 2 ticks long here: a debt that ended in the part of now still counts.
-            let exact = ends.iter().filter(|end| **end > now).count() as u64;
-            let roomy = ends.iter().filter(|end| **end + 2 > now).count() as u64;
-            assert!((exact..=roomy).contains(&live.count), "{exact} to {roomy}, not {}", live.count);
-            peak = peak.max(live.count);
-        }
-        assert_eq!(live.peak, peak);
-        assert!(peak > 20);
-    }
 }

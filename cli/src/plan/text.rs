@@ -149,6 +149,10 @@ impl LimitReport {
         for link in &self.links {
             writeln!(f, "  {:<40} {:>9}  refused by this limit first", link.limit, link.refused)?;
         }
+        for tier in &self.tiers {
+            let name = format!("{}, {} times", tier.prefix, tier.multiplier);
+            writeln!(f, "  {name:<40} {:>9}  refused by this tier first", tier.refused)?;
+        }
         if self.links.is_empty() {
             self.table.show(f, "table")?;
         } else {

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::folder;
 use crate::program::{LINE, PROGRAM};
+use crate::replay::Throttled;
 
 fn log(name: &str) -> (PathBuf, String) {
     let folder = folder(name);
@@ -77,8 +78,8 @@ fn nginx_has_the_limit() {
     let file = folder.join("limit.conf");
     for (key, want) in [
         ("address", "$remote_addr"),
-        ("address/24", "$tatcell_network"),
-        ("path:2", "$tatcell_path"),
+        ("address/24", "$tatcell_network24"),
+        ("path:2", "$tatcell_path2"),
         ("address+method", "$remote_addr:$request_method"),
     ] {
         fs::write(&file, text(&log, "nginx", &["-k", key])).expect("a file");
@@ -97,14 +98,32 @@ fn nginx_has_the_limit() {
         let found = check(&file)["limits"][0]["emission_interval_seconds"].as_f64().expect("a number");
         assert!((found - interval).abs() < 1e-12, "{limit}: {found}");
     }
+    // Of a chain each limit is a zone, and the place of the limits has all of them.
+    fs::write(&file, text(&log, "nginx", &["-l", "5/s burst 20 and /24 30/min burst 100"])).expect("a file");
+    let json = check(&file);
+    let limits: Vec<_> = json["limits"].as_array().expect("limits").iter().collect();
+    let of = |at: usize, name: &str| limits[at][name].clone();
+    assert_eq!((of(0, "burst"), of(1, "burst"), limits.len()), (20.into(), 100.into(), 2), "{json}");
+    assert_eq!((of(0, "key"), of(1, "key")), ("$remote_addr".into(), "$tatcell_network24".into()), "{json}");
+    assert_eq!(of(1, "emission_interval_seconds").as_f64(), Some(2.0), "{json}");
     if !has("nginx", "apt-get install nginx") {
         return;
     }
     let Some(module) = module("nginx", "nginx/installed/ngx_http_tatcell_module.so") else { return };
-    for more in [&["-k", "address"][..], &["-k", "address/24"], &["-k", "path:2"], &["-p", "sampled"]] {
+    let chain = "5/s burst 20 and 100/min burst 60 and /24 20/s burst 100 and /16 50/s burst 200";
+    for (places, more) in [
+        (1, &["-k", "address"][..]),
+        (1, &["-k", "address/24"]),
+        (1, &["-k", "path:2"]),
+        (1, &["-k", "path:1+path:2"]),
+        (1, &["-p", "sampled"]),
+        (4, &["-l", chain]),
+    ] {
         let conf = text(&log, "nginx", more);
-        let (http, location) = conf.trim_end().rsplit_once('\n').expect("a last line");
-        assert!(location.starts_with("tatcell zone="), "{conf}");
+        let lines: Vec<_> = conf.lines().collect();
+        let (http, location) = lines.split_at(lines.len() - places);
+        assert!(location.iter().all(|line| line.starts_with("tatcell zone=")), "{conf}");
+        let (http, location) = (http.join("\n"), location.join("\n"));
         let whole = format!(
             "load_module {};\nevents {{ }}\npid {folder}/pid;\nerror_log stderr;\nhttp {{ access_log off;\n{http}\n\
              server {{ listen unix:{folder}/socket; location / {{ {location} }} }} }}\n",
@@ -195,6 +214,14 @@ fn throttled_s_settings_are_read_by_the_server_s_reader() {
     assert!(conf.contains("CL.THROTTLE <address> 8 30 1\n"), "{conf}");
     fs::write(&file, &conf).expect("a file");
     assert_eq!(check(&file)["limits"], Value::Array(Vec::new()));
+    // The server starts with it, at another port, and decides as the limit says.
+    fs::write(&log, LINE.repeat(15)).expect("a file");
+    let server = Throttled::with(&format!("--config {} --listen 127.0.0.1:0", file.display()));
+    let asked = Command::new(PROGRAM)
+        .args(["replay", &log, "--to", &server.1, "--limit", "3/100ms burst 9", "--speed", "max"])
+        .output()
+        .expect("the program runs");
+    assert_eq!(asked.status.code(), Some(0), "{}", String::from_utf8_lossy(&asked.stderr));
     // With the lines for a store it is a shared limit, with the same numbers.
     let lines = conf.lines().map(|line| match line.strip_prefix("# ") {
         Some(setting) if setting.contains(" = ") => setting,
@@ -292,8 +319,16 @@ fn policers_have_the_limit() {
     }
 }
 
+/// The arguments of plans whose limits are a chain and a ladder: 20 of an address pass at once; of its network 30, and
+/// 40 of two addresses.
+const SEVERAL: [(&str, &[&str]); 3] = [
+    ("chain", &["-l", CHAIN]),
+    ("same_key", &["-k", "path", "-l", "5/s burst 20 and 30/min burst 25"]),
+    ("ladder", &["-l", "ladder 5/s burst 20", "--ladder", "32 24x2, 128 64x3"]),
+];
+
 #[test]
-fn c_is_compiled() {
+fn c_is_compiled_and_decides() {
     let (folder, log) = log("emit-c");
     let header = Path::new(env!("CARGO_MANIFEST_DIR")).join("../include");
     let costly = text(&log, "c", &["-c", "bytes"]);
@@ -301,25 +336,57 @@ fn c_is_compiled() {
         costly.contains("size_t length, uint64_t cost)") && costly.contains("length, cost, NULL)"),
         "{costly}"
     );
-    for (name, more) in [
-        ("admit", &["-p", "admit"][..]),
+    let one: [(&str, &[&str]); 5] = [
+        ("admit", &["-p", "admit"]),
         ("inherit", &["-p", "inherit"]),
         ("deny", &["-p", "deny"]),
         ("sampled", &["-p", "sampled"]),
         ("costly", &["-c", "bytes"]),
-    ] {
+    ];
+    let compiler = |standard: &str| {
+        let mut command = Command::new("cc");
+        command.arg("-I").arg(&header).arg(format!("-std={standard}"));
+        command.args(["-Wall", "-Wextra", "-Werror", "-pedantic"]).current_dir(&folder);
+        command
+    };
+    for (name, more) in one.iter().chain(&SEVERAL) {
         let file = folder.join(format!("{name}.c"));
         fs::write(&file, text(&log, "c", more)).expect("a file");
         for standard in ["c99", "c17"] {
-            runs(
-                Command::new("cc")
-                    .arg("-I")
-                    .arg(&header)
-                    .args(["-std=".to_owned() + standard].iter())
-                    .args(["-Wall", "-Wextra", "-Werror", "-pedantic", "-fsyntax-only"])
-                    .arg(&file),
-            );
+            runs(compiler(standard).arg("-fsyntax-only").arg(&file));
         }
+    }
+    // The archive that `make test` installs next to the modules.
+    let Some(archive) = module("c", "stage/usr/lib/libtatcell.a") else { return };
+    // How many requests of each key pass of 50 at once, and of those that come 201 ms later.
+    let main = "#include <stdint.h>\n#include <stdio.h>\n#include <stdlib.h>\n\
+        int32_t limit_start(const uint8_t seed[16]);\n\
+        int32_t limit_check(uint64_t now_ns, const void *key, size_t length);\n\
+        int main(void) {\n    static const uint8_t seed[16] = {7};\n    \
+        static const uint8_t keys[4][16] = {{192, 0, 2, 1}, {192, 0, 2, 2}, {0x20, 1, 0xd, 0xb8, 9}, \
+        {0x20, 1, 0xd, 0xb8, 9, [15] = 1}};\n    \
+        uint64_t now = UINT64_C(1) << 50;\n    int later, key, i;\n    \
+        if (limit_start(seed) < 0) return 1;\n    \
+        for (later = 0; later < 2; later++, now += 201000000)\n        \
+        for (key = 0; key < 4; key++) {\n            int passed = 0;\n            \
+        for (i = 0; i < 50; i++) {\n                \
+        int32_t rc = limit_check(now, keys[key], key < 2 ? 4 : 16);\n                \
+        if (rc < 0) return 2;\n                passed += rc == 0;\n            }\n            \
+        printf(\"%d \", passed);\n        }\n    return 0;\n}\n";
+    fs::write(folder.join("main.c"), main).expect("a file");
+    for (name, want) in [
+        ("deny", "20 20 20 20 1 1 1 1 "),
+        // The network of the first two, of 30 at once, gets 4 in 201 ms, and the first one 1 of them.
+        ("chain", "20 10 20 10 1 3 1 3 "),
+        ("same_key", "20 20 20 20 1 1 1 1 "),
+        ("ladder", "20 20 20 20 1 1 1 1 "),
+    ] {
+        let program = folder.join(name);
+        let source = format!("{name}.c");
+        runs(compiler("c17").args(["main.c", &source, "-o"]).arg(&program).arg(&archive));
+        let output = Command::new(&program).output().expect("the program");
+        let passed = String::from_utf8_lossy(&output.stdout);
+        assert_eq!((output.status.code(), &*passed), (Some(0), want), "{name}");
     }
 }
 
@@ -327,23 +394,33 @@ fn c_is_compiled() {
 fn rust_is_compiled_and_decides() {
     let (folder, log) = log("emit-rust");
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let limited = text(&log, "rust", &["-p", "deny"]);
-    fs::write(folder.join("limited.rs"), &limited).expect("a file");
-    fs::write(folder.join("costly.rs"), text(&log, "rust", &["-c", "bytes"])).expect("a file");
+    let one: [(&str, &[&str]); 2] = [("limited", &["-p", "deny"]), ("costly", &["-c", "bytes"])];
+    for (name, more) in one.iter().chain(&SEVERAL) {
+        fs::write(folder.join(format!("{name}.rs")), text(&log, "rust", more)).expect("a file");
+    }
     fs::create_dir(folder.join("src")).expect("a folder");
-    fs::write(
-        folder.join("src/main.rs"),
-        "#![deny(warnings)]\n#[path = \"../limited.rs\"]\nmod limited;\n#[path = \"../costly.rs\"]\nmod costly;\n\
-         fn main() {\n    let costly = costly::Limited::start([7; 16]).unwrap();\n    \
-         let spend = |cost| costly.check(1 << 50, b\"key\", cost).unwrap().passes();\n    \
-         assert!(spend(15) && !spend(6) && spend(5) && !spend(1));\n    let limited = \
-         limited::Limited::start([7; 16]).unwrap();\n    let ask = |now| \
-         limited.check(now, b\"key\").unwrap().passes();\n    \
-         assert_eq!((0..30).filter(|_| ask(1 << 50)).count(), 20);\n    \
-         assert!(!ask((1 << 50) + 199_000_000) && ask((1 << \
-         50) + 201_000_000));\n}\n",
-    )
-    .expect("a file");
+    let modules = one.iter().chain(&SEVERAL);
+    let modules: String =
+        modules.map(|(name, _)| format!("#[path = \"../{name}.rs\"]\nmod {name};\n")).collect();
+    let main = "use tatcell::Address;\nfn main() {\n    \
+        let costly = costly::Limited::start([7; 16]).unwrap();\n    \
+        let spend = |cost| costly.check(1 << 50, b\"key\", cost).unwrap().passes();\n    \
+        assert!(spend(15) && !spend(6) && spend(5) && !spend(1));\n    \
+        let limited = limited::Limited::start([7; 16]).unwrap();\n    \
+        let ask = |now| limited.check(now, b\"key\").unwrap().passes();\n    \
+        assert_eq!((0..30).filter(|_| ask(1 << 50)).count(), 20);\n    \
+        assert!(!ask((1 << 50) + 199_000_000) && ask((1 << 50) + 201_000_000));\n    \
+        let [one, two] = [[192, 0, 2, 1], [192, 0, 2, 2]].map(Address::from);\n    \
+        let chain = chain::Limited::start([7; 16]).unwrap();\n    \
+        let passed = |a| (0..50).filter(|_| chain.check(1 << 50, a).unwrap().passes()).count();\n    \
+        assert_eq!((passed(&one), passed(&two)), (20, 10));\n    \
+        let ladder = ladder::Limited::start([7; 16]).unwrap();\n    \
+        let three = Address::from([192, 0, 2, 3]);\n    \
+        let passed = |a| (0..50).filter(|_| ladder.check(1 << 50, a).unwrap().passes()).count();\n    \
+        assert_eq!((passed(&one), passed(&two), passed(&three)), (20, 20, 0));\n    \
+        let same = same_key::Limited::start([7; 16]).unwrap();\n    \
+        assert_eq!((0..50).filter(|_| same.check(1 << 50, b\"/\").unwrap().passes()).count(), 20);\n}\n";
+    fs::write(folder.join("src/main.rs"), format!("#![deny(warnings)]\n{modules}{main}")).expect("a file");
     fs::write(
         folder.join("Cargo.toml"),
         format!(
@@ -357,6 +434,8 @@ fn rust_is_compiled_and_decides() {
     runs(Command::new(cargo).current_dir(&folder).args(["run", "--quiet", "--offline"]));
 }
 
+const CHAIN: &str = "5/s burst 20 and /24,56 20/s burst 30";
+
 #[test]
 fn what_a_program_cannot_do_is_refused_with_the_change_that_helps() {
     let (_, log) = log("emit-refused");
@@ -368,8 +447,8 @@ fn what_a_program_cannot_do_is_refused_with_the_change_that_helps() {
         ("nginx", &["-k", "http_x_forwarded_for/32"], "nginx takes no address from http_x_forwarded_for"),
         ("envoy", &["-l", "5/s", "-k", "http_x_forwarded_for/32"], "Envoy takes no address from http_x_"),
         ("haproxy", &["-k", "http_x_forwarded_for/24"], "HAProxy takes no address from http_x_forwarded_for"),
-        ("nginx", &["-k", "address/24+address/16"], "two parts of the key would both be $tatcell_network"),
-        ("nginx", &["-k", "path:1+path:2"], "two parts of the key would both be $tatcell_path"),
+        ("nginx", &["-k", "address/24+address/24"], "two parts of the key would both be $tatcell_network24"),
+        ("nginx", &["-k", "path:2+path:2"], "two parts of the key would both be $tatcell_path2"),
         ("nginx", &["-c", "bytes"], "nginx decides before it knows bytes"),
         ("haproxy", &["-k", "address+path"], "use a key of one part"),
         ("xdp", &[], "use --key address/32,64"),
@@ -378,11 +457,15 @@ fn what_a_program_cannot_do_is_refused_with_the_change_that_helps() {
         ("dpdk", &["-k", "address/32,64", "-p", "deny"], "use --policy admit, not deny"),
         ("c", &["-l", "fixed 100/min"], "\"fixed 100/min\" is not a rate and a burst"),
         ("c", &["-l", "5/s burst 20", "-l", "2/s burst 9"], "--emit needs one --limit and one --policy"),
-        (
-            "c",
-            &["-l", "5/s burst 20 and 2/s burst 50"],
-            "\"5/s burst 20 and 2/s burst 50\" is a chain of 2 limits",
-        ),
+        ("envoy", &["-l", CHAIN], "Envoy's service charges each rule by itself"),
+        ("haproxy", &["-l", CHAIN], "HAProxy's script decides one limit a call"),
+        ("xdp", &["-l", CHAIN], "the policer has one limit for each source"),
+        ("dpdk", &["-l", CHAIN], "the policer has one limit for each source"),
+        ("throttled", &["-l", "ladder 5/s"], "a call of CL.THROTTLE has one limit"),
+        ("nginx", &["-l", "ladder 5/s"], "it has no ladder: write its tiers as limits"),
+        ("nginx", &["-l", "5/s and /24,56 9/s"], "nginx cuts no address to 24 and 56 bits"),
+        ("c", &["-l", "5/s and fixed 9/min"], "\"fixed 9/min\" is not a rate and a burst"),
+        ("rust", &["-l", "5/s and /24,56 9/s", "-k", "address+path"], "use --key address, not address+path"),
         (
             "c",
             &["-l", "/24,56 5/s burst 20"],

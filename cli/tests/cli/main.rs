@@ -6,6 +6,7 @@ mod chains;
 mod check;
 mod emit;
 mod logs;
+mod memory;
 mod monitoring;
 mod oracle;
 mod page;

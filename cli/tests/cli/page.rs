@@ -12,6 +12,7 @@ use tatcell::{LimitSpec, Line, Table, TableClock, TableOptions};
 use crate::folder;
 use crate::logs::{incident, START};
 use crate::program::PROGRAM;
+use crate::replay::Throttled;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -37,7 +38,8 @@ http {
 }
 ";
 
-/// The table of the page, saved in minute 20, and its seed: the limit of the page counts each address of the log.
+/// The tables of the page, saved in minute 20, and their seed: the limit of the page counts each address of the log,
+/// and nobody is banned or exempt yet.
 fn save(folder: &Path) {
     let seed = *b"16 random bytes!";
     let spec = LimitSpec::new(5, SECOND, 20);
@@ -54,6 +56,14 @@ fn save(folder: &Path) {
     table.save(end, &mut image).expect("an image");
     let bytes: Vec<u8> = image.iter().flat_map(|word| word.to_ne_bytes()).collect();
     fs::write(folder.join("limits.image"), bytes).expect("a file");
+    let lines: Vec<Line> = (0..130).map(|_| Line::new()).collect();
+    let options =
+        TableOptions::overrides(86_400 * SECOND).seed(seed).clock(TableClock::Realtime).tick_hz(SECOND);
+    let bans = Table::init(&lines, &options).expect("a table");
+    let mut image = vec![0; bans.image_words()];
+    bans.save(end, &mut image).expect("an image");
+    let bytes: Vec<u8> = image.iter().flat_map(|word| word.to_ne_bytes()).collect();
+    fs::write(folder.join("bans.image"), bytes).expect("a file");
     fs::write(folder.join("seed"), seed).expect("a file");
 }
 
@@ -66,6 +76,7 @@ fn each_command_of_the_page_prints_what_the_page_shows() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/OPERATING.md");
     let text = fs::read_to_string(&page).expect("the page");
     let path = format!("{}:{}", Path::new(PROGRAM).parent().expect("a folder").display(), env!("PATH"));
+    let server = Throttled::start();
     let write = std::env::var_os("TATCELL_WRITE").is_some();
     let (mut commands, mut fresh) = (0, String::new());
     // In ```console blocks a line that begins with `$ ` is a command; up to the next one it is what that prints.
@@ -81,6 +92,7 @@ fn each_command_of_the_page_prints_what_the_page_shows() {
                 .args(["-c", &format!("exec 2>&1; {command}")])
                 .current_dir(&folder)
                 .env("PATH", &path)
+                .env("SERVER", &server.1)
                 .output()
                 .expect("a shell");
             let got = String::from_utf8_lossy(&output.stdout);
@@ -91,7 +103,7 @@ fn each_command_of_the_page_prints_what_the_page_shows() {
         }
         fresh += "\n```";
     }
-    assert!(commands >= 8, "{commands} commands");
+    assert!(commands >= 28, "{commands} commands");
     let picture = page.with_file_name("report.svg");
     if write {
         fs::copy(folder.join("report.svg"), &picture).expect("the picture");

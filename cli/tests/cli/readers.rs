@@ -147,9 +147,20 @@ fn csv_with_named_columns() {
     assert_eq!(open(text.as_bytes(), &how).format, Some(Format::Csv));
     let (records, bad) = all(text.as_bytes(), &how);
     assert_eq!(records, [read(T, 500_000_000, 3, &["a;b"])]);
-    let want =
-        ["log:3: 2 columns, and column 3 is wanted", "log:4: column 3: no whole number of units: \"x\""];
+    let want = ["log:3:13: 2 columns, and column 3 is wanted", "log:4:14: no whole number of units: \"x\""];
     assert_eq!(bad, want);
+    // Quotes may hold what parts columns and lines; the place is in the file as it is.
+    let quoted = "time,user,units\r\n\"17\"\"\",a,1\r\n\r\n1700000000,\"a \"\"b\"\", c\nd\",y\n";
+    let how = How { wants: wants(&["user"], Some("units")), ..How::default() };
+    let want = ["log:2:1: no time: \"17\\\"\"", "log:5:4: no whole number of units: \"y\""];
+    assert_eq!(all(quoted.as_bytes(), &how).1, want);
+    // Far into a file, too; and a row whose start is not kept has no column.
+    let row = "1700000000,ann,1\n".repeat(20_000);
+    let long = "x".repeat(200_000);
+    let text = format!("time,user,units\n{row}1700000000,bob,?\n1700000000,{long},?\n");
+    let want =
+        ["log:20002:16: no whole number of units: \"?\"", "log:20003: no whole number of units: \"?\""];
+    assert_eq!(all(text.as_bytes(), &how).1, want);
     let how = How { wants: Wants { time: Some("when".into()), ..wants(&["who"], None) }, ..How::default() };
     assert_eq!(all(b"who,when\nann,1700000000\n", &how).0, [read(T, 0, 1, &["ann"])]);
 }

@@ -30,13 +30,18 @@ fn throttled() {
 }
 
 /// tatcell-throttled, until it is dropped.
-struct Throttled(Child, String);
+pub struct Throttled(Child, pub String);
 
 impl Throttled {
-    fn start() -> Throttled {
+    pub fn start() -> Throttled {
+        Throttled::with("--listen 127.0.0.1:0 --keys 4096")
+    }
+
+    /// Starts it with these settings, without spaces in them.
+    pub fn with(settings: &str) -> Throttled {
         let mut child = Command::new(std::env::current_exe().expect("this program"))
             .args(["replay::throttled", "--exact", "--ignored", "--nocapture"])
-            .env(SETTINGS, "--listen 127.0.0.1:0 --keys 4096")
+            .env(SETTINGS, settings)
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()

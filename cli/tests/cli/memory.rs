@@ -1,0 +1,91 @@
+//! The most memory that `plan` and `show` take, next to what the README says.
+
+use std::fmt::Write;
+use std::fs;
+use std::io::Read;
+use std::process::{Command, Stdio};
+
+use tatcell::{LimitSpec, Line, Table, TableOptions};
+
+use crate::folder;
+use crate::program::PROGRAM;
+
+/// The program itself: its code, its stack, and buffers for reading.
+const BASE: u64 = 12 << 20;
+
+/// The most memory that a command has had when its answer is made, in bytes. The answer must be longer than a pipe
+/// holds, so that the program still waits while its peak is read.
+fn peak(arguments: &[&str]) -> u64 {
+    let mut child = Command::new(PROGRAM)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the program runs");
+    let mut answer = child.stdout.take().expect("its answer");
+    let mut text = vec![0];
+    answer.read_exact(&mut text).expect("a first byte");
+    let status = fs::read_to_string(format!("/proc/{}/status", child.id())).expect("its state");
+    answer.read_to_end(&mut text).expect("the answer");
+    assert!(child.wait().expect("its end").success());
+    assert!(text.len() > 1 << 17, "{} bytes fit into a pipe", text.len());
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
+    let kib: u64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
+    kib * 1024
+}
+
+const KEYS: u64 = 200_000;
+
+/// Addresses that come one after the other, 10 a second: those of a window are few.
+fn addresses() -> impl Iterator<Item = String> {
+    (0..KEYS).map(|key| format!("10.{}.{}.{}", key >> 16, (key >> 8) & 255, key & 255))
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_plan_takes_as_much_memory_as_the_readme_says() {
+    let file = folder("memory").join("access.log");
+    let mut log = String::new();
+    for (at, address) in addresses().enumerate() {
+        writeln!(log, "{address} {}.{}", 1_700_000_000 + at / 10, at % 10).expect("a string");
+    }
+    fs::write(&file, log).expect("a file");
+    let name = file.to_str().expect("a name");
+    let of = |most: u64| {
+        let most = most.to_string();
+        let format = ["--log-format", "$remote_addr $msec", "--slots", "65536", "--top", "1000", "--json"];
+        let limit = ["-l", "1/min burst 2", "--max-keys", &most];
+        peak(&[&["plan", name][..], &format, &limit].concat())
+    };
+    // Seven rates, one limit, and its table.
+    let bytes = |keys: u64| keys * (400 + 32) + 65_536 * 8;
+    let (all, sample) = (of(KEYS), of(KEYS / 10));
+    assert!(all > KEYS * 200 && all < BASE + bytes(KEYS), "{all}");
+    // While half of the keys are dropped, both the old and the new numbers are there.
+    assert!(sample < BASE + 2 * bytes(KEYS / 10), "{sample}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_look_into_a_table_keeps_what_it_lists() {
+    let folder = folder("memory-show");
+    let spec = LimitSpec::new(1, 3_600_000_000_000, 2);
+    let lines: Vec<Line> = (0..(1 << 15) + 2).map(|_| Line::new()).collect();
+    let table = Table::init(&lines, &TableOptions::new(spec).seed(*b"16 random bytes!")).expect("a table");
+    let limit = table.limit(&spec).expect("a limit");
+    for address in addresses().take(100_000) {
+        let key = address.parse::<std::net::Ipv4Addr>().expect("an address").octets();
+        let _ = table.check(&limit, 1 << 50, &key, 1).expect("a check");
+    }
+    let mut image = vec![0; table.image_words()];
+    table.save(1 << 50, &mut image).expect("an image");
+    let image: Vec<u8> = image.iter().flat_map(|word| word.to_ne_bytes()).collect();
+    let path = |name: &str| folder.join(name).to_str().expect("a name").to_owned();
+    fs::write(path("image"), &image).expect("a file");
+    fs::write(path("seed"), *b"16 random bytes!").expect("a file");
+    fs::write(path("seen"), addresses().collect::<Vec<_>>().join("\n")).expect("a file");
+    let (table, seed, seen, now) = (path("image"), path("seed"), path("seen"), (1u64 << 50).to_string());
+    let top = ["show", &table, "top", "--count", "1000", "--clock", &now, "--json"];
+    let found = peak(&[&top[..], &["--candidates", &seen, "--seed-file", &seed]].concat());
+    assert!(found < BASE + image.len() as u64 + 1000 * 1024, "{found} with {} of the table", image.len());
+}
