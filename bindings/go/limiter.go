@@ -58,7 +58,7 @@ func NewLimiter(spec Spec, keys int, policy Policy) (*Limiter, error) {
 		return nil, err
 	}
 	l := &Limiter{limit: limit, spec: spec, parts: uint64(table.Slots()+sweepPart-1) / sweepPart}
-	l.step = table.SweepInterval() / (2 * l.parts)
+	l.step = table.SweepInterval()/(2*l.parts) | 1
 	l.due.Store(Now() + l.step)
 	return l, nil
 }
@@ -68,15 +68,19 @@ func (l *Limiter) Allow(key string) bool { return l.AllowN(key, 1) }
 
 // AllowN decides one request of n units.
 func (l *Limiter) AllowN(key string, n uint64) bool {
-	return l.limit.Check(l.now(), l.limit.t.HashString(key), n).Passes()
+	return l.limit.Check(l.now(1), l.limit.t.HashString(key), n).Passes()
 }
 
 // AllowMany decides one request of cost 1 for each key, in order, at one reading of the clock, and sets passes[i] to
-// whether that of keys[i] passes. It returns how many pass. passes must be as long as keys, or longer.
+// whether that of keys[i] passes. It returns how many pass. It panics if passes is shorter than keys.
 //
 // The cache misses of 64 keys overlap, so a key takes less time than one call of Allow.
 func (l *Limiter) AllowMany(keys []string, passes []bool) int {
-	t, now, count := l.limit.t, l.now(), 0
+	if len(passes) < len(keys) {
+		panic("tatcell: AllowMany has more keys than places for the answers")
+	}
+	// A program may ask for long lists, and rarely. So each call sweeps all that is due.
+	t, now, count := l.limit.t, l.now(l.parts), 0
 	passes = passes[:len(keys)]
 	var hashes [64]uint64
 	for len(keys) > 0 {
@@ -99,7 +103,7 @@ func (l *Limiter) AllowMany(keys []string, passes []bool) int {
 
 // Hit decides like AllowN and returns the full answer.
 func (l *Limiter) Hit(key string, cost uint64) Decision {
-	return l.limit.Decide(l.now(), l.limit.t.HashString(key), cost, 0)
+	return l.limit.Decide(l.now(1), l.limit.t.HashString(key), cost, 0)
 }
 
 // Test returns what Hit would, without charging it.
@@ -121,11 +125,20 @@ func (l *Limiter) Limit() *TableLimit { return l.limit }
 // Spec returns what the limiter was made from.
 func (l *Limiter) Spec() Spec { return l.spec }
 
-// now reads the clock. Now and then it sweeps a part of the table, all of it twice in each SweepInterval of traffic.
-func (l *Limiter) now() uint64 {
-	now := Now()
-	if due := l.due.Load(); now >= due && l.due.CompareAndSwap(due, now+l.step) {
-		l.limit.t.Sweep(now, int(l.swept.Add(1)%l.parts)*sweepPart, sweepPart)
+// now reads the clock, and sweeps the parts of the table that are due, at most so many of them. All parts are due twice
+// in each SweepInterval. After a pause longer than that, each of them is due once.
+func (l *Limiter) now(most uint64) uint64 {
+	now, due := Now(), l.due.Load()
+	if now < due {
+		return now
+	}
+	behind := min((now-due)/l.step+1, l.parts)
+	parts := min(behind, most)
+	if l.due.CompareAndSwap(due, now+l.step-(behind-parts)*l.step) {
+		for next := l.swept.Add(parts) - parts; parts > 0; parts-- {
+			next++
+			l.limit.t.Sweep(now, int(next%l.parts)*sweepPart, sweepPart)
+		}
 	}
 	return now
 }

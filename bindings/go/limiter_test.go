@@ -73,10 +73,50 @@ func TestManyAreDecidedAsOneAfterTheOther(t *testing.T) {
 			t.Errorf("%d of %d passed, and the answer is %d", passed, count, got)
 		}
 	}
-	defer func() {
-		if recover() == nil {
-			t.Error("too few places for the answers were taken")
+	// The second slice has room for both answers, but that room is somebody else's.
+	for _, passes := range [][]bool{make([]bool, 1), make([]bool, 2)[:1]} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%d places of %d were taken for two answers", len(passes), cap(passes))
+				}
+			}()
+			many.AllowMany([]string{"a", "b"}, passes)
+		}()
+	}
+}
+
+// A list may come after a long pause, and then it sweeps all parts, while a single call sweeps one and leaves the rest.
+func TestAListSweepsAllThatIsDue(t *testing.T) {
+	l := must(New("10/s", 100))
+	table, parts := l.limit.t, l.parts
+	fill := func() {
+		old := Now() - table.layout.window - 10
+		for i := range table.slots {
+			table.slots[i] = table.layout.live(table.layout.tag(uint64(i+1)), old)
 		}
-	}()
-	many.AllowMany([]string{"a", "b"}, make([]bool, 1))
+		l.step = 1
+		l.due.Store(0)
+	}
+	fill()
+	for i := uint64(0); i < parts; i++ {
+		if n := table.Stats(Now()).Expired; n == 0 {
+			t.Fatalf("no word is left after %d of %d parts", i, parts)
+		}
+		l.Allow("a")
+	}
+	if n := table.Stats(Now()).Expired; n != 0 {
+		t.Errorf("single calls left %d of %d words", n, len(table.slots))
+	}
+	fill()
+	l.AllowMany([]string{"a"}, make([]bool, 1))
+	if n := table.Stats(Now()).Expired; n != 0 {
+		t.Errorf("a list left %d of %d words", n, len(table.slots))
+	}
+	l.step = 1 << 40
+	l.due.Store(0)
+	l.AllowMany([]string{"a"}, make([]bool, 1))
+	if due := l.due.Load(); due < 1<<40 {
+		t.Errorf("the next part is due at %d ns", due)
+	}
 }

@@ -24,15 +24,14 @@ for library in libtatcell_node.so libtatcell_node.dylib; do
 done
 cp LICENSE-MIT LICENSE-APACHE "$tree"
 # The addon contains these crates, too.
-$CARGO metadata --quiet --locked --format-version 1 --manifest-path bindings/node/Cargo.toml --filter-platform \
-    "$(rustc -vV | sed -n 's/^host: //p')" | python3 packaging/release/notices.py > "$tree/LICENSE-THIRD-PARTY"
+CARGO=$CARGO python3 -B packaging/release/notices.py bindings/node/Cargo.toml > "$tree/LICENSE-THIRD-PARTY"
 tar -xzf "$out/crate/package/tatcell-$version.crate" -C "$tree/vendor"
 mv "$tree/vendor/tatcell-$version" "$tree/vendor/tatcell"
 cd bindings/node
 cp -R README.md index.js index.d.ts express.js express.d.ts fastify.js fastify.d.ts install.js lib \
     Cargo.lock build.rs src "$tree"
-sed -e 's|path = "../.."|path = "vendor/tatcell"|' -e 's|^\[workspace\]|&\nexclude = ["vendor"]|' Cargo.toml \
-    > "$tree/Cargo.toml"
+sed 's|path = "../.."|path = "vendor/tatcell"|' Cargo.toml |
+    awk '{ print } $0 == "[workspace]" { print "exclude = [\"vendor\"]" }' > "$tree/Cargo.toml"
 # The version is that of the library.
 sed "s/\"version\": .*/\"version\": \"$version\",/" package.json > "$tree/package.json"
 "$NPM" pack --silent --ignore-scripts --pack-destination "$out/dist" "$tree" > "$out/pack.log"

@@ -10,12 +10,12 @@ function rateLimit(limit, options) {
     let found;
     try {
       found = judged(request);
+      for (const [name, value] of Object.entries(found?.headers ?? {})) {
+        response.setHeader(name, joined(name, response.getHeader(name), value));
+      }
     } catch (error) {
       next(error);
       return;
-    }
-    for (const [name, value] of Object.entries(found?.headers ?? {})) {
-      response.setHeader(name, joined(response.getHeader(name), value));
     }
     if (found === null || found.decision.passes) {
       next();

@@ -52,7 +52,7 @@ export class Decision {
   readonly resetAfter: number;
   /** False if the table had no slot for the key, so that `full` decided. */
   readonly tracked: boolean;
-  /** Of a chain: the index of the limit that refused, or that has least left. */
+  /** The index of the limit in a chain that refused, or that has least left. */
   readonly link: number;
   /**
    * Header fields for a response: RateLimit-Policy, RateLimit, and Retry-After if the request was refused; with

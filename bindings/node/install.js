@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// What npm runs after it has unpacked the package: builds the addon with cargo, unless one for this platform is there.
+// npm runs this after it has unpacked the package: it builds the addon with cargo, unless the package has one.
 'use strict';
 
 const { spawnSync } = require('node:child_process');
@@ -19,7 +19,9 @@ function make() {
   const target = path.join(build, 'cargo');
   const manifest = path.join(__dirname, 'Cargo.toml');
   const args = ['build', '--release', '--locked', '--manifest-path', manifest, '--target-dir', target];
-  const { error, status } = spawnSync(cargo, args, { stdio: 'inherit' });
+  // The addon is for this machine, whatever else the program is built for.
+  const env = { ...process.env, CARGO_BUILD_TARGET: undefined };
+  const { error, status } = spawnSync(cargo, args, { stdio: 'inherit', env });
   if (error || status !== 0) {
     console.error(
       `tatcell has no addon for ${process.platform}-${process.arch} in its package, so it needs Rust to build one: ` +
@@ -30,6 +32,10 @@ function make() {
   const [library] = ['libtatcell_node.so', 'libtatcell_node.dylib']
     .map((name) => path.join(target, 'release', name))
     .filter((file) => fs.existsSync(file));
+  if (library === undefined) {
+    console.error(`cargo has made no addon in ${target}/release: take build.target out of the configuration of cargo`);
+    process.exit(1);
+  }
   fs.copyFileSync(library, path.join(build, 'tatcell.node'));
   fs.rmSync(target, { recursive: true });
 }

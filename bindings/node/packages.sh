@@ -6,5 +6,5 @@ cd "$(dirname "$0")"
 to=$1/$2 NPM=${NPM:-npm}
 mkdir -p "$to" && cp "$2/package.json" "$2/package-lock.json" "$to"
 if cmp -s "$2/package-lock.json" "$to/ready"; then exit; fi
-(cd "$to" && "$NPM" ci --silent --ignore-scripts --no-audit --no-fund)
+(cd "$to" && "$NPM" ci --loglevel=error --ignore-scripts --no-audit --no-fund)
 cp "$2/package-lock.json" "$to/ready"

@@ -23,8 +23,7 @@ cp -R MANIFEST.in README.md pyproject.toml setup.py ext src tests "$out/tree"
 cd ../..
 cp LICENSE-MIT LICENSE-APACHE "$out/tree"
 # The archive contains these crates, too.
-$CARGO metadata --quiet --locked --format-version 1 --features capi,host --filter-platform "$(rustc -vV |
-    sed -n 's/^host: //p')" | "$python" packaging/release/notices.py > "$out/tree/LICENSE-THIRD-PARTY"
+CARGO=$CARGO "$python" -B packaging/release/notices.py Cargo.toml capi host > "$out/tree/LICENSE-THIRD-PARTY"
 tar -xzf "$out/crate/package/tatcell-$version.crate" -C "$out/tree/vendor"
 mv "$out/tree/vendor/tatcell-$version" "$out/tree/vendor/crate"
 # It belongs to no workspace of a folder around it.

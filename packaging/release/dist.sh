@@ -7,6 +7,7 @@
 #             tatcell-tower-VERSION.crate        its layer for axum, hyper and tonic
 #   go        tatcell-go-VERSION.zip             the Go module, as a module proxy serves it
 #   python    tatcell-VERSION.tar.gz, .whl       the Python package: sources, and a wheel for this platform
+#   node      tatcell-VERSION.tgz                the Node package: sources, and the addon for this platform
 #   binary    tatcell-VERSION-TARGET.tar.xz      what `make install` installs, the command, both servers, licences
 #   firmware  tatcell-firmware-VERSION.tar.xz    archives for bare cores, headers, recipes
 #   deb       *.deb                              packages for Debian, by packaging/debian
@@ -70,6 +71,11 @@ python() {
     $MAKE -s -C bindings/python wheel > "$work/python.log"
     cp target/python/dist/*.tar.gz target/python/dist/*.whl "$dist"
 }
+node() {
+    lacks 'Node package' npm 'nodejs npm' && return
+    $MAKE -s -C bindings/node pack > "$work/node.log"
+    cp target/node/dist/*.tgz "$dist"
+}
 binary() {
     stage=$work/$name-$target
     rm -rf "$stage" && mkdir -p "$stage/share/doc/tatcell"
@@ -128,10 +134,10 @@ bindings/python/pyproject.toml Repository = "https://
 firmware/recipes/arduino/tatcell/library.properties url=https://
 packaging/debian/control Homepage: https://
 END
-git diff --quiet HEAD || say 'the tree has changes that are not committed: binaries contain them, the source does not'
+git diff --quiet HEAD || say 'the tree has changes that are not committed: binaries and packages contain them, the source does not'
 rm -rf "$dist" && mkdir -p "$dist"
 tree
-for part in ${@:-source crate go binary python firmware deb sbom}; do
+for part in ${@:-source crate go binary python node firmware deb sbom}; do
     say "$part"
     $part
 done

@@ -17,8 +17,8 @@ made() {
 }
 sums() { (cd "$out/a/target/dist" && sha256sum --check --quiet SHA256SUMS) && diff "$out"/*/target/dist/SHA256SUMS; }
 named() {
-    for file in "tatcell-$version.tar.xz" "tatcell-$version.crate" "tatcell-$version-$target.tar.xz" "$@"; do
-        grep -F "  $file" "$out/a/target/dist/SHA256SUMS" || { echo "no $file"; return 1; }
+    for file in "$@"; do
+        grep "  $file\$" "$out/a/target/dist/SHA256SUMS" || { echo "no $file"; return 1; }
     done
 }
 binaries() (
@@ -32,7 +32,17 @@ binaries() (
 check 'make dist makes a release in a clone' made a
 check 'and in another one' made another
 check 'both have the same bytes' sums
-check 'it has its tarballs' named
+check 'it has its tarballs, crates, Go module and Python package' named "tatcell-$version.tar.xz" \
+    "tatcell-$version.crate" "tatcell-tower-$version.crate" "tatcell-$version-$target.tar.xz" "tatcell-go-$version.zip" \
+    'tatcell-.*\.tar\.gz' 'tatcell-.*\.whl'
+if have npm; then check 'and the Node package' named "tatcell-$version.tgz"
+else skip 'and the Node package' 'no npm: apt-get install nodejs npm'; fi
+if have dh; then check 'and the Debian packages' named 'tatcell_.*\.deb' 'libtatcell1_.*\.deb' 'libtatcell-dev_.*\.deb'
+else skip 'and the Debian packages' 'no dh: apt-get install debhelper dpkg-dev nginx-dev'; fi
+if ${CARGO:-cargo} cyclonedx --version > "$out/log" 2>&1; then
+    check 'and an SBOM of each binary' named "tatcell-$version.cdx.json" "tatcell-$version-firmware.cdx.json" \
+        "tatcell-$version-cli.cdx.json" "tatcell-$version-throttled.cdx.json" "tatcell-$version-ratelimit.cdx.json"
+else skip 'and an SBOM of each binary' 'no cargo-cyclonedx: cargo install --locked cargo-cyclonedx'; fi
 if have arm-none-eabi-ld; then check 'and the firmware' named "tatcell-firmware-$version.tar.xz"
 else skip 'and the firmware' 'no arm-none-eabi-ld: apt-get install binutils-arm-none-eabi binutils-riscv64-unknown-elf'; fi
 check 'its programs run, and have the licences of their crates' binaries

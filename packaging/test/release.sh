@@ -47,7 +47,7 @@ licensed() {
             grep -x LICENSE-APACHE "$out/files" && grep -x LICENSE-MIT "$out/files" || return 1
     done
 }
-check 'the crates beside the library have its licences' licensed
+check 'the crates other than the library have its licences' licensed
 # What says a version of its own, wherever it is published, says that of the library.
 one_version() {
     git ls-files '*Cargo.toml' '*idf_component.yml' '*package.json' '*.lua' | xargs -n 1 awk \
@@ -138,6 +138,7 @@ check 'the pages of docs.rs say which feature an item needs' docs_rs
 # The Rust API next to that of the last release, whose commit the changelog names. Before 1.0 a minor version may break
 # it, so what a patch may do is asked for: whatever breaks is named, and Cargo.toml says which of it the changelog has.
 last=$(sed -n 's/^0\.2\.0 is .* is commit `\([0-9a-f]*\)`.*/\1/p' CHANGELOG.md)
+check 'the changelog names the commit of the last release' test "$last"
 api() {
     mkdir "$out/last" && git archive "$last" | tar -x -C "$out/last" && cargo semver-checks --package tatcell \
         --baseline-root "$out/last" --release-type minor --only-explicit-features --features host,heapless

@@ -76,8 +76,8 @@ END
 oldest=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' bindings/tower/Cargo.toml)
 if ! printf '%s\n' "$oldest" "$(${RUSTC:-rustc} --version | cut -d' ' -f2)" | sort -V -C; then
     skip 'the layer for tower' "no Rust $oldest: rustup update"
-elif ! $CARGO fetch --quiet --locked --manifest-path bindings/tower/Cargo.toml 2> "$out/log"; then
-    skip 'the layer for tower' "no crates: $(tail -n 1 "$out/log" | sed 's/^ *//' | cut -c 1-90)"
+elif ! $CARGO fetch --quiet --locked --manifest-path bindings/tower/Cargo.toml 2> "$out/fetch.log"; then
+    missing 'the layer for tower' 'no crates' "$out/fetch.log"
 else
     port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
     check 'the library and the layer are packed' crates

@@ -139,7 +139,7 @@ async function main() {
     const row = JSON.parse(stdout);
     const [title, rest] = name.split(/(?=,)/);
     const shown = from === 'tatcell' ? name : `${title.replace(from, `${from} ${version(from)}`)}${rest ?? ''}`;
-    // What the process grows by has objects that are garbage by then.
+    // The growth of the process includes objects that are garbage by then.
     const bytes = name.startsWith('tatcell,') && index > 0 ? 'the same' : row.bytes.toFixed(0);
     console.log(`| ${shown} | ${kind} | ${row.one.toFixed(0)} | ${row.all.toFixed(0)} | ${bytes} |`);
   });

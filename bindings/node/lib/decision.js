@@ -34,7 +34,7 @@ class Decision {
     this.link = answer(index, 2);
   }
 
-  // As the addon stored it.
+  // Returns the numbers as the addon stored them.
   #numbers() {
     const verdict = VERDICTS.indexOf(this.verdict);
     const units = [this.cost, this.burst, this.remaining];

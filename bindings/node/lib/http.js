@@ -1,16 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// What the middleware of express and of fastify share.
+// The part that the middleware of express and of fastify share.
 'use strict';
 
-const { Cell, Chain, Limiter } = require('./limits.js');
+const { Cell, Chain, Limiter, checkNames, options } = require('./limits.js');
 const scratch = require('./scratch.js');
+
+function checkRange(name, value, most) {
+  if (typeof value !== 'number') throw new TypeError(`${name} is a number, not ${scratch.describe(value)}`);
+  if (!Number.isInteger(value) || value < 0 || value > most) {
+    throw new RangeError(`${name} is 0 to ${most}, not ${value}`);
+  }
+}
+
+function checkBits(v4Bits, v6Bits) {
+  checkRange('v4Bits', v4Bits, 32);
+  checkRange('v6Bits', v6Bits, 128);
+}
 
 function network(address, v4Bits = 32, v6Bits = 64) {
   if (typeof address !== 'string') throw new TypeError(`an address is a string, not ${scratch.describe(address)}`);
-  for (const [name, bits, most] of [['v4Bits', v4Bits, 32], ['v6Bits', v6Bits, 128]]) {
-    if (Number.isInteger(bits) && bits >= 0 && bits <= most) continue;
-    throw new RangeError(`${name} is 0 to ${most}, not ${bits}`);
-  }
+  checkBits(v4Bits, v6Bits);
   const key = scratch.network(address, v4Bits, v6Bits);
   if (key === undefined) throw new RangeError(`'${address}' is no address: write one such as 192.0.2.1 or 2001:db8::1`);
   return key;
@@ -21,7 +30,7 @@ function network(address, v4Bits = 32, v6Bits = 64) {
 // Each of `trustedHops` proxies appends the address that it saw to X-Forwarded-For. So the one that the first trusted
 // proxy saw is that many places from the right; everything left of it is what the client wants us to believe. Clients
 // without an address (a Unix socket) share one key.
-function clientKey(peer, forwarded, { trustedHops = 0, v4Bits = 32, v6Bits = 64 } = {}) {
+function clientKey(peer, forwarded, trustedHops, v4Bits, v6Bits) {
   let address = peer ?? '';
   if (trustedHops > 0) {
     const hops = String(forwarded ?? '').split(',').map((hop) => hop.trim()).filter(Boolean);
@@ -46,11 +55,21 @@ function refusal(decision) {
   return `Too many requests: retry after ${decision.retryAfter.toFixed(1)} s.\n`;
 }
 
-// Returns a function that decides a request: null if it has no limit, else the decision and its header fields.
-function judge(limit, { key, names, legacy, ...options } = {}) {
+const KNOWN = ['key', 'names', 'legacy', 'trustedHops', 'v4Bits', 'v6Bits'];
+
+// Returns a function that decides a request: null if it has no limit, else the decision and its header fields. Wrong
+// options throw here, at the start, and in no request.
+function judge(limit, given = {}) {
   const ask = asker(limit);
+  const { key, names, legacy = false, trustedHops = 0, v4Bits = 32, v6Bits = 64 } = options(given, KNOWN);
+  if (key !== undefined && typeof key !== 'function') {
+    throw new TypeError(`key is a function of the request, not ${scratch.describe(key)}`);
+  }
+  checkNames(limit, names);
+  checkRange('trustedHops', trustedHops, Number.MAX_SAFE_INTEGER);
+  checkBits(v4Bits, v6Bits);
   const client = (request) =>
-    clientKey(request.socket?.remoteAddress, request.headers['x-forwarded-for'], options);
+    clientKey(request.socket?.remoteAddress, request.headers['x-forwarded-for'], trustedHops, v4Bits, v6Bits);
   const keyOf = key ?? client;
   return (request) => {
     const found = keyOf(request);
@@ -60,7 +79,9 @@ function judge(limit, { key, names, legacy, ...options } = {}) {
   };
 }
 
-// RateLimit and RateLimit-Policy are lists: a limit of another middleware adds to them.
-const joined = (before, value) => (before === undefined ? value : `${before}, ${value}`);
+// RateLimit and RateLimit-Policy are lists: a limit of another middleware adds to them. Other fields have one value.
+const LISTS = ['RateLimit', 'RateLimit-Policy'];
+const joined = (name, before, value) =>
+  before === undefined || !LISTS.includes(name) ? value : `${before}, ${value}`;
 
 module.exports = { joined, judge, network, refusal };

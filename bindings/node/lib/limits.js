@@ -33,10 +33,10 @@ function options(given, known) {
   return given;
 }
 
-// What the addon has for an object goes when the object does.
+// The addon drops what it has for an object when the object is collected.
 const collected = new FinalizationRegistry((handle) => native.forget(handle));
 
-// What the addon knows of a limiter, a cell or a chain. Decisions and chains keep it, and with it the limit.
+// The number that the addon knows a limiter, a cell or a chain by. Decisions and chains keep it, and so the limit.
 class Owned {
   constructor(handle) {
     this.handle = handle;
@@ -44,8 +44,9 @@ class Owned {
   }
 }
 
-// How a chain gets at what is private to its members.
+// For each class, a function that reads the private list of what the addon has for the limits of an object.
 const ownedOf = new Map();
+const ownedBy = (limit) => [...ownedOf].find(([kind]) => limit instanceof kind)[1](limit);
 
 class Limiter {
   #owned;
@@ -126,7 +127,7 @@ class Limiter {
     const how = loadCall(cost, given);
     const view = new Uint8Array(keys.buffer, keys.byteOffset, keys.byteLength);
     // The addon takes no memory that other threads may change.
-    const bytes = keys.buffer instanceof ArrayBuffer ? view : new Uint8Array(view);
+    const bytes = view.buffer instanceof ArrayBuffer ? view : new Uint8Array(view);
     const passed = new Uint8Array(bytes.length / width);
     native.rows(this.#handle, how, bytes, width, kind, passed);
     return passed;
@@ -161,11 +162,11 @@ class Limiter {
   }
 
   static {
-    ownedOf.set(Limiter, (limiter) => limiter.#owned);
+    ownedOf.set(Limiter, (limiter) => limiter.#limits);
   }
 }
 
-// The bytes of a key in an array, and what the addon makes of them.
+// Returns the bytes of a key in an array, and how the addon reads them.
 function rows(keys, keyLength) {
   if (keys instanceof Uint8Array || keys instanceof Uint8ClampedArray) {
     if (!Number.isSafeInteger(keyLength) || keyLength < 1) {
@@ -229,7 +230,7 @@ class Cell {
   }
 
   static {
-    ownedOf.set(Cell, (cell) => cell.#owned);
+    ownedOf.set(Cell, (cell) => cell.#limits);
   }
 }
 
@@ -244,8 +245,7 @@ class Chain {
       throw new RangeError(`a chain has 1 to 8 limits, not ${limits.length}`);
     }
     this.#limits = limits.map((limit) => {
-      if (limit instanceof Limiter) return ownedOf.get(Limiter)(limit);
-      if (limit instanceof Cell) return ownedOf.get(Cell)(limit);
+      if (limit instanceof Limiter || limit instanceof Cell) return ownedBy(limit)[0];
       throw new TypeError(`a chain takes Limiter and Cell objects, not ${describe(limit)}`);
     });
     this.#keys = limits.filter((limit) => limit instanceof Limiter).length;
@@ -266,7 +266,7 @@ class Chain {
   }
 
   #decision() {
-    return new Decision(this.#limits, 0, this.#limits.map((limit, i) => new Decision([limit], i + 1)));
+    return wholeAnswer(this.#limits);
   }
 
   hit(keys, cost, given) {
@@ -286,6 +286,19 @@ class Chain {
     this.#ask(PEEK, keys, cost, given);
     return this.#decision();
   }
+
+  static {
+    ownedOf.set(Chain, (chain) => chain.#limits);
+  }
 }
 
-module.exports = { Cell, Chain, Limiter };
+// Reads the answer of a chain, and those of its limits.
+const wholeAnswer = (limits) => new Decision(limits, 0, limits.map((limit, i) => new Decision([limit], i + 1)));
+
+// Throws if the limits of an object cannot have these names in header fields. It makes the fields of whatever answer is
+// in the scratch.
+function checkNames(limit, names) {
+  wholeAnswer(ownedBy(limit)).headers({ names });
+}
+
+module.exports = { Cell, Chain, Limiter, checkNames, options };

@@ -23,24 +23,34 @@ const FULL = 8;
 // Keys up to this length are copied by a loop, which is faster than a call of Node.
 const SHORT = 48;
 
+// Offsets stay below 2**31, so that operators of 32 bits are exact.
+const MOST = 2 ** 30;
+
+// The length of an array. A subclass may have a `length` of its own, which may run code of the program.
+const lengthOf = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(Uint8Array.prototype), 'length').get;
+
 let bytes, halves, floats, longs;
 
-function view(size) {
-  bytes = Buffer.from(new ArrayBuffer(size));
+// Takes a buffer that the addon has.
+function take(buffer) {
+  bytes = buffer;
   halves = new Uint32Array(bytes.buffer);
   floats = new Float64Array(bytes.buffer);
   longs = new BigUint64Array(bytes.buffer);
 }
-view(1 << 15);
-const scratch = native.scratch(bytes);
+const first = Buffer.from(new ArrayBuffer(1 << 15));
+const scratch = native.scratch(first);
+take(first);
 
-// Makes room for a key that begins at `at`.
+// Makes room for a key that begins at `at`. The addon points into the old buffer until it has the new one, so nothing
+// that can throw stands between `replace` and `take`.
 function room(at, length) {
   if (at + length <= bytes.length) return;
-  const old = bytes;
-  view((at + length + 0xffff) & ~0xffff);
-  bytes.set(old);
-  native.replace(scratch, bytes);
+  if (at + length > MOST) throw new RangeError('the keys of one call take at most 2**30 bytes: hash a long one');
+  const larger = Buffer.from(new ArrayBuffer((at + length + 0xffff) & ~0xffff));
+  larger.set(bytes);
+  native.replace(scratch, larger);
+  take(larger);
 }
 
 function describe(value) {
@@ -50,7 +60,7 @@ function describe(value) {
   return typeof value;
 }
 
-// Puts what is no short ASCII string at byte `at`, and returns its length.
+// Puts any other key than a short ASCII string at byte `at`, and returns its length.
 function other(key, at) {
   if (typeof key === 'string') {
     const most = 3 * key.length;
@@ -58,7 +68,7 @@ function other(key, at) {
     return bytes.write(key, at, 'utf8');
   }
   if (isUint8Array(key)) {
-    const length = key.length;
+    const length = lengthOf.call(key);
     room(at, length);
     if (length <= SHORT) for (let i = 0; i < length; i++) bytes[at + i] = key[i];
     else bytes.set(key, at);

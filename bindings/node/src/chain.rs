@@ -35,7 +35,7 @@ impl Links {
         let members = handles.iter().map(member).collect::<Result<Vec<_>, _>>()?;
         let keys = members.iter().filter(|member| matches!(member, Member::Limiter(_))).count();
         let links = Links { scratch, members, keys };
-        // What is wrong whatever the keys are, it says now.
+        // Fails now if the limits cannot form a chain, whatever the keys are.
         links.with_chain(1, &[0, 1, 2, 3, 4, 5, 6, 7], |_| ())?;
         Ok(links)
     }

@@ -8,7 +8,7 @@ use napi_derive::napi;
 
 use crate::decide;
 
-/// Adds `decide(handle, how, length)` to what the addon has.
+/// Adds `decide(handle, how, length)` to the functions of the addon.
 #[napi(module_exports)]
 pub fn exports(mut exports: Object<'_>, env: Env) -> napi::Result<()> {
     let mut function = ptr::null_mut();
@@ -31,7 +31,7 @@ extern "C" fn call(env: sys::napi_env, info: sys::napi_callback_info) -> sys::na
     unsafe {
         sys::napi_get_cb_info(env, info, &mut count, given.as_mut_ptr(), this, data);
         for (number, value) in numbers.iter_mut().zip(given) {
-            // What is no number stays 0, which `lib/` never passes.
+            // Anything but a number stays 0; `lib/` passes numbers alone.
             sys::napi_get_value_uint32(env, value, number);
         }
         let [handle, how, length] = numbers;

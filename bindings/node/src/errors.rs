@@ -2,7 +2,7 @@
 
 use tatcell::host::HostError;
 
-/// What a call throws. The status is RANGE, CLOSED, ENOENT, or an errno in digits.
+/// The error that a call throws. The status is RANGE, CLOSED, ENOENT, or an errno in digits.
 pub(crate) type Failed = napi::Error<String>;
 
 /// Some argument must change.

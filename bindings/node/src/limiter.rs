@@ -46,13 +46,13 @@ pub(crate) fn text(spec: &LimitSpec) -> String {
     }
 }
 
-/// What a limiter is made of.
+/// The arguments of a new limiter.
 pub(crate) struct Making {
     pub spec: LimitSpec,
     pub algorithm: u32,
     pub options: TableOptions,
     pub policy: FullPolicy,
-    /// Of the table, without what else is in its memory.
+    /// The lines of the table alone; its memory may have more.
     pub lines: usize,
 }
 

@@ -78,7 +78,7 @@ fn trailer<'m>(memory: &'m Memory, making: &Making) -> &'m [AtomicU64; 8] {
     unsafe { &*memory.as_ptr().add(making.lines * size_of::<Line>()).cast() }
 }
 
-/// What the trailer says about the limit.
+/// The words of the trailer that describe the limit.
 fn numbers(making: &Making) -> [u64; 4] {
     let (units, period, burst) = making.spec.numbers();
     [units, period, burst, making.algorithm.into()]

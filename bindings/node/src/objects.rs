@@ -50,7 +50,7 @@ pub(crate) fn add(object: Object) -> u32 {
 
 /// Drops an object.
 pub(crate) fn remove(handle: u32) {
-    // What is dropped is dropped after the borrow.
+    // The object is dropped after the borrow ends.
     let _gone = OBJECTS.with_borrow_mut(|objects| {
         let place = objects.places.get_mut(handle as usize)?;
         if matches!(place, Place::Free(_)) {

@@ -155,6 +155,48 @@ test('code that runs while arguments are read does no harm', () => {
   assert.throws(() => limiter.hitMany(array), /closed/);
 });
 
+test('arrays that lie about their length are keys of the length that they have', () => {
+  class Liar extends Uint8Array {
+    get length() { return this.said; }
+  }
+  const limiter = new Limiter('1/w', { keys: 100 });
+  const now = { now: 0 };
+  // The buffer of the keys grows first, so that it is not the one of the start.
+  limiter.hit(Buffer.alloc(100_000), 1, now);
+  [0, 1, -1, NaN, 2 ** 32, 2 ** 53, Infinity, 'x', undefined].forEach((said, i) => {
+    for (const length of [4, 200]) {
+      const key = Object.assign(new Liar(length).fill(i + 1), { said });
+      assert.ok(limiter.hit(key, 1, now), `${said}`);
+      assert.ok(!limiter.hit(Buffer.alloc(length, i + 1), 1, now), `${said}`);
+    }
+  });
+  // Code that runs while a list is read would overwrite the keys before it.
+  const nested = new Liar(1);
+  Object.defineProperty(nested, 'length', { get() { return limiter.hit('other', 1, now) ? 1 : 1; } });
+  assert.deepEqual(limiter.hitMany(['mine', nested], 1, now), [true, true]);
+  assert.deepEqual([limiter.hit('mine', 1, now), limiter.hit('other', 1, now)], [false, true]);
+});
+
+test('a key that is too long leaves the buffer of the keys as it was', () => {
+  const limiter = new Limiter('1/w', { keys: 100 });
+  const now = { now: 0 };
+  limiter.hit(Buffer.alloc(100_000), 1, now);
+  // Pages that nobody writes take no memory.
+  for (const length of [2 ** 30, 2 ** 32 - 65536, 2 ** 32]) {
+    let key;
+    try {
+      key = new Uint8Array(length);
+    } catch {
+      continue; // an older Node has no array as long
+    }
+    assert.throws(() => limiter.hit(key, 1, now), { name: 'RangeError', message: /2\*\*30 bytes/ });
+    assert.throws(() => limiter.hitMany(['first', key], 1, now), { name: 'RangeError', message: /2\*\*30 bytes/ });
+    const name = `after ${length}`;
+    assert.deepEqual([limiter.hit(name, 1, now), limiter.hit(name, 1, now)], [true, false]);
+    assert.ok(limiter.hit(`more ${length}`, 1, now));
+  }
+});
+
 test('random calls throw or answer', () => {
   const random = numbers(29);
   const one = (list) => list[random(list.length)];

@@ -144,6 +144,35 @@ test('two limits add to the fields of a response', async (t) => {
   assert.equal(headers.ratelimit, '"all";r=6;t=86400, "slow";r=0;t=604800');
 });
 
+test('two limits in a response: the fields of one value are those of the last limit', async (t) => {
+  const limits = [new Cell('7/w burst 7'), new Cell('1/h burst 1')];
+  const ofOne = ({ headers }) => [headers['x-ratelimit-limit'], headers['x-ratelimit-remaining']];
+  const app = express();
+  app.use((request, response, next) => { response.set('Retry-After', '9'); next(); });
+  for (const limit of limits) app.use(ofExpress.rateLimit(limit, { legacy: true }));
+  app.get('/', (request, response) => response.send('hello'));
+  const port = await listening(t, http.createServer(app));
+  assert.deepEqual(ofOne(await get(port)), ['1', '0']);
+  assert.match((await get(port)).headers['retry-after'], /^3(600|5\d\d)$/);
+
+  const other = fastify();
+  for (const burst of [7, 5]) {
+    await other.register(ofFastify.rateLimit, { limit: new Cell(`${burst}/w burst ${burst}`), legacy: true });
+  }
+  other.get('/', async () => 'hello');
+  t.after(() => other.close());
+  assert.deepEqual(ofOne(await other.inject('/')), ['5', '4']);
+});
+
+test('a response whose fields are sent already gets an error, not a crash', async (t) => {
+  const limited = ofExpress.rateLimit(new Cell('7/w burst 7'));
+  const port = await listening(t, http.createServer((request, response) => {
+    response.flushHeaders();
+    limited(request, response, (error) => response.end(`${error?.code}`));
+  }));
+  assert.equal((await get(port)).text, 'ERR_HTTP_HEADERS_SENT');
+});
+
 test('a plugin of fastify limits the routes of its instance', async (t) => {
   const app = fastify();
   await app.register(async (part) => {
@@ -161,4 +190,26 @@ test('what is no limit is named', async () => {
     assert.throws(() => ofExpress.rateLimit(bad), { name: 'TypeError', message: /takes a Limiter, a Cell or a Chain/ });
   }
   await assert.rejects(async () => fastify().register(ofFastify.rateLimit, {}), TypeError);
+});
+
+test('wrong options are named at the start', async () => {
+  const limiter = new Limiter('10/s', { keys: 10 });
+  for (const [options, name, message] of [
+    [{ trustedHops: 1.5 }, 'RangeError', /trustedHops is 0 to \d+, not 1.5/], [{ trustedHops: -1 }, 'RangeError', /-1/],
+    [{ trustedHops: '1' }, 'TypeError', /trustedHops is a number/], [{ trustedHop: 1 }, 'TypeError', /'trustedHop'/],
+    [{ v4Bits: NaN }, 'RangeError', /v4Bits is 0 to 32, not NaN/], [{ v4Bits: 33 }, 'RangeError', /not 33/],
+    [{ v6Bits: 200 }, 'RangeError', /v6Bits is 0 to 128, not 200/], [{ key: 'ip' }, 'TypeError', /key is a function/],
+    [{ names: ['a', 'b'] }, 'RangeError', /2 names for 1 limits/], [{ names: 'a' }, 'TypeError', /names are an array/],
+    [{ names: [''] }, 'RangeError', /not be empty/], [{ names: ['a\nb'] }, 'RangeError', /name/],
+  ]) {
+    assert.throws(() => ofExpress.rateLimit(limiter, options), { name, message });
+    await assert.rejects(async () => fastify().register(ofFastify.rateLimit, { limit: limiter, ...options }),
+      { name, message });
+  }
+  assert.throws(() => ofExpress.rateLimit(limiter, null), TypeError);
+  const chain = new Chain(limiter, new Cell('1/s'));
+  assert.throws(() => ofExpress.rateLimit(chain, { names: ['a'] }), { message: /1 names for 2 limits/ });
+  ofExpress.rateLimit(chain, { names: ['a', 'b'], trustedHops: 0, v4Bits: 0, v6Bits: 128, legacy: true });
+  const options = { limit: new Cell('1/s'), names: ['a'], prefix: '/api', logLevel: 'warn' };
+  await fastify().register(ofFastify.rateLimit, options);
 });

@@ -87,7 +87,7 @@ pub fn run(path: &str, lib: Option<&str>, write: bool) -> Result<(), String> {
         }
     }
     for ratio in &ratios {
-        let name = ratio.row.replace('.', "_").replace('/', "_beside_");
+        let name = ratio.row.replace('.', "_").replace('/', "_compared_with_");
         match compare(ratio, &counts, slack) {
             Some(Ok(text)) => println!("PASS {name}_stays_below_its_ratio: {text}"),
             Some(Err(text)) => {
