@@ -538,6 +538,10 @@ TEST(memory_of_the_system_holds_a_table) {
     EXPECT(looking.sum() && looking.sum()->conforming == 3 && counting.block(2) == nullptr);
     host::shared_counters one, two;
     EXPECT(one.open_some(numbers.c_str(), 2, 1) == code::err_system && one.block(0) == nullptr);
+    // An object that has them keeps them, until something else is assigned to it.
+    EXPECT(counting.open(numbers.c_str(), 2) == code::err_system && counting.block(1)->conforming == 3);
+    counting = host::shared_counters();
+    EXPECT(counting.open(numbers.c_str(), 2) && counting.block(1)->conforming == 3);
     counting = host::shared_counters();
     const auto first = two.open_some(numbers.c_str(), 2, 1);
     EXPECT(first && *first == 0 && *one.open_some(numbers.c_str(), 2, 1) == 1 && one.block(1) != nullptr);

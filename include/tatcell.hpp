@@ -2227,7 +2227,8 @@ class shared_counters {
 public:
     /// Creates them, or attaches to them if they exist, and takes all blocks (tatcell_host_counters_open). mode:
     /// permission bits; 0 = 0600. Errors: err_wrong_size for another number of threads, err_system if another process
-    /// has a block, err_not_ready, err_version, and those of memory::create.
+    /// has a block, or this one has opened them before, err_not_ready, err_version, and those of memory::create. An
+    /// object that has them keeps them and gets err_system: to open them again, first assign shared_counters() to it.
     result open(const char *name, std::uint32_t threads, std::uint32_t mode = 0) noexcept {
         tatcell_host_memory_t made TATCELL_HOST_MEMORY_INIT;
         const result rc(tatcell_host_counters_open(name, threads, mode, &made));
@@ -2235,7 +2236,8 @@ public:
         return rc;
     }
     /// The same, but takes only the first `count` blocks that nobody has (tatcell_host_counters_open_some), and gives
-    /// the number of the first one. Errors: also err_unsupported.
+    /// the number of the first one. Blocks that this object has count as taken. Errors: also err_unsupported, if the
+    /// system or the file system has no locks.
     outcome<std::uint32_t> open_some(const char *name, std::uint32_t threads, std::uint32_t count,
                                      std::uint32_t mode = 0) noexcept {
         tatcell_host_memory_t made TATCELL_HOST_MEMORY_INIT;

@@ -3,7 +3,7 @@
 use core::ffi::CStr;
 use core::ops::Range;
 
-use super::names::{File, CAN_LOCK};
+use super::names::File;
 use super::{HostError, Memory};
 use crate::table::counter_blocks::{blocks, is_fresh, lines_for_blocks, publish, sum, NoCounters, HEADER};
 use crate::table::{Counters, Line};
@@ -38,14 +38,15 @@ pub(crate) fn open(
     if count == 0 || count > threads {
         return Err(HostError::BadSize);
     }
-    if count < threads && !CAN_LOCK {
-        return Err(HostError::Unsupported);
-    }
     open_with(name, threads, mode, |file| {
         let mut first = 0usize;
         while threads.saturating_sub(first) >= count {
-            if file.lock(first, count)? {
-                return Ok(first);
+            match file.lock(first, count) {
+                Ok(true) => return Ok(first),
+                Ok(false) => {}
+                // Where nothing locks, each program has a name of its own, and so all of its blocks.
+                Err(HostError::Unsupported) if count == threads => return Ok(0),
+                Err(e) => return Err(e),
             }
             first = first.saturating_add(count);
         }
@@ -73,7 +74,8 @@ pub(crate) fn check(lines: &[Line]) -> Result<usize, HostError> {
 /// Each thread counts in a block of its own, by plain additions: a decision costs what it costs with private counters.
 /// If two threads count in one block, counts are lost, and nothing else happens. So give each its number. No other
 /// process can open blocks that this one has: a lock on the file keeps it out, until this process and those that it has
-/// forked have ended, or have unmapped the memory. (On 64-bit Linux; elsewhere give each program a name of its own.)
+/// forked have ended, or have unmapped the memory. (On 64-bit Linux, if the file system has locks. Elsewhere give each
+/// program a name of its own.)
 ///
 /// ```
 /// use tatcell::host::{unlink, HostError, ReadOnlyCounters, SharedCounters};
@@ -103,9 +105,10 @@ impl SharedCounters {
     ///
     /// # Errors
     /// Those of [`Memory::create`] and [`Memory::attach`]: [`HostError::WrongSize`] if it was made for another number
-    /// of threads. [`HostError::Taken`] if another process has one of the blocks, or this one has opened it before.
-    /// [`HostError::NotCounters`] for other memory. [`HostError::System`] (1, EPERM) if the file belongs to another
-    /// user, who could truncate it and so end this process: only root's and this user's own are taken.
+    /// of threads. [`HostError::Taken`] if another process has one of the blocks, or this one has opened it before:
+    /// drop that object first. [`HostError::NotCounters`] for other memory. [`HostError::System`] (1, EPERM) if the file
+    /// belongs to another user, who could truncate it and so end this process: only root's and this user's own are
+    /// taken.
     pub fn open(name: &CStr, threads: usize, mode: u32) -> Result<SharedCounters, HostError> {
         SharedCounters::open_some(name, threads, threads, mode)
     }
@@ -115,7 +118,7 @@ impl SharedCounters {
     ///
     /// # Errors
     /// As [`open`](SharedCounters::open); [`HostError::Taken`] if there are not so many left.
-    /// [`HostError::Unsupported`] if this system has no such locks.
+    /// [`HostError::Unsupported`] if this system, or the file system of the name, has no such locks.
     pub fn open_some(
         name: &CStr,
         threads: usize,

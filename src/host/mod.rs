@@ -88,7 +88,7 @@ pub enum HostError {
     WrongSize,
     /// The memory holds no counters, or counters of another layout.
     NotCounters,
-    /// Another process counts there, or this one has opened the counters before.
+    /// Another process has these counters, or this one has opened them before.
     Taken,
 }
 
@@ -108,7 +108,9 @@ impl core::fmt::Display for HostError {
             HostError::NotReady => f.write_str("the creator has not sized the memory yet: ask again"),
             HostError::WrongSize => f.write_str("the memory has another size than expected"),
             HostError::NotCounters => f.write_str("the memory holds no counters, or another layout of them"),
-            HostError::Taken => f.write_str("another process counts there"),
+            HostError::Taken => f.write_str(
+                "another process, or this one, has these counters open: close them there, or give another name",
+            ),
         }
     }
 }

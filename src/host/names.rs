@@ -28,9 +28,6 @@ pub(super) const MAX_PATH: usize = 1023;
 #[cfg(tatcell_linux)]
 const SHM: &[u8] = b"/dev/shm";
 
-/// Whether [`File::lock`] locks.
-pub(super) const CAN_LOCK: bool = cfg!(all(tatcell_linux, target_pointer_width = "64"));
-
 /// An open file, closed when dropped.
 #[derive(Debug)]
 pub(super) struct File(c_int);
@@ -101,8 +98,8 @@ impl File {
     /// Locks bytes of the file, unless others have locked one of them: then it returns false. They need not exist.
     ///
     /// The lock belongs to the open file, which a mapping keeps open after its descriptor is closed. So it ends with
-    /// the last mapping, of this process or of one that it has forked, however they end. Systems without such locks
-    /// lock nothing ([`CAN_LOCK`]).
+    /// the last mapping, of this process or of one that it has forked, however they end. It is
+    /// [`HostError::Unsupported`] on systems and file systems without such locks.
     #[cfg(all(tatcell_linux, target_pointer_width = "64"))]
     pub fn lock(&self, first: usize, count: usize) -> Result<bool, HostError> {
         // SAFETY: integers, for which 0 is a value; there is padding on some processors.
@@ -115,15 +112,17 @@ impl File {
         }
         match last_error() {
             HostError::System(libc::EAGAIN | libc::EACCES) => Ok(false),
-            // A file system without locks, such as some of networks.
-            HostError::System(libc::ENOLCK | libc::EOPNOTSUPP | libc::ENOSYS) => Ok(true),
+            // A file system without locks, such as some of networks; EINVAL: a system without this kind of lock.
+            HostError::System(libc::ENOLCK | libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL) => {
+                Err(HostError::Unsupported)
+            }
             e => Err(e),
         }
     }
 
     #[cfg(not(all(tatcell_linux, target_pointer_width = "64")))]
     pub fn lock(&self, _: usize, _: usize) -> Result<bool, HostError> {
-        Ok(true)
+        Err(HostError::Unsupported)
     }
 
     /// Returns its size in bytes; 0 until the creator has allocated it.

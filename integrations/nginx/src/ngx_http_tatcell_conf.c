@@ -10,7 +10,6 @@ static char *ngx_http_tatcell_zone_name(ngx_conf_t *cf, ngx_http_tatcell_zone_t 
     ssize_t *size);
 static ngx_int_t ngx_http_tatcell_key_index(ngx_conf_t *cf, ngx_str_t *text);
 static ngx_int_t ngx_http_tatcell_memory_name(ngx_conf_t *cf, ngx_str_t *whole, size_t skip, ngx_str_t *name);
-static ngx_uint_t ngx_http_tatcell_same(ngx_str_t *one, ngx_str_t *other);
 static ngx_int_t ngx_http_tatcell_seed(ngx_conf_t *cf, ngx_http_tatcell_zone_t *zone, ngx_str_t *file);
 static size_t ngx_http_tatcell_least(void);
 static ngx_int_t ngx_http_tatcell_number(ngx_conf_t *cf, ngx_str_t *whole, size_t skip, uint64_t *n);
@@ -330,11 +329,21 @@ ngx_http_tatcell_memory_name(ngx_conf_t *cf, ngx_str_t *whole, size_t skip, ngx_
         return NGX_ERROR;
     }
 
+    /* The path of shared memory is one more spelling of its name. */
+    if (ngx_http_tatcell_is(name, NGX_HTTP_TATCELL_SHM "/")
+        && name->len > sizeof(NGX_HTTP_TATCELL_SHM)
+        && ngx_strchr(name->data + sizeof(NGX_HTTP_TATCELL_SHM), '/') == NULL)
+    {
+        name->data += sizeof(NGX_HTTP_TATCELL_SHM) - 1;
+        name->len -= sizeof(NGX_HTTP_TATCELL_SHM) - 1;
+    }
+
     return NGX_OK;
 }
 
 
-static ngx_uint_t
+/* Whether two zones have one name of memory. */
+ngx_uint_t
 ngx_http_tatcell_same(ngx_str_t *one, ngx_str_t *other)
 {
     return one->len && one->len == other->len && ngx_strncmp(one->data, other->data, one->len) == 0;

@@ -99,6 +99,9 @@ typedef struct {
     size_t                     bytes;
 } ngx_http_tatcell_shared_t;
 
+/* Where Linux has shared memory with names. */
+#define NGX_HTTP_TATCELL_SHM        "/dev/shm"
+
 /* The most bytes of a path. */
 #define NGX_HTTP_TATCELL_PATH       1023
 
@@ -138,7 +141,7 @@ struct ngx_http_tatcell_zone_s {
     ngx_str_t                   table_name;     /* of table=, ends with a 0; empty: none */
     size_t                      bytes;          /* of a table with a name */
     ngx_http_tatcell_named_t   *named;          /* its memory */
-    ngx_http_tatcell_named_t   *old_named;      /* that of the cycle before, while this cycle is made */
+    ngx_http_tatcell_named_t   *old_named;      /* of any zone of the cycle before, with the name of table= */
 
     uint8_t                     seed[16];
     ngx_uint_t                  seed_given;
@@ -149,7 +152,7 @@ struct ngx_http_tatcell_zone_s {
     ngx_uint_t                  first;          /* of those that this nginx has */
     ngx_uint_t                  mask;           /* of the slot of a process: as many as it has, less one */
     ngx_http_tatcell_counting_t  *counting;     /* the memory of counters= */
-    ngx_http_tatcell_counting_t  *old_counting;  /* that of the cycle before, while this cycle is made */
+    ngx_http_tatcell_counting_t  *old_counting;  /* of any zone of the cycle before, with this name */
     ngx_pool_t                 *pool;           /* of the cycle */
     uint64_t                    swept;          /* the slot that is swept next */
 };
@@ -231,6 +234,7 @@ extern ngx_module_t  ngx_http_tatcell_module;
 #pragma GCC visibility push(hidden)
 
 /* conf */
+ngx_uint_t ngx_http_tatcell_same(ngx_str_t *one, ngx_str_t *other);
 char *ngx_http_tatcell_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_tatcell(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 ngx_int_t ngx_http_tatcell_check(ngx_conf_t *cf);

@@ -16,16 +16,14 @@
 #include <sys/file.h>
 
 
-/* Where Linux has shared memory with names. */
-#define NGX_HTTP_TATCELL_SHM  "/dev/shm"
-
 /* Memory with counters, of which this nginx has one half. */
 struct ngx_http_tatcell_counting_s {
     tatcell_host_memory_t  memory;
     ngx_uint_t             cycles;      /* that have it */
     uint32_t               first;       /* of the half */
-    ngx_str_t              name;
-    u_char                 text[1];
+    dev_t                  dev;
+    ino_t                  ino;
+    u_char                 path[1];     /* of the name */
 };
 
 struct ngx_http_tatcell_named_s {
@@ -43,7 +41,11 @@ struct ngx_http_tatcell_named_s {
 
 
 static void ngx_http_tatcell_named_drop(void *data);
-static ngx_http_tatcell_counting_t *ngx_http_tatcell_counting_make(ngx_http_tatcell_zone_t *zone, ngx_log_t *log);
+static ngx_int_t ngx_http_tatcell_counting_make(ngx_http_tatcell_zone_t *zone, ngx_log_t *log,
+    ngx_http_tatcell_counting_t **made);
+static ngx_int_t ngx_http_tatcell_counting_test(ngx_http_tatcell_zone_t *zone, ngx_log_t *log);
+static ngx_int_t ngx_http_tatcell_counting_refuse(ngx_http_tatcell_zone_t *zone, ngx_log_t *log, int32_t rc,
+    ngx_err_t err);
 static void ngx_http_tatcell_counting_drop(void *data);
 
 
@@ -66,17 +68,28 @@ ngx_http_tatcell_named_open(u_char *path)
 }
 
 
+/* Whether a path is still that of a file. */
+static ngx_uint_t
+ngx_http_tatcell_is_at(u_char *path, dev_t dev, ino_t ino)
+{
+    struct stat  st;
+
+    return lstat((char *) path, &st) == 0 && st.st_dev == dev && st.st_ino == ino;
+}
+
+
 /* Whether its name is still that of its memory. */
 ngx_uint_t
 ngx_http_tatcell_is_named(ngx_http_tatcell_named_t *named)
 {
-    struct stat  st;
-
-    return lstat((char *) named->path, &st) == 0 && st.st_dev == named->dev && st.st_ino == named->ino;
+    return ngx_http_tatcell_is_at(named->path, named->dev, named->ino);
 }
 
 
-/* Whether a process that runs has the table of this name, and is not the nginx that this one replaces. */
+/*
+ * Whether a process that runs has the table of this name, and is neither this nginx nor the one that it replaces. nginx
+ * never resets ngx_inherited, which holds for the first cycle alone. Until a cycle stands, ngx_cycle is the one before.
+ */
 static ngx_uint_t
 ngx_http_tatcell_named_taken(ngx_http_tatcell_named_t *named, ngx_http_tatcell_zone_t *zone)
 {
@@ -84,13 +97,11 @@ ngx_http_tatcell_named_taken(ngx_http_tatcell_named_t *named, ngx_http_tatcell_z
     ngx_uint_t   taken;
     struct stat  st;
 
-    if (ngx_test_config || ngx_inherited) {
+    if (ngx_test_config || (ngx_inherited && ngx_is_init_cycle(ngx_cycle))) {
         return 0;
     }
 
-    if (zone->old_named && ngx_http_tatcell_is_named(zone->old_named)
-        && ngx_strcmp(zone->old_named->path, named->path) == 0)
-    {
+    if (zone->old_named && ngx_http_tatcell_is_named(zone->old_named)) {
         return 0;
     }
 
@@ -285,7 +296,8 @@ ngx_http_tatcell_named_stays(ngx_http_tatcell_zone_t *zone, ngx_http_tatcell_zon
  * Finds the counters of the zone: those of its memory, or with counters= those in named memory, which other programs
  * may read. There counts go on over a restart. This nginx has one half of the blocks, and hands it from cycle to cycle:
  * a lock keeps others out of it, until the last of its workers has ended. So an upgraded nginx, or another one with the
- * same name, has the other half, and no count is lost.
+ * same name, has the other half, and no count is lost. If both are taken, the zone counts in its own memory until a
+ * later reload finds one free: nginx starts without a metric, too.
  */
 ngx_int_t
 ngx_http_tatcell_counters_open(ngx_http_tatcell_zone_t *zone, ngx_log_t *log)
@@ -301,6 +313,11 @@ ngx_http_tatcell_counters_open(ngx_http_tatcell_zone_t *zone, ngx_log_t *log)
         return NGX_OK;
     }
 
+    /* A test must not take the half that an upgrade of this moment needs, and makes no file. */
+    if (ngx_test_config) {
+        return ngx_http_tatcell_counting_test(zone, log);
+    }
+
     cln = ngx_pool_cleanup_add(zone->pool, 0);
     if (cln == NULL) {
         return NGX_ERROR;
@@ -308,12 +325,15 @@ ngx_http_tatcell_counters_open(ngx_http_tatcell_zone_t *zone, ngx_log_t *log)
 
     counting = zone->old_counting;
 
-    if (counting == NULL || counting->name.len != zone->counters_name.len
-        || ngx_strncmp(counting->name.data, zone->counters_name.data, zone->counters_name.len) != 0)
-    {
-        counting = ngx_http_tatcell_counting_make(zone, log);
-        if (counting == NULL) {
+    /* Somebody may have removed the name, so that the counts start from 0. */
+    if (counting == NULL || !ngx_http_tatcell_is_at(counting->path, counting->dev, counting->ino)) {
+
+        if (ngx_http_tatcell_counting_make(zone, log, &counting) != NGX_OK) {
             return NGX_ERROR;
+        }
+
+        if (counting == NULL) {
+            return NGX_OK;
         }
     }
 
@@ -332,43 +352,90 @@ ngx_http_tatcell_counters_open(ngx_http_tatcell_zone_t *zone, ngx_log_t *log)
 }
 
 
-static ngx_http_tatcell_counting_t *
-ngx_http_tatcell_counting_make(ngx_http_tatcell_zone_t *zone, ngx_log_t *log)
+/* Only looks at what has the name. */
+static ngx_int_t
+ngx_http_tatcell_counting_test(ngx_http_tatcell_zone_t *zone, ngx_log_t *log)
+{
+    int32_t                rc;
+    tatcell_host_memory_t  memory = TATCELL_HOST_MEMORY_INIT;
+
+    rc = tatcell_host_counters_attach((char *) zone->counters_name.data, &memory);
+
+    if (rc != 0 && rc != TATCELL_ERR_ABSENT) {
+        return ngx_http_tatcell_counting_refuse(zone, log, rc, memory.system_error);
+    }
+
+    (void) tatcell_host_memory_unmap(&memory);
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_tatcell_counting_refuse(ngx_http_tatcell_zone_t *zone, ngx_log_t *log, int32_t rc, ngx_err_t err)
+{
+    ngx_log_error(NGX_LOG_EMERG, log, err,
+                  "tatcell: zone \"%V\" cannot have counters=%V: %s (%s); give another name, in %s:%ui", &zone->name,
+                  &zone->counters_name, tatcell_strerror(rc), tatcell_strerror_name(rc), zone->file, zone->line);
+
+    return NGX_ERROR;
+}
+
+
+/* Takes a half; gives NULL if others have both. */
+static ngx_int_t
+ngx_http_tatcell_counting_make(ngx_http_tatcell_zone_t *zone, ngx_log_t *log, ngx_http_tatcell_counting_t **made)
 {
     char                         *name;
     int32_t                       rc;
+    ngx_err_t                     err;
+    struct stat                   st;
     ngx_http_tatcell_counting_t  *counting;
 
-    counting = ngx_calloc(sizeof(ngx_http_tatcell_counting_t) + zone->counters_name.len, log);
+    *made = NULL;
+
+    counting = ngx_calloc(sizeof(ngx_http_tatcell_counting_t) + sizeof(NGX_HTTP_TATCELL_SHM) + zone->counters_name.len,
+                          log);
     if (counting == NULL) {
-        return NULL;
+        return NGX_ERROR;
     }
 
     counting->memory = (tatcell_host_memory_t) TATCELL_HOST_MEMORY_INIT;
-    counting->name.data = counting->text;
-    counting->name.len = zone->counters_name.len;
-    ngx_memcpy(counting->text, zone->counters_name.data, zone->counters_name.len);
+    (void) ngx_http_tatcell_named_path(counting->path, zone->counters_name.data);
 
-    name = (char *) counting->text;
+    name = (char *) zone->counters_name.data;
     rc = tatcell_host_counters_open_some(name, NGX_HTTP_TATCELL_PROCESSES, NGX_HTTP_TATCELL_PROCESSES / 2, 0644,
                                          &counting->memory, &counting->first);
 
     if (rc == TATCELL_ERR_UNSUPPORTED) {
-        /* No locks on this system. */
+        /* No locks on this system, or on this file system. */
         rc = tatcell_host_counters_open(name, NGX_HTTP_TATCELL_PROCESSES, 0644, &counting->memory);
     }
 
-    /* During an upgrade the old nginx and the new one have a half each; a test of the configuration needs none. */
-    if (rc != 0 && !(ngx_test_config && counting->memory.system_error == EBUSY)) {
-        ngx_log_error(NGX_LOG_EMERG, log, counting->memory.system_error,
-                      "tatcell: zone \"%V\" cannot have counters=%V: %s (%s); give another name, in %s:%ui",
-                      &zone->name, &zone->counters_name, tatcell_strerror(rc), tatcell_strerror_name(rc), zone->file,
-                      zone->line);
+    if (rc != 0) {
+        err = counting->memory.system_error;
         ngx_free(counting);
-        return NULL;
+
+        if (rc != TATCELL_ERR_SYSTEM || err != EBUSY) {
+            return ngx_http_tatcell_counting_refuse(zone, log, rc, err);
+        }
+
+        ngx_log_error(NGX_LOG_WARN, log, 0,
+                      "tatcell: zone \"%V\" counts without counters=%V: two other nginx have it; reload when one has "
+                      "ended, or give another name, in %s:%ui", &zone->name, &zone->counters_name, zone->file,
+                      zone->line);
+        return NGX_OK;
     }
 
-    return counting;
+    /* Zeroed, which no file has, if the name is gone again: then the next reload opens it anew. */
+    if (lstat((char *) counting->path, &st) == 0) {
+        counting->dev = st.st_dev;
+        counting->ino = st.st_ino;
+    }
+
+    *made = counting;
+
+    return NGX_OK;
 }
 
 

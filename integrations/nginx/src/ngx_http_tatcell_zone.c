@@ -159,7 +159,10 @@ ngx_http_tatcell_options(ngx_http_tatcell_zone_t *zone, tatcell_table_options_t 
 }
 
 
-/* Finds the zone of the running cycle, and says whether its memory can stay. */
+/*
+ * Finds the zone of the running cycle, and says whether its memory can stay. The names of memory may be those of other
+ * zones: a reload may rename a zone, and two of them may change names.
+ */
 void
 ngx_http_tatcell_find_old(ngx_conf_t *cf, ngx_http_tatcell_zone_t *zone)
 {
@@ -185,29 +188,37 @@ ngx_http_tatcell_find_old(ngx_conf_t *cf, ngx_http_tatcell_zone_t *zone)
 
         if (i >= part->nelts) {
             if (part->next == NULL) {
-                return;
+                break;
             }
             part = part->next;
             shm_zone = part->elts;
             i = 0;
         }
 
-        if (shm_zone[i].tag == zone->shm_zone->tag
-            && shm_zone[i].shm.name.len == zone->name.len
-            && ngx_strncmp(shm_zone[i].shm.name.data, zone->name.data, zone->name.len) == 0)
-        {
-            break;
+        old = shm_zone[i].data;
+
+        if (shm_zone[i].tag != zone->shm_zone->tag || old == NULL || old->shared == NULL) {
+            continue;
+        }
+
+        if (ngx_http_tatcell_same(&zone->table_name, &old->table_name)) {
+            zone->old_named = old->named;
+        }
+
+        if (ngx_http_tatcell_same(&zone->counters_name, &old->counters_name)) {
+            zone->old_counting = old->counting;
+        }
+
+        if (ngx_http_tatcell_same(&zone->name, &old->name)) {
+            zone->old_shm_zone = &shm_zone[i];
         }
     }
 
-    old = shm_zone[i].data;
-    if (old == NULL || old->shared == NULL) {
+    if (zone->old_shm_zone == NULL) {
         return;
     }
 
-    zone->old_shm_zone = &shm_zone[i];
-    zone->old_named = old->named;
-    zone->old_counting = old->counting;
+    old = zone->old_shm_zone->data;
 
     if (zone->seed_given && ngx_memcmp(zone->seed, old->seed, sizeof(zone->seed)) != 0) {
         zone->shm_zone->noreuse = 1;

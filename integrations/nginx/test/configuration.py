@@ -33,6 +33,9 @@ BAD = [
      ["counters=a", "counters=/clients"]),
     ("counters_that_are_none", "tatcell_zone $arg_k zone=a:1m rate=1r/s counters=/dev/null;", "",
      ["counters=/dev/null", "another name"]),
+    ("counters_twice_in_two_spellings", "tatcell_zone $arg_k zone=a:1m rate=1r/s counters=/tatcell-twice;\n"
+     "tatcell_zone $arg_k zone=b:1m rate=1r/s counters=/dev/shm/tatcell-twice;", "",
+     ['zone "a", defined in', "counters=/tatcell-twice", "another name"]),
     ("counters_twice", "tatcell_zone $arg_k zone=a:1m rate=1r/s counters=/tatcell-twice;\n"
      "tatcell_zone $arg_k zone=b:1m rate=1r/s counters=/tatcell-twice;", "",
      ['zone "a", defined in', "counters=/tatcell-twice", "another name"]),
@@ -42,6 +45,8 @@ BAD = [
     ("table_twice", "tatcell_zone $arg_k zone=a:1m rate=1r/s table=/tatcell-twice;\n"
      "tatcell_zone $arg_k zone=b:1m rate=1r/s table=/tatcell-twice;", "",
      ['zone "a", defined in', "table=/tatcell-twice", "another name"]),
+    ("table_and_counters_in_two_spellings", "tatcell_zone $arg_k zone=a:1m rate=1r/s table=/tatcell-both "
+     "counters=/dev/shm/tatcell-both;", "", ["table= and counters= have one name, /tatcell-both"]),
     ("table_and_counters", "tatcell_zone $arg_k zone=a:1m rate=1r/s table=/tatcell-both counters=/tatcell-both;", "",
      ["one name, /tatcell-both"]),
     ("seed_that_is_not_there", "tatcell_zone $arg_k zone=a:1m rate=1r/s seed=/no/such/file;", "",

@@ -81,6 +81,9 @@ def claims(claims, server):
             good, said = n.test(**conf(more=f"table={m.name}"))
             assert good, said
             equal((len(m.all()), m.live() > 0), (1, True))
+            # It makes no counters either.
+            good, said = n.test(**conf(more=f"table={m.name} counters={m.name}-counts"))
+            equal((good, len(m.all())), (True, 1), said)
             n.stop()
             equal(m.all(), [], "after the end:")
     claims.claim("a_table_with_a_name_is_there_while_nginx_runs", shown)
@@ -143,6 +146,49 @@ def claims(claims, server):
             equal((len(m.all()), passed(n, 200, 1)), (1, 0))
     claims.claim("a_name_follows_the_table_through_reloads", reloaded)
 
+    def renamed():
+        def zones(**tables):
+            return {"http": "".join(f"tatcell_zone $arg_k zone={zone}:256k rate=1r/h burst=2 table={name} "
+                                    f"counters={name}-counts;" for zone, name in tables.items()),
+                    "server": f"location / {{ tatcell zone={list(tables)[0]} nodelay; }} "
+                              "location /stats { tatcell_stats top=0; }", "level": "notice"}
+
+        with Memory() as m, server() as n:
+            one, two = m.name + "-1", m.name + "-2"
+            n.start(**zones(a=one, b=two))
+            first = full(n, 50)
+            # Two zones change names: each keeps its debts, and the counts stay with the name.
+            assert n.reload(**zones(a=two, b=one)), n.log()
+            equal((passed(n, 50, 1), stats(n)["a"]["passed"], stats(n)["b"]["passed"]), (0, 0, first))
+            assert n.reload(**zones(a=one, b=two)), n.log()
+            # A zone gets another name, and so no debts; its memory keeps its name.
+            assert n.reload(**zones(c=one, b=two)), n.log()
+            equal((passed(n, 50, 1), stats(n)["c"]["passed"]), (50, first + 50))
+            equal([file.name.removeprefix(m.file.name) for file in m.all()], ["-1", "-1-counts", "-2", "-2-counts"])
+    claims.claim("a_name_of_memory_goes_from_zone_to_zone", renamed)
+
+    def seeded():
+        with Memory() as m, server() as n:
+            for file, text in ("one", SEED), ("two", SEED[::-1]):
+                n.run.joinpath(file).write_text(text + "\n")
+            n.start(**conf(more=f"table={m.name} seed={n.run}/one"))
+            full(n, 50)
+            assert n.reload(**conf(more=f"table={m.name} seed={n.run}/one")), n.log()
+            equal((passed(n, 50, 1), n.log().count("it starts empty")), (0, 0))
+            assert n.reload(**conf(more=f"table={m.name} seed={n.run}/two")), n.log()
+            equal((passed(n, 50, 1), n.log().count('zone "a" has another seed: it starts empty')), (50, 1))
+    claims.claim("a_table_with_another_seed_starts_empty", seeded)
+
+    def large():
+        room = shutil.disk_usage(SHM).total >> 20
+        if not 0 < room < 1 << 20:
+            raise Skip("/dev/shm has no bound")
+        with Memory() as m, server() as n:
+            good, said = n.test(**conf(more=f"table={m.name}", size=f"{room + 1}m"))
+            assert not good and f"cannot have table={m.name}" in said and "28:" in said, said
+            equal(m.all(), [])
+    claims.claim("a_table_without_room_is_refused", large)
+
     def crashed():
         with Memory() as m, server() as n:
             n.start(**conf(more=f"table={m.name}"))
@@ -197,6 +243,13 @@ def claims(claims, server):
             end(n, old)
             equal((m.inode(), len(m.all())), (before, 1))
             equal(passed(n, 10, 3), 20)
+            # An nginx that was upgraded once takes no name of another one.
+            with server() as other:
+                other.start(**conf(more=f"table={m.name}-other"))
+                equal(passed(other, 10, 3), 20)
+                assert not n.reload(**conf(more=f"table={m.name}-other")), "it was taken"
+                assert "a process that runs has it; give another name" in n.log(), n.log()
+                equal([file.name for file in m.all()], [m.file.name, m.file.name + "-other"])
     claims.claim("an_upgrade_takes_the_name_of_a_table_and_gives_it_back", upgraded)
 
     def counted():
@@ -228,8 +281,19 @@ def claims(claims, server):
             equal(passed(other, 3, 1), 3)
             equal((counts(old_half), counts(new_half)), ((13, 7), (10, 5)))
             with server() as third:
-                third.write(**conf(more=more))
-                done = third.command()
-                said = done.stderr + (third.log() if (third.run / "error.log").exists() else "")
-                assert done.returncode and "give another name" in said, said
+                third.start(**conf(more=more))
+                said = third.log()
+                assert "two other nginx have it" in said and "give another name" in said, said
+                equal((passed(third, 4, 1), stats(third)["a"]["passed"]), (4, 4))
+                equal((counts(old_half), counts(new_half)), ((13, 7), (10, 5)))
+                # One ends: its half is that of the third one from the next reload on.
+                other.stop()
+                assert third.reload(**conf(more=more)), third.log()
+                equal(passed(third, 2, 3), 2)
+                equal((counts(old_half), counts(new_half)), ((15, 11), (10, 5)))
+            # Without the name a reload starts from 0.
+            m.file.unlink()
+            assert n.reload(**conf(more=more)), n.log()
+            equal(passed(n, 5, 1), 0)
+            equal((counts(old_half), counts(new_half)), ((0, 5), (0, 0)))
     claims.claim("two_binaries_count_in_blocks_of_their_own", counted)

@@ -17,8 +17,8 @@ use crate::table::{Counters, Line};
 /// processes look with tatcell_host_counters_attach; they need permission to read, and no other.
 ///
 /// On 64-bit Linux a lock on the file keeps other processes from opening blocks that are taken. It ends when this
-/// process and those that it has forked have ended or have unmapped the memory. Elsewhere give each program its own
-/// name.
+/// process and those that it has forked have ended or have unmapped the memory. Elsewhere, and on file systems without
+/// locks, give each program its own name.
 ///
 /// If a creator died before it was done, the next call for the name finishes its work. So memory of this name and size
 /// that is all zero is taken for counters: give a table another name.
@@ -33,7 +33,7 @@ use crate::table::{Counters, Line};
 /// @retval TATCELL_ERR_SYSTEM with system_error 1 (EPERM): the file belongs to another user, who could truncate it and
 ///         so end this process. Only files of root and of this user are taken.
 /// @retval TATCELL_ERR_SYSTEM with system_error 16 (EBUSY): another process has a block, or this one has opened them
-///         before.
+///         before: unmap that memory first.
 /// @retval TATCELL_ERR_OPTION bad mode; TATCELL_ERR_TOO_SMALL, TATCELL_ERR_TOO_LARGE bad number of threads.
 /// @retval others as tatcell_host_memory_create and tatcell_host_memory_attach.
 /// Thread: any. Cost: some system calls. Since 0.4.
@@ -65,7 +65,7 @@ pub unsafe extern "C" fn tatcell_host_counters_open(
 /// @retval 0 done.
 /// @retval TATCELL_ERR_SYSTEM with system_error 16 (EBUSY): there are not so many left.
 /// @retval TATCELL_ERR_TOO_SMALL count is 0; TATCELL_ERR_TOO_LARGE count is above threads.
-/// @retval TATCELL_ERR_UNSUPPORTED this system has no such locks.
+/// @retval TATCELL_ERR_UNSUPPORTED this system, or the file system of the name, has no such locks.
 /// @retval others as tatcell_host_counters_open.
 /// Thread: any. Cost: some system calls, and one for each part that is taken. Since 0.4.
 #[no_mangle]
