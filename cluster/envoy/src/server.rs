@@ -41,8 +41,8 @@ const CONNECTION: usize = (4 * WINDOW) as usize + (1 << 16);
 /// The most fields in the 4096 bytes that HTTP/2 remembers, where each counts as its length and 32.
 const REMEMBERED: usize = 4096 / 33;
 
-// README.md says 108 KiB for each request.
-const _: () = assert!(of_request() <= 108 << 10);
+// README.md says 125 KiB for each request.
+const _: () = assert!(of_request() <= 125 << 10);
 
 const fn of_request() -> usize {
     let coming = 3 * MAX_REQUEST;
