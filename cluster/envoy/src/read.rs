@@ -24,8 +24,8 @@ pub struct Source {
 /// a folder is left out: what editors leave, what is no file, is empty or has another encoding, and other names. `note`
 /// gets a line for each, but for names that begin with two dots, which are those of mounted volumes.
 ///
-/// A file of `in_force` is never left out while its name is there. It may be in the middle of a rewrite, and without its
-/// rules all requests of its domain would pass.
+/// A file of `in_force` is never left out while its name is there. It may be in the middle of a rewrite, and without
+/// its rules all requests of its domain would pass.
 ///
 /// # Errors
 /// The name of the file that cannot be read.
