@@ -430,7 +430,7 @@ int32_t tatcell_cluster_change(const tatcell_cluster_t *node,
 #define TATCELL_CLUSTER_SLOT_REFUSED 8
 /** slot: the node holds one, but could not read the mark of a limit in time. */
 #define TATCELL_CLUSTER_SLOT_MARK_UNREAD 9
-/** slot: the same, because nodes of another version of tatcell have written the mark. */
+/** slot: the node holds one, but nodes of another version of tatcell have written the mark of a limit. */
 #define TATCELL_CLUSTER_SLOT_OTHER_FORMAT 10
 
 /**

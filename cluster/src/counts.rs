@@ -34,8 +34,8 @@ macro_rules! counts {
         }
 
         impl Metrics {
-            /// Writes the counters in the text format of Prometheus. Of the lines `tatcell_cluster_slot`, that of the
-            /// present [`SlotState`] has the value 1.
+            /// Writes the counters in the text format of Prometheus. The line `tatcell_cluster_slot` of the present
+            /// [`SlotState`] has the value 1, and the others have 0.
             pub fn prometheus(&self, out: &mut impl std::fmt::Write) -> std::fmt::Result {
                 $(writeln!(out, concat!("tatcell_cluster_", stringify!($name), "_total {}"), self.$name)?;)*
                 writeln!(out, "tatcell_cluster_up {}", u8::from(self.up))?;

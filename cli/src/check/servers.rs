@@ -79,7 +79,7 @@ fn is_above(above: &Rule, rule: &Rule) -> bool {
 pub fn envoy(config: &str, out: &mut Checked) -> Result<(), Failure> {
     let mut notes = Vec::new();
     let sources =
-        read::sources(&[config.to_owned()], &mut |note| notes.push(note)).map_err(Failure::Input)?;
+        read::sources(&[config.to_owned()], &[], &mut |note| notes.push(note)).map_err(Failure::Input)?;
     let keeper = Keeper::Local(Tables::new(1, FullPolicy::Admit).map_err(Failure::Input)?, None);
     let mut parts = Parts { keeper, notes };
     let rules = read::rules(&sources, &mut parts).map_err(Failure::Input)?;

@@ -108,12 +108,16 @@ impl Target {
         timeout: Duration,
     ) -> Result<bool, String> {
         // Between two requests a server may close a connection. Nothing was sent then, so it is asked again.
-        if connection.runtime.block_on(connection.sender.clone().ready()).is_err() {
+        // A server that allows no stream keeps it waiting.
+        let late = |_| format!("no answer within {timeout:?}");
+        let ready = connection.sender.clone().ready();
+        let ready = connection.runtime.block_on(async { tokio::time::timeout(timeout, ready).await });
+        if ready.map_err(late)?.is_err() {
             *connection = self.connect(timeout)?;
         }
         let asking = self.call(connection.sender.clone(), message);
         let answered = connection.runtime.block_on(async { tokio::time::timeout(timeout, asking).await });
-        answered.unwrap_or_else(|_| Err(format!("no answer within {timeout:?}")))
+        answered.map_err(late)?
     }
 
     /// Returns the message for one request of a key, or why there is none.

@@ -195,6 +195,12 @@ impl KeeperSettings {
         self.store.is_some()
     }
 
+    /// Leaves the counters out: nothing is shared by name, and nothing is set to 0.
+    #[must_use]
+    pub fn uncounted(self) -> KeeperSettings {
+        KeeperSettings { counters: None, ..self }
+    }
+
     /// Opens the keeper. A cluster knows only these rates; tables accept any.
     ///
     /// # Errors

@@ -8,9 +8,10 @@ pub const KEY: usize = 256;
 
 const DIGEST: usize = 40;
 
-/// Returns a key as the store gets it: a key with fewer than 256 bytes itself, and of a longer one its begin and the
-/// digest (SHA-1) of the whole, which are 256 bytes. So it differs from every key that is not long. Nobody can choose a
-/// key with the digest of another one's.
+/// Returns a key as the store gets it: a key with fewer than 256 bytes itself, and for a longer one its first 216
+/// bytes and the digest (SHA-1) of the whole, which are 256 bytes. So it differs from every key that is not long.
+/// Nobody can find another key with the digest of a given one. SHA-1 collides: whoever chooses both keys can make two
+/// that share one limit, which gives them no more than one key has.
 pub fn short(key: &[u8]) -> Cow<'_, [u8]> {
     if key.len() < KEY {
         return Cow::Borrowed(key);

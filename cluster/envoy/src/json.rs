@@ -77,6 +77,20 @@ fn quoted(text: &str) -> String {
     out
 }
 
+/// Returns the page of an error.
+pub fn error(what: &str) -> String {
+    format!("{{\"error\": {}}}\n", quoted(what))
+}
+
+/// Returns the page of a request that was not decided: it is wrong, or it may be sent again.
+pub fn failed(status: &tonic::Status) -> tatcell_door::pages::Own {
+    let line = match status.code() {
+        tonic::Code::InvalidArgument => "400 Bad Request",
+        _ => "503 Service Unavailable",
+    };
+    (line, error(status.message()))
+}
+
 /// Decodes `%41` and `+`.
 fn decoded(text: &str) -> Option<String> {
     let (mut out, mut rest) = (Vec::new(), text.as_bytes());
@@ -102,6 +116,15 @@ fn decoded(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_wrong_request_is_a_bad_one() {
+        let busy = tonic::Status::unavailable("too many requests at once; nothing was decided");
+        let page = "{\"error\": \"too many requests at once; nothing was decided\"}\n";
+        assert_eq!(failed(&busy), ("503 Service Unavailable", page.to_owned()));
+        let wrong = tonic::Status::invalid_argument("the domain is empty");
+        assert_eq!(failed(&wrong), ("400 Bad Request", "{\"error\": \"the domain is empty\"}\n".to_owned()));
+    }
 
     #[test]
     fn texts_are_quoted_and_queries_decoded() {

@@ -24,9 +24,16 @@ pub struct Source {
 /// a folder is left out: what editors leave, what is no file, is empty or has another encoding, and other names. `note`
 /// gets a line for each, but for names that begin with two dots, which are those of mounted volumes.
 ///
+/// A file of `in_force` is never left out while its name is there. It may be in the middle of a rewrite, and without
+/// its rules all requests of its domain would pass.
+///
 /// # Errors
 /// The name of the file that cannot be read.
-pub fn sources(paths: &[String], note: &mut dyn FnMut(String)) -> Result<Vec<Source>, String> {
+pub fn sources(
+    paths: &[String],
+    in_force: &[String],
+    note: &mut dyn FnMut(String),
+) -> Result<Vec<Source>, String> {
     let mut sources = Vec::new();
     for path in paths {
         if !Path::new(path).is_dir() {
@@ -38,9 +45,12 @@ pub fn sources(paths: &[String], note: &mut dyn FnMut(String)) -> Result<Vec<Sou
                 Some(why) => Err(why),
                 None => source(&name)?,
             };
+            let read = read.and_then(|s| if is_empty(&s.text) { Err("it is empty") } else { Ok(s) });
             match read {
-                Ok(source) if is_empty(&source.text) => note(format!("{name} is left out: it is empty")),
                 Ok(source) => sources.push(source),
+                Err(why) if in_force.contains(&name) => {
+                    return Err(format!("cannot read {name}: {why}; remove it if its rules must go"));
+                }
                 Err(why) => note(format!("{name} is left out: {why}")),
             }
         }

@@ -41,6 +41,9 @@ const CONNECTION: usize = (4 * WINDOW) as usize + (1 << 16);
 /// The most fields in the 4096 bytes that HTTP/2 remembers, where each counts as its length and 32.
 const REMEMBERED: usize = 4096 / 33;
 
+// README.md says 125 KiB for each request.
+const _: () = assert!(of_request() <= 125 << 10);
+
 const fn of_request() -> usize {
     let coming = 3 * MAX_REQUEST;
     let kept = if WAITING > ANSWER { WAITING } else { ANSWER };
@@ -54,7 +57,7 @@ const fn of_request() -> usize {
 /// The longest wait for the answer to a ping.
 const PONG: Duration = Duration::from_secs(20);
 
-/// The longest time from the begin of a request to its answer: one that never ends does not hold its memory.
+/// The longest time from the start of a request to its answer: one that never ends does not hold its memory.
 const REQUEST: Duration = Duration::from_secs(10);
 
 /// Holds the settings with which the server is started.
@@ -162,8 +165,10 @@ fn bind(what: &str, address: SocketAddr) -> Result<TcpListener, String> {
 }
 
 async fn serve(settings: ServerSettings, mut signals: Signals) -> Result<(), String> {
-    let sources = read::sources(&settings.rules, &mut note)?;
-    let service = Arc::new(RateLimit::open(&sources, settings.keeper, settings.options)?);
+    let sources = read::sources(&settings.rules, &[], &mut note)?;
+    // The counters of the server that runs are not touched by a check.
+    let keeper = if settings.check { settings.keeper.uncounted() } else { settings.keeper };
+    let service = Arc::new(RateLimit::open(&sources, keeper, settings.options)?);
     if settings.check {
         eprintln!("tatcell-ratelimit: rules and settings are fine");
         return Ok(());
@@ -225,10 +230,10 @@ async fn serve(settings: ServerSettings, mut signals: Signals) -> Result<(), Str
             }
             // One after the other; the stop does not wait for them.
             () = signals.hang_ups.next(), if reloads.is_empty() => {
-                let (service, paths) = (service.clone(), settings.rules.clone());
+                let (service, paths, known) = (service.clone(), settings.rules.clone(), watch.in_force());
                 // What a look that began before this one has read is older than what the reload reads.
                 looks = JoinSet::new();
-                reloads.spawn_blocking(move || (true, reload(&service, read::sources(&paths, &mut note))));
+                reloads.spawn_blocking(move || (true, reload(&service, read::sources(&paths, &known, &mut note))));
             }
             Some(how) = reloads.join_next() => {
                 // A panic ends the process.
@@ -243,9 +248,9 @@ async fn serve(settings: ServerSettings, mut signals: Signals) -> Result<(), Str
                 }
             }
             () = next(&mut looking), if reloads.is_empty() && looks.is_empty() => {
-                let paths = settings.rules.clone();
+                let (paths, known) = (settings.rules.clone(), watch.in_force());
                 // A network's file system may keep a look waiting.
-                looks.spawn_blocking(move || look(&paths));
+                looks.spawn_blocking(move || look(&paths, &known));
             }
             Some(look) = looks.join_next(), if reloads.is_empty() => {
                 if let Some(look) = look.ok().and_then(|look| watch.is_due(look)) {
@@ -254,7 +259,7 @@ async fn serve(settings: ServerSettings, mut signals: Signals) -> Result<(), Str
                         let how = reload(&service, look);
                         if how.is_ok() {
                             // For the notes about what is left out.
-                            let _ = read::sources(&paths, &mut note);
+                            let _ = read::sources(&paths, &[], &mut note);
                         }
                         (false, how)
                     });

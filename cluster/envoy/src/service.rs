@@ -339,14 +339,15 @@ impl RateLimit {
         if query.is_empty() {
             return Some(("200 OK", json::rules(&self.in_force().rules)));
         }
-        let wrong = ("400 Bad Request", "{\"error\": \"ask for /json?domain=DOMAIN&KEY=VALUE\"}\n".into());
-        let Some((domain, descriptor)) = json::key(query) else { return Some(wrong) };
+        let Some((domain, descriptor)) = json::key(query) else {
+            return Some(("400 Bad Request", json::error("ask for /json?domain=DOMAIN&KEY=VALUE")));
+        };
         let request = RateLimitRequest { domain, descriptors: vec![descriptor], hits_addend: 0 };
         // Looking is no request: it is counted nowhere.
         Some(match self.by_tables(&request, now(), &Seen::default()) {
             Some(Ok(response)) => ("200 OK", json::state(&response)),
-            Some(Err(_)) => wrong,
-            None => ("501 Not Implemented", "{\"error\": \"the store knows the key\"}\n".into()),
+            Some(Err(status)) => json::failed(&status),
+            None => ("501 Not Implemented", json::error("only the store knows the key: ask for /json alone")),
         })
     }
 

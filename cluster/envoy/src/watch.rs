@@ -10,9 +10,9 @@ use crate::read::{self, Source};
 /// What a look at the files has read, or why it could not.
 pub type Look = Result<Vec<Source>, String>;
 
-/// Reads the files that these paths name, through links.
-pub fn look(paths: &[String]) -> Look {
-    read::sources(paths, &mut |_| ())
+/// Reads the files that these paths name, through links. `in_force` names those whose rules are in force.
+pub fn look(paths: &[String], in_force: &[String]) -> Look {
+    read::sources(paths, in_force, &mut |_| ())
 }
 
 /// Follows the files from look to look.
@@ -29,6 +29,11 @@ impl Watch {
     /// Begins with what is in force.
     pub fn new(read: Vec<Source>) -> Watch {
         Watch { last: Ok(read.clone()), read, failed: None }
+    }
+
+    /// Returns the names of the files in force.
+    pub fn in_force(&self) -> Vec<String> {
+        self.read.iter().map(|source| source.name.clone()).collect()
     }
 
     /// Returns the files that must come into force: they are others than those in force, and the same as at the last
@@ -114,10 +119,11 @@ mod tests {
         link("..data/a.yaml", "a.yaml");
         let paths = [folder.to_string_lossy().into_owned()];
         let single = [folder.join("a.yaml").to_string_lossy().into_owned()];
-        let mut before = (look(&paths), look(&single));
-        assert_eq!((look(&paths), look(&single)), before);
+        let looks = || (look(&paths, &[]), look(&single, &[]));
+        let mut before = looks();
+        assert_eq!(looks(), before);
         let mut changed = |what: &str| {
-            let now = (look(&paths), look(&single));
+            let now = looks();
             assert!(now.0 != before.0, "{what}");
             let both = now.1 != before.1;
             before = now;

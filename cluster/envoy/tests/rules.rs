@@ -305,7 +305,7 @@ fn what_is_wrong_with_rules_is_said_with_line_and_column() {
 }
 
 fn read(paths: &[String]) -> Result<Vec<Source>, String> {
-    tatcell_ratelimit::read::sources(paths, &mut drop)
+    tatcell_ratelimit::read::sources(paths, &[], &mut drop)
 }
 
 #[test]
@@ -358,7 +358,7 @@ fn what_is_no_file_of_rules_in_a_folder_is_left_out_by_name_and_reason() {
     }
     let mut notes = Vec::new();
     let sources =
-        tatcell_ratelimit::read::sources(std::slice::from_ref(&folder), &mut |note| notes.push(note));
+        tatcell_ratelimit::read::sources(std::slice::from_ref(&folder), &[], &mut |note| notes.push(note));
     assert_eq!(sources.expect("one file").len(), 1);
     let mut want = strays.map(|(stray, why)| format!("{folder}/{stray} is left out: {why}"));
     want.sort();

@@ -131,6 +131,82 @@ fn rules_are_read_anew_when_their_files_change() {
 }
 
 #[test]
+fn a_reload_in_the_middle_of_a_rewrite_keeps_the_rules_of_that_file() {
+    let rules = Rules::new("rewrite", RULES);
+    let (folder, file) = (rules.0.to_string_lossy().into_owned(), rules.path());
+    for settings in [&["--rules", folder.as_str()][..], &["--rules", &folder, "--watch", "20ms"]] {
+        rules.write(RULES);
+        let server = Server::start_program(PROGRAM, settings);
+        let (client, watches) = (Client::to(&server.address), settings.len() > 2);
+        let put = |name: &str, text: Option<&[u8]>| {
+            let (new, name) = (rules.0.join("new"), rules.0.join(name));
+            match text {
+                Some(text) => std::fs::write(&new, text).expect("a file"),
+                None => std::os::unix::fs::symlink("gone", &new).expect("a link"),
+            }
+            std::fs::rename(&new, name).expect("renamed");
+        };
+        let mut left = 10;
+        // Truncated, only its first remark, cut within a character, and its link to a file that has gone.
+        for (text, why) in [
+            (Some(&b""[..]), "it is empty"),
+            (Some(b"# The limits of the edge\n"), "it is empty"),
+            (Some(b"domain: edge # \xc3"), "it ends within a character of UTF-8"),
+            (None, "there is no such file"),
+        ] {
+            put("rules.yaml", text);
+            // A file that never was in force is left out, and keeps nothing back.
+            put("stray.yaml", text);
+            put("other.yaml", Some(format!("domain: other # {left}\n").as_bytes()));
+            if !watches {
+                server.signal(libc::SIGHUP);
+            }
+            let said = server.line_with("the old rules stay in force: ");
+            assert_eq!(said, format!("cannot read {file}: {why}; remove it if its rules must go"));
+            left -= 1;
+            assert_eq!(client.left("edge", &["user=a"]), (true, vec![left]), "{why}");
+            put("rules.yaml", Some(RULES.as_bytes()));
+            if !watches {
+                server.signal(libc::SIGHUP);
+            }
+            server.line_with("the rules were reloaded");
+        }
+        // Its name is gone, and so are its rules.
+        std::fs::remove_file(&file).expect("removed");
+        if !watches {
+            server.signal(libc::SIGHUP);
+        }
+        server.line_with("the rules were reloaded");
+        assert_eq!(client.left("edge", &["user=a"]), (true, vec![0]), "no limit");
+    }
+}
+
+#[test]
+fn a_check_leaves_the_counters_alone() {
+    use tatcell::host::{unlink, ReadOnlyCounters};
+    let rules = Rules::new("check", RULES);
+    let name = format!("/tatcell-check-{}", std::process::id());
+    let text = std::ffi::CString::new(name.clone()).expect("a name");
+    let check = || {
+        let settings = ["--rules", &rules.path(), "--counters", &name, "--check", "true"];
+        let output = std::process::Command::new(PROGRAM).args(settings).output().expect("the program");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    };
+    check();
+    assert!(ReadOnlyCounters::attach(&text).is_err(), "the check made them");
+    let server = rules.start(&["--counters", &name]);
+    let client = Client::to(&server.address);
+    (0..3).for_each(|_| drop(client.left("edge", &["user=a"])));
+    check();
+    server.signal(libc::SIGTERM);
+    server.ended();
+    check();
+    let sum = ReadOnlyCounters::attach(&text).expect("counters").sum();
+    unlink(&text).expect("a name");
+    assert_eq!(sum.conforming, 3);
+}
+
+#[test]
 fn negative_hits_are_given_back_and_fields_of_other_versions_are_refused() {
     let rules = Rules::new("negative", RULES);
     let server = rules.start(&[]);

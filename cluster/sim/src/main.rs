@@ -10,8 +10,10 @@
 //! tatcell-cluster-sim --seed N [--quiet]                      one, with what happens in it
 //! ```
 //!
-//! With `--state`, the worlds are played in ranges, and the file gets a line for each: its seeds, and whether a world
-//! failed. A seed that fails is printed with the fewest faults with which it still fails. The exit status is then 1.
+//! With `--state`, the worlds are played in ranges. The first line of the file names this program by the digest of its
+//! file, the first seed and the choice of worlds; a file of others is refused. Each range gets a line: its seeds, and
+//! `well`, `failed`, or `stopped` if `--most` left seeds out. A seed that fails is printed with the fewest faults with
+//! which it still fails. The exit status is then 1.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -75,14 +77,27 @@ fn one(seed: u64, lua: &mut Scripts, tell: bool) -> bool {
     false
 }
 
+fn fnv(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |digest, byte| {
+        (digest ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
 /// Returns all that a world showed, as counts and the FNV-1a of the rest.
 fn line_of(outcome: &Outcome) -> String {
     let Outcome { found, checks, wrong } = outcome;
     let rest = format!("{:?} {:?} {:?} {checks:?} {wrong:?}", found.admitted, found.seen, found.open);
-    let digest = rest.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |digest, byte| {
-        (digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
+    let digest = fnv(rest.as_bytes());
     format!("{} {} {} {} {digest:016x}", found.decisions, found.calls, found.steps, found.admitted.len())
+}
+
+/// How the worlds of a range went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Went {
+    Well,
+    Failed,
+    /// So many failed that the rest was left out.
+    Stopped,
 }
 
 /// Returns the processor's time of this thread, as Linux counts it; elsewhere the time since `begun`.
@@ -129,7 +144,7 @@ fn range(
 }
 
 /// Plays a range on so many threads, and prints the sums.
-fn ranges(from: u64, to: u64, jobs: u64, most: u64, choice: &Choice) -> Result<bool, String> {
+fn ranges(from: u64, to: u64, jobs: u64, most: u64, choice: &Choice) -> Result<Went, String> {
     let parts: Result<Vec<(Tally, u64, Duration)>, String> = std::thread::scope(|scope| {
         let threads: Vec<_> =
             (0..jobs).map(|job| scope.spawn(move || range(from + job, to, jobs, most, choice))).collect();
@@ -140,6 +155,7 @@ fn ranges(from: u64, to: u64, jobs: u64, most: u64, choice: &Choice) -> Result<b
     });
     let parts = parts?;
     let failed: u64 = parts.iter().map(|(_, failed, _)| failed).sum();
+    let stopped = parts.iter().any(|(_, failed, _)| *failed >= most);
     let minutes = parts.iter().map(|(.., spent)| spent.as_secs_f64()).sum::<f64>() / 60.0;
     let tally = parts.into_iter().fold(Tally::default(), |sum, (part, ..)| sum.and(part));
     println!("seeds {from} to {to}: {tally}");
@@ -151,33 +167,52 @@ fn ranges(from: u64, to: u64, jobs: u64, most: u64, choice: &Choice) -> Result<b
     if tally.worlds == 0 {
         return Err("no world was played: is the range empty, or a kind of fault misspelt?".to_owned());
     }
-    Ok(failed == 0)
+    Ok(match failed {
+        0 => Went::Well,
+        _ if stopped => Went::Stopped,
+        _ => Went::Failed,
+    })
 }
 
 /// How many seeds a range of the long form has.
 const PART: u64 = 10_000;
 
-/// Plays the ranges that the file does not have yet. Returns whether all are well, also those that it had.
+/// Plays the ranges that the file does not have yet. Returns whether all are well, also those that it had. `what` names
+/// the program and the choice of worlds: a range that others played says nothing about these.
 fn long(
     path: &str,
-    from: u64,
-    to: u64,
-    mut play: impl FnMut(u64, u64) -> Result<bool, String>,
+    what: &str,
+    (from, to): (u64, u64),
+    mut play: impl FnMut(u64, u64) -> Result<Went, String>,
 ) -> Result<bool, String> {
     let said = |error: std::io::Error| format!("{path}: {error}");
     let mut file = File::options().create(true).append(true).read(true).open(path).map_err(said)?;
     let mut known = String::new();
     file.read_to_string(&mut known).map_err(said)?;
+    let first = format!("from {from} {what}");
+    if known.is_empty() {
+        writeln!(file, "{first}").map_err(said)?;
+    } else if known.lines().next() != Some(&first) {
+        return Err(format!(
+            "{path}: its ranges are of another program, start or choice of worlds: move it away"
+        ));
+    }
     let end = |line: &str| line.split(' ').nth(1)?.parse::<u64>().ok();
-    let mut next = known.lines().filter_map(end).fold(from, u64::max);
-    let mut all_well = !known.contains("failed");
+    let mut next = known.lines().skip(1).filter_map(end).fold(from, u64::max);
+    let mut all_well = known.lines().skip(1).all(|line| line.ends_with(" well"));
     while next < to {
         let end = (next + PART).min(to);
-        let well = play(next, end)?;
-        writeln!(file, "{next} {end} {}", if well { "well" } else { "failed" }).map_err(said)?;
-        (next, all_well) = (end, all_well && well);
+        let went = play(next, end)?;
+        let word = match went {
+            Went::Well => "well",
+            Went::Failed => "failed",
+            Went::Stopped => "stopped",
+        };
+        writeln!(file, "{next} {end} {word}").map_err(said)?;
+        (next, all_well) = (end, all_well && went == Went::Well);
     }
-    println!("{path}: seeds up to {next}, {}", if all_well { "all are well" } else { "some failed" });
+    let how = if all_well { "all are well" } else { "not all are well: see its lines" };
+    println!("{path}: seeds {from} to {next}, {how}");
     Ok(all_well)
 }
 
@@ -206,8 +241,14 @@ fn run(arguments: &[String]) -> Result<bool, String> {
             let (jobs, most) = (value("--jobs").unwrap_or(1).max(1), value("--most").unwrap_or(5));
             let state = arguments.iter().position(|argument| argument == "--state");
             match state.and_then(|at| arguments.get(at + 1)) {
-                Some(path) => long(path, from, to, |from, to| ranges(from, to, jobs, most, &choice)),
-                None => ranges(from, to, jobs, most, &choice),
+                Some(path) => {
+                    let program = std::env::current_exe().and_then(std::fs::read);
+                    let program = fnv(&program.map_err(|error| format!("this program's file: {error}"))?);
+                    let Choice { with, lively, .. } = &choice;
+                    let what = format!("program {program:016x} with {with:?} lively {lively}");
+                    long(path, &what, (from, to), |from, to| ranges(from, to, jobs, most, &choice))
+                }
+                None => ranges(from, to, jobs, most, &choice).map(|went| went == Went::Well),
             }
         }
         _ => Err(USAGE.to_owned()),
@@ -235,25 +276,32 @@ mod tests {
         let path = std::env::temp_dir().join(format!("tatcell-sim-{}", std::process::id()));
         let path = path.to_str().expect("a name").to_owned();
         let mut played = Vec::new();
-        let stops = long(&path, 5, 50_000, |from, to| {
+        let stops = long(&path, "this", (5, 50_000), |from, to| {
             played.push((from, to));
             if from > 20_000 {
                 Err("stopped".to_owned())
             } else {
-                Ok(true)
+                Ok(Went::Well)
             }
         });
         assert_eq!(stops, Err("stopped".to_owned()));
         let mut again = Vec::new();
-        let all_well = long(&path, 5, 35_000, |from, to| {
+        let all_well = long(&path, "this", (5, 35_000), |from, to| {
             again.push((from, to));
-            Ok(from != 20_005)
+            Ok(if from == 20_005 { Went::Stopped } else { Went::Well })
         });
+        // Another program, and another start.
+        for (what, from) in [("that", 5), ("this", 4)] {
+            let said = long(&path, what, (from, 35_000), |_, _| panic!("it plays")).expect_err("refused");
+            assert!(said.starts_with(&path) && said.contains("another program"), "{said}");
+        }
+        assert_eq!(long(&path, "this", (5, 35_000), |_, _| panic!("it plays")), Ok(false));
         let known = std::fs::read_to_string(&path).expect("the file");
         std::fs::remove_file(&path).expect("removed");
         assert_eq!(played, [(5, 10_005), (10_005, 20_005), (20_005, 30_005)]);
         assert_eq!(again, [(20_005, 30_005), (30_005, 35_000)]);
         assert_eq!(all_well, Ok(false));
-        assert_eq!(known, "5 10005 well\n10005 20005 well\n20005 30005 failed\n30005 35000 well\n");
+        let ranges = "5 10005 well\n10005 20005 well\n20005 30005 stopped\n30005 35000 well\n";
+        assert_eq!(known, format!("from 5 this\n{ranges}"));
     }
 }

@@ -309,10 +309,10 @@ fn what(random: &mut Random, plan: &Plan) -> What {
 /// Seeds from here on draw what `more` adds. Those below stay the worlds in which kept seeds found their faults.
 pub const MORE_FROM: u64 = 40_000;
 
-/// Of the seeds from here on, one in four gives units back, and half are large.
+/// From this seed on, one world in four gives units back, and half are large.
 pub const BACK_FROM: u64 = 200_000;
 
-/// Of the seeds from here on, half of the nodes of another version are of a later one. The others are of 0.3.
+/// From this seed on, half of the nodes of another version are of a later one. The others are of 0.3.
 pub const LATER_FROM: u64 = 300_000;
 
 /// Draws from numbers of its own: makes a part of the worlds large, and lets slots go from host to host in others.

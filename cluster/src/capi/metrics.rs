@@ -26,7 +26,7 @@ pub const TATCELL_CLUSTER_SLOT_UNANSWERED: u32 = 7;
 pub const TATCELL_CLUSTER_SLOT_REFUSED: u32 = 8;
 /// slot: the node holds one, but could not read the mark of a limit in time.
 pub const TATCELL_CLUSTER_SLOT_MARK_UNREAD: u32 = 9;
-/// slot: the same, because nodes of another version of tatcell have written the mark.
+/// slot: the node holds one, but nodes of another version of tatcell have written the mark of a limit.
 pub const TATCELL_CLUSTER_SLOT_OTHER_FORMAT: u32 = 10;
 
 /// Counters of a node since it was opened. They do not count requests that passed from granted units, because that

@@ -120,7 +120,7 @@ fn inline(bytes: &[u8]) -> Result<Option<(Args<'_>, usize)>, ProtocolError> {
     Ok(Some((args, end + 1)))
 }
 
-/// Returns the begin of a word, for an error.
+/// Returns the first 64 bytes of a word, for an error.
 pub fn shown(word: &[u8]) -> String {
     String::from_utf8_lossy(&word[..word.len().min(64)]).into_owned()
 }

@@ -37,7 +37,7 @@ tatcell-throttled: a server that speaks CL.THROTTLE, for clients of redis-cell
   --metrics ADDRESS   address of /metrics and /healthz (none)
   --password-file F   a file with the password that clients must give; in a config also password = \"...\"
   --max-clients N     most connections (10000)
-  --greet TIME        closes a connection that sends no whole command for this time at its begin (1m)
+  --greet TIME        closes a connection that sends no whole command for this time at its start (1m)
   --idle TIME         closes a connection that is silent for this time later (never)
   --stop-within TIME  longest wait for clients on SIGTERM (10s)
   --threads N         threads that serve (as many as cores)

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use tatcell_throttled::connection::HELD;
 
-use super::attack::{attack, flood, page_says, trickle, unread_pages};
+use super::attack::{attack, flood, page_says, trickle};
 use super::common::{command, Redis, Reply, Server};
 use super::good;
 
@@ -81,7 +81,6 @@ fn attacks_that_fill_what_a_connection_may_hold() {
     run("200 connections whose long words come back, and are not read", held(200), &|end| {
         flood(address, 200, end, b"", &echoed.concat());
     });
-    run("metrics that nobody reads", 8, &|end| unread_pages(&server, end));
     assert_eq!(server.connect().say("PING"), Reply::Simple("PONG".into()));
 }
 
