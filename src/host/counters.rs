@@ -106,9 +106,9 @@ impl SharedCounters {
     /// # Errors
     /// Those of [`Memory::create`] and [`Memory::attach`]: [`HostError::WrongSize`] if it was made for another number
     /// of threads. [`HostError::Taken`] if another process has one of the blocks, or this one has opened it before:
-    /// drop that object first. [`HostError::NotCounters`] for other memory. [`HostError::System`] (1, EPERM) if the file
-    /// belongs to another user, who could truncate it and so end this process: only root's and this user's own are
-    /// taken.
+    /// drop that object first. [`HostError::NotCounters`] for other memory. [`HostError::System`] (1, EPERM) if the
+    /// file belongs to another user, who could truncate it and so end this process: only root's and this user's own
+    /// are taken.
     pub fn open(name: &CStr, threads: usize, mode: u32) -> Result<SharedCounters, HostError> {
         SharedCounters::open_some(name, threads, threads, mode)
     }
