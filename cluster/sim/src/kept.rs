@@ -12,7 +12,7 @@ pub const KEPT: &[(&str, u64)] = &[
     ("late-cuts", 332),
     ("share-forgotten", 7933),
     ("share-twice", 40311),
-    ("mark-undone", 6),
+    ("mark-undone", 2827),
     ("credit-floor", 200293),
     ("no-id", 97),
     ("half-unpaid", 2),
