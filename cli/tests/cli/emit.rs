@@ -8,7 +8,8 @@ use serde_json::Value;
 
 use crate::folder;
 use crate::program::{LINE, PROGRAM};
-use crate::replay::Throttled;
+use crate::replay::{adds_up, json, number, Throttled};
+use crate::replay_grpc::ratelimit;
 
 fn log(name: &str) -> (PathBuf, String) {
     let folder = folder(name);
@@ -56,20 +57,25 @@ fn program(name: &str) -> Command {
     command
 }
 
-/// The module of tatcell for a program, which `make test` builds where the program's headers are.
+/// The module of tatcell for a program, or a policer, which `make test` builds where the headers for it are.
 fn module(program: &str, file: &str) -> Option<PathBuf> {
     let module = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/modules").join(file);
     if !module.is_file() {
-        println!("SKIP what_{program}_makes_of_it: its module is not built: make -C cli test");
+        println!("SKIP what_{program}_makes_of_it: {file} is not built: install cli/packages, then make -C cli test");
         return None;
     }
     Some(module)
 }
 
 fn runs(command: &mut Command) {
+    ends(command, 0, "");
+}
+
+/// Runs a program, which ends with this code and says this.
+fn ends(command: &mut Command, code: i32, want: &str) {
     let output = command.output().expect("a program");
-    let (out, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{command:?}\n{out}{error}");
+    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(code) && said.contains(want), "{command:?}\n{want}\n{said}");
 }
 
 #[test]
@@ -172,6 +178,55 @@ fn envoy_s_rules_are_read_by_the_server_s_reader() {
         "{masked}"
     );
     assert!(text(&log, "envoy", &["-l", "5/s"]).contains("# remote_address: {}\n"));
+}
+
+#[test]
+fn envoy_s_service_decides_by_the_rules() {
+    let (_, log) = log("emit-envoy-service");
+    let requests = crate::replay::log();
+    let file = crate::replay::file("emit-envoy-requests", &requests);
+    for (limit, key) in [("5/s", "address"), ("2/s burst 120", "address/24"), ("100/h", "address+path")] {
+        let rules = text(&log, "envoy", &["-l", limit, "-k", key]);
+        let Some((_running, url)) = ratelimit("emit-envoy-service", &rules, &[]) else { return };
+        let (code, json) = json(&file, &url, limit, &["--key", key, "--speed", "max"]);
+        adds_up(&json, &requests);
+        assert_eq!((code, &json["impossible"]), (Some(0), &0.into()), "{limit}: {json}");
+        assert!(number(&json["server_refused"]) > 0, "{limit}: {json}");
+    }
+}
+
+#[test]
+fn envoy_takes_the_actions() {
+    let (folder, log) = log("emit-envoy-actions");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cluster");
+    let fetched = root.join("target/python/bin/envoy");
+    let named = std::env::var_os("TATCELL_ENVOY").map(PathBuf::from);
+    let Some(envoy) = named
+        .or_else(|| fetched.is_file().then_some(fetched))
+        .or_else(|| has("envoy", "make -C cluster test-servers fetches one").then(|| PathBuf::from("envoy")))
+    else {
+        return;
+    };
+    // The configuration that the server's page shows, with the actions of two keys.
+    let actions = ["address", "address/24,56"].map(|key| {
+        let rules = text(&log, "envoy", &["-l", "5/s", "-k", key]);
+        let action = rules.lines().find(|line| line.contains("address: {")).expect("an action");
+        action.replace("# ", "- ")
+    });
+    let page = fs::read_to_string(root.join("envoy/README.md")).expect("a page");
+    let shown =
+        page.split("```").find(|block| block.starts_with("yaml\nstatic_resources:")).expect("a block");
+    let place = "- request_headers: {header_name: x-user, descriptor_key: user}\n";
+    assert!(shown.contains(place), "{shown}");
+    let actions = format!("{}\n{:20}{}\n", actions[0], "", actions[1]);
+    let bootstrap = shown.trim_start_matches("yaml\n").replace(place, &actions);
+    let file = folder.join("envoy.yaml");
+    for (bootstrap, code, want) in
+        [(bootstrap.replace("v6_prefix_mask_len", "v6_bits"), 1, "v6_bits"), (bootstrap, 0, "OK")]
+    {
+        fs::write(&file, bootstrap).expect("a file");
+        ends(Command::new(&envoy).args(["--mode", "validate", "-c"]).arg(&file), code, want);
+    }
 }
 
 #[test]
@@ -291,31 +346,51 @@ fn policers_have_the_limit() {
     // A stand-in for the policer prints its arguments: the shell has divided them as it will.
     fs::write(folder.join("policer"), "#!/bin/sh\nfor word; do echo \"<$word>\"; done\n").expect("a file");
     runs(Command::new("chmod").arg("+x").arg(folder.join("policer")));
-    let words = |script: &str, arguments: &[&str]| {
+    let shell = |folder: &Path, script: &str, arguments: &[&str]| {
         let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap_or_default());
-        let output =
-            Command::new("sh").arg("-c").arg(script).arg("sh").args(arguments).env("PATH", path).output();
-        let output = output.expect("a shell");
+        let mut command = Command::new("sh");
+        command.arg("-c").arg(script).arg("sh").args(arguments).env("PATH", path);
+        command
+    };
+    let words = |script: &str, arguments: &[&str]| {
+        let output = shell(&folder, script, arguments).output().expect("a shell");
         assert!(output.status.success(), "{output:?}");
         String::from_utf8(output.stdout).expect("text")
     };
-    let xdp = words(&xdp, &["eth0"]);
-    assert!(xdp.starts_with("<attach>\n<eth0>\n<--rate>\n<5/s burst 20>\n<--slots>\n"), "{xdp}");
-    let dpdk = words(&dpdk, &["-l", "0"]);
+    let divided = words(&xdp, &["eth0"]);
+    assert!(divided.starts_with("<attach>\n<eth0>\n<--rate>\n<5/s burst 20>\n<--slots>\n"), "{divided}");
+    let divided = words(&dpdk, &["-l", "0"]);
     assert!(
-        dpdk.contains("<-l>\n<0>\n<-->\n<--mode>\n<packets>\n<--key>\n<source>\n<--bits6>\n<64>\n"),
-        "{dpdk}"
+        divided.contains("<-l>\n<0>\n<-->\n<--mode>\n<packets>\n<--key>\n<source>\n<--bits6>\n<64>\n"),
+        "{divided}"
     );
-    assert!(dpdk.contains("<--packets>\n<5:20>\n"), "{dpdk}");
-    // The options are options of the real programs.
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../integrations");
-    for (words, source) in [(xdp, "xdp/policer.c"), (dpdk, "dpdk/settings.c")] {
-        let source = fs::read_to_string(root.join(source)).expect("a source");
-        let options = words.lines().filter(|word| word.starts_with("<--") && *word != "<-->");
-        for option in options {
-            let name = option.trim_matches(['<', '>', '-']);
-            assert!(source.contains(&format!("{{\"{name}\", ")), "{name}");
+    assert!(divided.contains("<--packets>\n<5:20>\n"), "{divided}");
+    if let Some(policer) = module("xdp", "xdp/policer") {
+        let ends = |script: &str, code, want| {
+            ends(&mut shell(policer.parent().expect("a folder"), script, &["tatcell-none"]), code, want);
+        };
+        // It looks for the interface after it has read all options.
+        for policy in ["admit", "inherit", "deny", "sampled"] {
+            for (limit, cost) in [("5/s burst 20", &[][..]), ("1MB/s burst 64kB", &["-c", "bytes"])] {
+                let more = [&["-k", "address/32,64", "-p", policy, "-l", limit][..], cost].concat();
+                ends(&text(&log, "xdp", &more), 1, "policer: no interface tatcell-none");
+            }
         }
+        ends(&xdp.replace("--slots", "--places"), 2, "unrecognized option '--places'");
+        ends(&xdp.replace("burst 20", "burst x"), 1, "policer: --rate: \"5/s burst x\"");
+        ends(&xdp.replace("--policy admit", "--policy x"), 1, "policer: --policy x: it is one of admit");
+    }
+    if let Some(policer) = module("dpdk", "dpdk/policer") {
+        let ends = |script: &str, code, want| {
+            let eal = "-l 0 --no-huge --no-pci -m 512 --no-telemetry --no-shconf --vdev=net_null0,no-rx=1";
+            let eal: Vec<_> = eal.split(' ').collect();
+            ends(&mut shell(policer.parent().expect("a folder"), script, &eal), code, want);
+        };
+        // It starts with a table and a port without packets, so it soon ends.
+        ends(&dpdk, 0, "received 0 sent 0");
+        ends(&bytes, 0, "received 0 sent 0");
+        ends(&dpdk.replace("--bits6", "--prefix"), 2, "unrecognized option '--prefix'");
+        ends(&dpdk.replace("5:20", "5:x"), 1, "policer: --packets 5:x: it is RATE:BURST");
     }
 }
 

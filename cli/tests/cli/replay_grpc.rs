@@ -38,12 +38,12 @@ fn program(test: &str) -> Option<PathBuf> {
 }
 
 /// tatcell-ratelimit with these rules, until it is dropped, and its URL.
-fn ratelimit(test: &str, more: &[&str]) -> Option<(Running, String)> {
+pub fn ratelimit(test: &str, rules: &str, more: &[&str]) -> Option<(Running, String)> {
     let program = program(test)?;
-    let rules = folder(&format!("{test}-rules")).join("rules.yaml");
-    fs::write(&rules, RULES).expect("a file");
+    let file = folder(&format!("{test}-rules")).join("rules.yaml");
+    fs::write(&file, rules).expect("a file");
     let mut command = Command::new(program);
-    command.arg("--rules").arg(rules).args(["--listen", "127.0.0.1:0", "--keys", "4096"]).args(more);
+    command.arg("--rules").arg(file).args(["--listen", "127.0.0.1:0", "--keys", "4096"]).args(more);
     let mut running = Running(command.stderr(Stdio::piped()).spawn().expect("a server"));
     let mut lines = BufReader::new(running.0.stderr.take().expect("its lines")).lines();
     let address = lines.find_map(|line| Some(line.ok()?.split_once("listening at ")?.1.to_owned()));
@@ -55,7 +55,7 @@ fn ratelimit(test: &str, more: &[&str]) -> Option<(Running, String)> {
 
 #[test]
 fn ratelimit_decides_as_the_library_says_at_any_speed() {
-    let Some((_running, url)) = ratelimit("replay-ratelimit", &[]) else { return };
+    let Some((_running, url)) = ratelimit("replay-ratelimit", RULES, &[]) else { return };
     let log = log();
     let file = file("replay-ratelimit", &log);
     let networks = ["--key", "address/24", "--speed", "max"];
@@ -73,7 +73,7 @@ fn ratelimit_decides_as_the_library_says_at_any_speed() {
 #[test]
 fn ratelimit_with_another_limit_is_found_out() {
     for limit in ["40/s burst 25", "40/s burst 60", "20/s burst 40"] {
-        let Some((_running, url)) = ratelimit("replay-ratelimit-other", &[]) else { return };
+        let Some((_running, url)) = ratelimit("replay-ratelimit-other", RULES, &[]) else { return };
         let file = file("replay-ratelimit-other", &log());
         let output = replay(&file, &url, limit, &["--speed", "10"]);
         let message = String::from_utf8_lossy(&output.stderr);
@@ -99,7 +99,7 @@ fn rows(test: &str, url: &str, rows: &[&str], more: &[&str]) -> (Option<i32>, Va
 
 #[test]
 fn entries_and_units_are_sent_to_ratelimit_as_they_are_named() {
-    let Some((_running, url)) = ratelimit("replay-entries", &[]) else { return };
+    let Some((_running, url)) = ratelimit("replay-entries", RULES, &[]) else { return };
     let login = ["--entry", "route=login", "--entry", "user"];
     // 4, 4 and 2 of ann pass; 3, 5 and 1 do not, nor does what is more than the burst and than 32 bits.
     let costs = ["4", "4", "3", "2", "5", "1", "9000000000"].map(|cost| format!("ann,{cost}"));
@@ -127,7 +127,7 @@ fn entries_and_units_are_sent_to_ratelimit_as_they_are_named() {
 
 #[test]
 fn ratelimit_may_close_a_connection_between_two_requests() {
-    let Some((_running, url)) = ratelimit("replay-idle", &["--idle", "100ms"]) else { return };
+    let Some((_running, url)) = ratelimit("replay-idle", RULES, &["--idle", "100ms"]) else { return };
     let file = folder("replay-idle").join("log.csv");
     fs::write(&file, "time,address\n1700000000,192.0.2.1\n1700000001,192.0.2.1\n1700000002,192.0.2.1\n")
         .expect("a file");
