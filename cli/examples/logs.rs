@@ -1,4 +1,5 @@
-//! Writes a log or a capture of so many records from so many addresses, the same in each run: for measurements.
+//! Writes a log or a capture for measurements. The numbers of records and addresses are arguments; each run writes the
+//! same bytes.
 //!
 //! `logs nginx 1000000 139000 > access.log`; `logs pcap 1000000 256000 > packets.pcap`
 

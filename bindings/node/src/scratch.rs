@@ -85,7 +85,7 @@ impl Scratch {
         self.store(KEYS, key);
     }
 
-    /// Calls a function with each of so many keys.
+    /// Calls a function with each of `count` keys.
     pub fn each_key(&self, count: usize, mut call: impl FnMut(&[u8])) -> Result<(), Failed> {
         let mut at = KEYS;
         for i in 0..count.min(64) {

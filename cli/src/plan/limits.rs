@@ -41,7 +41,7 @@ pub struct LimitReport {
     pub table: TableReport,
     /// Of several limits that a request must all conform to, what each did; else empty.
     pub links: Vec<LinkReport>,
-    /// Of a ladder, what each of its tiers refused; else empty.
+    /// What each tier of a ladder refused; empty for any other limit.
     pub tiers: Vec<TierReport>,
     /// By how much its rate is slower than asked for, in billionths.
     pub rate_error_ppb: u64,
