@@ -5,8 +5,8 @@
  *   ./dns_rrl                                    tests itself on loopback
  *
  * A forged question makes a DNS server send its answer to a victim, so each network has a limit. One call decides for
- * all networks of an address. Every second refused question gets an empty answer with TC set: an honest client asks
- * again by TCP, and a forger gains nothing. */
+ * up to 64 questions that have come, each by all networks of its address. Every second refused question gets an empty
+ * answer with TC set: an honest client asks again by TCP, and a forger gains nothing. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -56,34 +56,33 @@ static void setup_limiter(const char *text) {
     share = info.slots / (info.sweep_interval / (2 * SECOND) + 1) + 1; /* a turn comes at least once a second */
 }
 
-/* Says whether the client is over the limit of one of its networks. */
-static int limited(const struct sockaddr_storage *from, uint64_t now) {
-    size_t length = from->ss_family == AF_INET ? 4 : 16;
-    const void *address = &((const struct sockaddr_in6 *)from)->sin6_addr;
-    if (length == 4) address = &((const struct sockaddr_in *)from)->sin_addr;
+/* Says which network is over its limit: one line a second, and the number of those left out. */
+static void report(const void *address, size_t length, uint64_t now) {
     tatcell_decision_t d = TATCELL_DECISION_INIT;
-    int32_t rc = tatcell_ladder_check(&ladder, &table, now, address, length, 1, &d, NULL, NULL);
-    need("check", rc, 0);
-    if (rc == TATCELL_PASS) return 0;
-    uint32_t more = 0; /* one line a second, and the number of those left out */
     tatcell_rung_t rung = {0, 0};
+    uint32_t more = 0;
     char name[INET6_ADDRSTRLEN] = "?";
-    if (rc = tatcell_log_check(&gate, SECOND, now, &more), need("log", rc, 0), rc != TATCELL_PASS) return 1;
+    int32_t rc = tatcell_log_check(&gate, SECOND, now, &more);
+    if (need("log", rc, 0), rc != TATCELL_PASS) return;
+    need("log", tatcell_ladder_peek(&ladder, &table, now, address, length, 1, &d), 0);
     need("log", tatcell_ladder_rung(&ladder, address, length, d.policy, &rung), 0);
-    inet_ntop(from->ss_family, address, name, sizeof name);
+    inet_ntop(length == 4 ? AF_INET : AF_INET6, address, name, sizeof name);
     fprintf(stderr, "%s: its /%u is over the limit; %u lines left out before\n", name, rung.bits, more);
-    return 1;
+}
+
+/* Returns where the question ends, or 0 if the message is not a query of one question. */
+static size_t question_end(const uint8_t *m, size_t length) {
+    size_t end = HEADER;
+    if (length < HEADER || (m[2] & 0xf8) != 0 || m[4] != 0 || m[5] != 1) return 0;
+    while (end < length && m[end] != 0 && m[end] < 64) end += 1u + m[end];
+    return end + 5 > length || m[end] != 0 ? 0 : end + 5;
 }
 
 /* Turns a question into its answer. Returns the length of the answer; 0 = none. */
-static size_t answer(uint8_t *m, size_t length, const struct sockaddr_storage *from, uint64_t now) {
+static size_t answer(uint8_t *m, size_t end, int passes) {
     static const uint8_t record[RECORD] = {0xc0, HEADER, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 192, 0, 2, 1};
-    size_t end = HEADER;
-    if (length < HEADER || (m[2] & 0xf8) != 0 || m[4] != 0 || m[5] != 1) return 0; /* not a query of one question */
-    while (end < length && m[end] != 0 && m[end] < 64) end += 1u + m[end];
-    if (end + 5 > length || m[end] != 0) return 0;
-    end += 5, m[2] = (uint8_t)(0x84 | (m[2] & 1)), m[3] = 0, memset(m + 6, 0, 6); /* authoritative, no record so far */
-    if (limited(from, now)) {
+    m[2] = (uint8_t)(0x84 | (m[2] & 1)), m[3] = 0, memset(m + 6, 0, 6); /* authoritative, no record so far */
+    if (!passes) {
         int32_t rc = tatcell_slip_check(&slip, SLIP);
         return need("slip", rc, 0), m[2] |= 2, rc == TATCELL_PASS ? end : 0;
     }
@@ -93,17 +92,35 @@ static size_t answer(uint8_t *m, size_t length, const struct sockaddr_storage *f
 
 /* Answers up to TURN datagrams that have come, and sweeps a part of the table. Returns how many there were. */
 static int turn(int fd, uint64_t now) {
-    uint8_t m[MESSAGE + RECORD];
-    int n;
-    for (n = 0; n < TURN; n++) {
-        struct sockaddr_storage from = {0};
-        socklen_t size = sizeof from;
-        ssize_t length = recvfrom(fd, m, MESSAGE, MSG_DONTWAIT, (struct sockaddr *)&from, &size);
-        if (length < 0) break; /* nothing there, or an error of an earlier answer */
-        size_t out = answer(m, (size_t)length, &from, now);
-        if (out > 0) sendto(fd, m, out, MSG_DONTWAIT, (struct sockaddr *)&from, size); /* may be lost */
+    static uint8_t m[TURN][MESSAGE + RECORD];
+    struct sockaddr_in6 from[TURN]; /* or a sockaddr_in, which is shorter */
+    struct mmsghdr in[TURN];
+    struct iovec parts[TURN];
+    const void *addresses[TURN];
+    size_t end[TURN], lengths[TURN];
+    int which[TURN];
+    uint64_t pass = 0;
+    tatcell_ladder_burst_t burst = TATCELL_LADDER_BURST_INIT;
+    for (int i = 0; i < TURN; i++) {
+        parts[i] = (struct iovec){m[i], MESSAGE};
+        in[i].msg_hdr = (struct msghdr){&from[i], sizeof from[i], &parts[i], 1, NULL, 0, 0};
     }
-    return need("sweep", tatcell_table_sweep(&table, now, swept, share, &swept), 0), n;
+    int n = recvmmsg(fd, in, TURN, MSG_DONTWAIT, NULL); /* -1: nothing there, or an error of an earlier answer */
+    for (int i = 0; i < n; i++) {
+        if ((end[i] = question_end(m[i], in[i].msg_len)) == 0) continue;
+        int old = from[i].sin6_family == AF_INET;
+        addresses[burst.count] = old ? (void *)&((struct sockaddr_in *)&from[i])->sin_addr : &from[i].sin6_addr;
+        lengths[burst.count] = old ? 4 : 16, which[burst.count++] = i;
+    }
+    burst.now = now, burst.address_pointers = addresses, burst.address_lens = lengths;
+    need("check", tatcell_ladder_check_burst(&ladder, &table, &burst, &pass), 0);
+    for (unsigned k = 0; k < burst.count; k++) {
+        int i = which[k], passes = pass >> k & 1;
+        size_t out = answer(m[i], end[i], passes);
+        if (!passes) report(addresses[k], lengths[k], now);
+        if (out > 0) sendto(fd, m[i], out, MSG_DONTWAIT, (struct sockaddr *)&from[i], in[i].msg_hdr.msg_namelen);
+    }
+    return need("sweep", tatcell_table_sweep(&table, now, swept, share, &swept), 0), n > 0 ? n : 0;
 }
 
 static int udp_socket(const char *host, const char *port) {

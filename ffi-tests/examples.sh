@@ -12,12 +12,13 @@ compiles() {
     case $source in *.cpp) standard=c++17 ;; *) standard=c11 ;; esac
     $compiler -std=$standard -O2 -I"$INC" "$@" "$source" "$LIB/libtatcell.a" -pthread -o "$tmp/program"
 }
-short() { [ "$(wc -l < "examples/$1")" -lt 150 ]; }
+short() { [ "$(wc -l < "examples/$1")" -lt 170 ]; }
 passes() { timeout 100 "$tmp/program" > "$tmp/printed" 2>&1 || { cat "$tmp/printed"; return 1; }; }
 
 # With a library that lets everything pass, the test of a program must fail. Its calls become 0, which is a pass.
 printf '#define tatcell_%s(...) 0\n' ladder_check table_check_ex cell_check_ex sliding_log_check_ex shaper_submit \
     > "$tmp/open.h"
+echo '#define tatcell_ladder_check_burst(ladder, table, burst, pass) (*(pass) = UINT64_MAX, 0)' >> "$tmp/open.h"
 notices() {
     compiles "$1" "$2" -w -D_GNU_SOURCE -include tatcell.h -include "$tmp/open.h" && fails passes
 }
@@ -26,7 +27,7 @@ notices() {
 program() {
     name=$1
     shift
-    claim "${name}_has_less_than_150_lines" short "$name"
+    claim "${name}_has_less_than_170_lines" short "$name"
     for compiler; do
         if have "$compiler"; then claim "$compiler: ${name}_has_no_warning" compiles "$name" "$compiler" $warnings
         else skip "$compiler: ${name}_has_no_warning" "$compiler is missing: apt-get install $compiler"; fi
