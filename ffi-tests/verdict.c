@@ -31,6 +31,22 @@ static void setup(void) {
     EQ(tatcell_table_init(&bans, memory, sizeof memory, &o), 0);
 }
 
+/* Asks as a program of a later release, whose structures have one field more. */
+static int32_t later_verdict(const tatcell_chain_t *chain, uint64_t now, uint64_t of_chain, uint64_t of_link) {
+    struct {
+        tatcell_chain_t known;
+        uint64_t more;
+    } later = {*chain, of_chain};
+    struct {
+        tatcell_link_t known;
+        uint64_t more;
+    } links[8];
+    for (uint32_t i = 0; i < chain->count; i++)
+        links[i].known = chain->links[i], links[i].more = i + 1 == chain->count ? of_link : 0;
+    later.known.size = sizeof later, later.known.link_size = sizeof *links, later.known.links = &links[0].known;
+    return tatcell_chain_verdict(&later.known, now);
+}
+
 static void done(void) {
     kit_free(&a), kit_free(&b);
 }
@@ -76,7 +92,7 @@ TEST(a_verdict_is_that_of_the_check) {
         tatcell_decision_t d = TATCELL_DECISION_INIT;
         const int32_t want = tatcell_chain_check(&chain, now, round % 2 ? &d : NULL);
         chain.links = links[1];
-        EQ(tatcell_chain_verdict(&chain, now), want);
+        EQ(round % 4 ? tatcell_chain_verdict(&chain, now) : later_verdict(&chain, now, 0, 0), want);
         EXPECT(want == TATCELL_PASS || want == TATCELL_NON_CONFORMING);
         codes[want]++;
         decided += round % 2 && d.flags != 0;
@@ -170,9 +186,17 @@ TEST(what_is_not_plain_is_an_error_and_charges_nothing) {
     VERDICT(TATCELL_ERR_OPTION, chain.counters = NULL, chain.flags = 1);
     VERDICT(TATCELL_ERR_LINKS, chain.flags = 0, chain.count = 0);
     VERDICT(TATCELL_ERR_LINKS, chain.count = 9);
-    VERDICT(TATCELL_ERR_SIZE, chain.count = 2, chain.link_size -= 8);
-    VERDICT(TATCELL_ERR_SIZE, chain.link_size += 8, chain.size -= 8);
-    chain.size += 8;
+    VERDICT(TATCELL_ERR_SIZE, chain.count = 2, chain.link_size = TATCELL_LINK_MIN - 8);
+    VERDICT(TATCELL_ERR_SIZE, chain.link_size = sizeof *links + 4);
+    VERDICT(TATCELL_ERR_SIZE, chain.link_size = sizeof *links, chain.size = TATCELL_CHAIN_MIN - 8);
+    chain.size = sizeof chain;
+    /* A later release brings a field that this one does not know. */
+    l->cost = 0;
+    EQ(later_verdict(&chain, 0, 0, 0), TATCELL_ERR_NOT_PLAIN);
+    l->cost = 1;
+    EQ(later_verdict(&chain, 0, 1, 0), TATCELL_ERR_OPTION);
+    EQ(later_verdict(&chain, 0, 0, 1), TATCELL_ERR_OPTION);
+    EQ(cells[0][0].word, 0);
     EQ(tatcell_chain_verdict(NULL, 0), TATCELL_ERR_NULL);
     static const uint8_t address[4] = {192, 0, 2, 1}, v4[] = {33};
     tatcell_prefix_lengths_t lengths = TATCELL_PREFIX_LENGTHS_INIT;

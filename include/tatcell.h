@@ -2301,7 +2301,7 @@ int32_t tatcell_chain_check(const tatcell_chain_t *chain,
  * @retval TATCELL_NON_CONFORMING does not pass; nothing is charged.
  * @retval TATCELL_CONTENDED a link lost every swap to others; nothing is charged.
  * @retval TATCELL_ERR_NOT_PLAIN a link is not plain; nothing is charged.
- * @retval TATCELL_ERR_SIZE size or link_size is not that of this release.
+ * @retval TATCELL_ERR_SIZE size or link_size is not set.
  * @retval TATCELL_ERR_OPTION as tatcell_chain_check, or permits, decisions or counters are set.
  * @retval others as tatcell_chain_check. Nothing is changed on error.
  * Thread: as tatcell_chain_check. Cost: one scan and one compare-and-swap for each link, only loads if a link refuses;

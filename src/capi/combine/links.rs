@@ -36,6 +36,7 @@ const TATCELL_LINK_MIN: usize = 32 + 6 * size_of::<*const u8>();
 
 /// One limit of a chain: a cell or the key of a table, its limit, and the cost in units of that limit. Set one of
 /// cell, cell32 and table. Every other field may be 0.
+#[derive(Clone, Copy)]
 #[repr(C)]
 pub struct tatcell_link_t {
     /// sizeof(tatcell_link_t). A chain does not read it, because link_size of the chain gives the distance between

@@ -6,7 +6,7 @@ use super::ladder::tatcell_ladder_t;
 use super::links::{chain_code, link, tatcell_chain_t, tatcell_link_t};
 use crate::capi::codes::{
     table_code, TATCELL_CONTENDED, TATCELL_ERR_LINKS, TATCELL_ERR_NOT_PLAIN, TATCELL_ERR_OPTION,
-    TATCELL_ERR_SIZE, TATCELL_NON_CONFORMING, TATCELL_PASS,
+    TATCELL_NON_CONFORMING, TATCELL_PASS,
 };
 use crate::capi::pointers::contract::{args, Contract};
 use crate::capi::table::handle::tatcell_table_t;
@@ -35,7 +35,7 @@ fn code(passes: Option<bool>) -> i32 {
 /// @retval TATCELL_NON_CONFORMING does not pass; nothing is charged.
 /// @retval TATCELL_CONTENDED a link lost every swap to others; nothing is charged.
 /// @retval TATCELL_ERR_NOT_PLAIN a link is not plain; nothing is charged.
-/// @retval TATCELL_ERR_SIZE size or link_size is not that of this release.
+/// @retval TATCELL_ERR_SIZE size or link_size is not set.
 /// @retval TATCELL_ERR_OPTION as tatcell_chain_check, or permits, decisions or counters are set.
 /// @retval others as tatcell_chain_check. Nothing is changed on error.
 /// Thread: as tatcell_chain_check. Cost: one scan and one compare-and-swap for each link, only loads if a link refuses;
@@ -46,30 +46,53 @@ pub unsafe extern "C" fn tatcell_chain_verdict(chain: *const tatcell_chain_t, no
     args!(c);
     match c.chain_in_place(chain, now) {
         Some(passes) => code(Some(passes)),
-        None => not_in_place(c, chain).err().unwrap_or(TATCELL_CONTENDED),
+        None => not_decided(c, chain, now).unwrap_or_else(|e| e),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn not_decided(c: Contract<'_>, chain: *const tatcell_chain_t, now: u64) -> Result<i32, i32> {
+    match c.options_in_place(chain) {
+        Some(given) if given.link_size as usize == size_of::<tatcell_link_t>() => {
+            not_in_place(c, given).map(|()| TATCELL_CONTENDED)
+        }
+        _ => of_another_size(c, chain, now),
+    }
+}
+
+/// Decides a chain whose structures have more fields than this release knows. The copies take 0.8 KiB of stack.
+#[inline(never)]
+fn of_another_size(c: Contract<'_>, chain: *const tatcell_chain_t, now: u64) -> Result<i32, i32> {
+    let mut known = c.options(chain)?;
+    let count = known.count as usize;
+    if count == 0 || count > MAX_LINKS {
+        return Err(TATCELL_ERR_LINKS);
+    }
+    let each = c.strided(known.links, known.link_size, count)?;
+    let mut links = [each.get(0)?; MAX_LINKS];
+    for (i, place) in links.iter_mut().enumerate().take(count).skip(1) {
+        *place = each.get(i)?;
+    }
+    known.size = size_of::<tatcell_chain_t>() as u32;
+    known.link_size = size_of::<tatcell_link_t>() as u32;
+    known.links = links.as_ptr();
+    match c.chain_in_place(&known, now) {
+        Some(passes) => Ok(code(Some(passes))),
+        None => not_in_place(c, &known).map(|()| TATCELL_CONTENDED),
     }
 }
 
 /// Returns the error of a chain that the short way does not take. It repeats the checks of that way and says what is
 /// wrong, which would cost every decision.
-#[cold]
 #[inline(never)]
-fn not_in_place(c: Contract<'_>, chain: *const tatcell_chain_t) -> Result<(), i32> {
-    let (first, count) = {
-        let given = c.options_in_place(chain).ok_or(TATCELL_ERR_SIZE);
-        // NULL and an odd address have their own codes.
-        c.input(chain.cast::<u64>())?;
-        let given = given?;
-        let told = given.permits.addr() | given.decisions.addr();
-        let counted = given.counters.addr() | given.link_counters.addr() | given.reserved_pointer.addr();
-        if told | counted != 0 || given.flags | given.reserved != 0 {
-            return Err(TATCELL_ERR_OPTION);
-        }
-        if given.link_size as usize != size_of::<tatcell_link_t>() {
-            return Err(TATCELL_ERR_SIZE);
-        }
-        (given.links, given.count as usize)
-    };
+fn not_in_place(c: Contract<'_>, given: &tatcell_chain_t) -> Result<(), i32> {
+    let told = given.permits.addr() | given.decisions.addr();
+    let counted = given.counters.addr() | given.link_counters.addr() | given.reserved_pointer.addr();
+    if told | counted != 0 || given.flags | given.reserved != 0 {
+        return Err(TATCELL_ERR_OPTION);
+    }
+    let (first, count) = (given.links, given.count as usize);
     if count == 0 || count > MAX_LINKS {
         return Err(TATCELL_ERR_LINKS);
     }
