@@ -144,6 +144,14 @@ static PyObject *chain_repr(PyObject *self) {
     return PyUnicode_FromFormat("<tatcell.Chain of %u limits>", ((Chain *)self)->count);
 }
 
+static PyObject *chain_limiters(PyObject *self, void *unused) {
+    (void)unused;
+    return PyLong_FromUnsignedLong(((Chain *)self)->keys);
+}
+
+static PyGetSetDef chain_attributes[] = {
+    {"limiters", chain_limiters, NULL, "How many of the limits are Limiters: a request has one key for each.", NULL},
+    {NULL, NULL, NULL, NULL, NULL}};
 static PyMethodDef chain_methods[] = {
     FAST("hit", chain_hit,
         "hit($self, /, *keys, cost=1, now=None)\n--\n\n"
@@ -154,7 +162,7 @@ static PyMethodDef chain_methods[] = {
     FAST("peek", chain_peek, "peek($self, /, *keys, cost=1, now=None)\n--\n\nLike test(), with the full answer."),
     {NULL, NULL, 0, NULL}};
 static PyType_Slot chain_slots[] = {{Py_tp_new, chain_new}, {Py_tp_dealloc, chain_dealloc}, {Py_tp_repr, chain_repr},
-    {Py_tp_methods, chain_methods},
+    {Py_tp_methods, chain_methods}, {Py_tp_getset, chain_attributes},
     {Py_tp_doc,
         "Chain(*limits)\n--\n\nUp to 8 limits that a request must meet together. Put the one that refuses most first."},
     {0, NULL}};

@@ -8,7 +8,7 @@ import functools
 import inspect
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar, cast
 
 from ._core import Cell, Chain, Decision, Limiter
 
@@ -19,12 +19,35 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class RateLimited(Exception):
-    """A call was refused by its limit. `decision` says for how long."""
+class Told(NamedTuple):
+    """A decision that came from another process."""
 
-    def __init__(self, decision: Decision) -> None:
+    verdict: str
+    cost: int
+    burst: int
+    remaining: int
+    retry_after: float
+    reset_after: float
+    tracked: bool
+    link: int
+
+    @property
+    def passes(self) -> bool:
+        return self.verdict == "pass"
+
+    def __bool__(self) -> bool:
+        return self.passes
+
+
+class RateLimited(Exception):
+    """A call was refused by its limit. `decision` says for how long. In another process it can write no fields."""
+
+    def __init__(self, decision: Decision | Told) -> None:
         super().__init__(decision)
         self.decision = decision
+
+    def __reduce__(self) -> tuple[type[RateLimited], tuple[Told]]:
+        return RateLimited, (Told(*(getattr(self.decision, name) for name in Told._fields)),)
 
     def __str__(self) -> str:
         if self.decision.verdict == "never":
@@ -48,6 +71,35 @@ def asker(limit: Limiter | Cell | Chain, needs: str) -> Callable[[Key | tuple[Ke
     raise TypeError(f"{needs} takes a Limiter, a Cell or a Chain, not {type(limit).__name__}")
 
 
+def checked(limit: Limiter | Cell | Chain, names: tuple[str, ...], legacy: bool, has_key: bool) -> None:
+    """Raises what the first request would raise: for names that do not fit the limits, and a chain without keys."""
+    if isinstance(names, str):
+        raise TypeError(f"names are a tuple, such as ({names!r},)")
+    if isinstance(limit, Chain):
+        if not has_key and limit.limiters != 1:
+            raise TypeError(f"a Chain of {limit.limiters} limiters needs key=, which returns a tuple of as many keys")
+        decision = limit.peek(*[b"key"] * limit.limiters)
+    else:
+        decision = limit.peek() if isinstance(limit, Cell) else limit.peek(b"key")
+    decision.headers(*names, legacy=legacy)
+
+
+def is_coroutine(function: Callable[..., Any]) -> bool:
+    """Whether a call returns a coroutine: also that of an object, or of a partial."""
+    if isinstance(function, functools.partial):
+        return is_coroutine(function.func)
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))
+
+
+def sleep(seconds: float) -> None:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        time.sleep(seconds)
+    else:
+        raise RuntimeError("this would stop the event loop: put limited() around a coroutine function, or take wait=0")
+
+
 def limited(
     limit: Limiter | Cell | Chain,
     *,
@@ -59,8 +111,9 @@ def limited(
 
     `key` gets the arguments of the call and returns the key, or a tuple of keys for a Chain; a Cell needs none. A call
     that is over the limit waits if it can pass within `wait` seconds, else it raises RateLimited. Calls that wait have
-    no order among each other. A coroutine function waits by asyncio. An asynchronous generator is not a call that can
-    wait: limit the coroutine function that reads it.
+    no order among each other. A coroutine function waits by asyncio. Any other function in the thread of an event loop
+    raises RuntimeError instead of waiting. An asynchronous generator is not a call that can wait: limit the coroutine
+    function that reads it.
     """
     if isinstance(limit, Limiter) and key is None:
         raise TypeError("a Limiter needs a key: limited(limiter, key=lambda user: user)")
@@ -77,16 +130,18 @@ def limited(
         return decision.retry_after
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        if isinstance(function, staticmethod | classmethod):
+            return cast(Callable[P, R], type(function)(decorate(function.__func__)))
         if inspect.isasyncgenfunction(function):
             raise TypeError(f"{function.__name__} is an asynchronous generator: limit the coroutine that reads it")
-        if inspect.iscoroutinefunction(function):
+        if is_coroutine(function):
 
             @functools.wraps(function)
             async def waits(*args: P.args, **kwargs: P.kwargs) -> Any:
                 end = time.monotonic() + wait
                 while (seconds := delay(end, args, kwargs)) is not None:
                     await asyncio.sleep(seconds)
-                return await function(*args, **kwargs)
+                return await cast(Any, function(*args, **kwargs))
 
             return cast(Callable[P, R], waits)
 
@@ -94,7 +149,7 @@ def limited(
         def sleeps(*args: P.args, **kwargs: P.kwargs) -> R:
             end = time.monotonic() + wait
             while (seconds := delay(end, args, kwargs)) is not None:
-                time.sleep(seconds)
+                sleep(seconds)
             return function(*args, **kwargs)
 
         return sleeps

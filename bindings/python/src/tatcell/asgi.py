@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._core import Cell, Chain, Limiter
 from ._http import client_key, refusal
-from ._limited import asker
+from ._limited import asker, checked
 
 if TYPE_CHECKING:
     from ._core import Key
@@ -36,7 +36,8 @@ class RateLimitMiddleware:
     """Answers 429 to requests that are over the limit, and adds RateLimit fields to the responses of all others.
 
     `key` gets the scope and returns the key, a tuple of keys for a Chain, or None for a request that has no limit.
-    Names are those of the limits in the fields. Requests other than HTTP pass.
+    Names are those of the limits in the fields. Wrong options raise at the start, and in no request. Requests other
+    than HTTP pass.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class RateLimitMiddleware:
     ) -> None:
         self.app = app
         self.ask = asker(limit, "RateLimitMiddleware")
+        checked(limit, names, legacy, key is not None)
         self.key = key or client_address()
         self.names = names
         self.legacy = legacy

@@ -3,7 +3,8 @@
 Importing this module registers the storage `tatcell://` and the strategy "tatcell". With the storage, the strategy
 "moving-window" works, too: flask-limiter takes storage_uri="tatcell://" with strategy="moving-window". Its default,
 "fixed-window", counts, and raises NotImplementedError. Both decide by GCRA: a key may use its whole amount at once, and
-then gets it back evenly. Refused requests cost nothing.
+then gets it back evenly. So within one period a key may pass up to twice its amount; a moving window admits it once.
+Refused requests cost nothing.
 
     tatcell://                 counts of this process
     tatcell:///api             counts that all processes of this user share; names of the shared memory begin with /api
@@ -12,7 +13,6 @@ then gets it back evenly. Refused requests cost nothing.
 
 from __future__ import annotations
 
-import contextlib
 import time
 from urllib.parse import parse_qs, urlparse
 
@@ -21,6 +21,11 @@ from limits.storage import MovingWindowSupport, Storage
 from limits.util import WindowStats
 
 from ._core import Decision, Limiter
+
+
+def back(decision: Decision) -> float:
+    """When a refused key has a unit again, or else when it has all of them."""
+    return time.time() + (decision.reset_after if decision else decision.retry_after)
 
 
 class TatcellStorage(Storage, MovingWindowSupport):
@@ -56,20 +61,20 @@ class TatcellStorage(Storage, MovingWindowSupport):
 
     def get_moving_window(self, key: str, limit: int, expiry: int) -> tuple[float, int]:
         decision = self.table(limit, expiry).peek(key)
-        return time.time() + decision.reset_after - expiry, limit - decision.remaining
+        return back(decision) - expiry, limit - decision.remaining
 
     def check(self) -> bool:
         return True
 
     def reset(self) -> int | None:
-        """Forgets all counts of this process. Names of shared memory are removed; other processes keep their tables."""
+        """Forgets all counts. What processes share cannot be forgotten for all of them at once: that raises."""
+        if self.name:
+            raise NotImplementedError(
+                f"other processes use the tables of {self.name}, too: clear single keys, or stop them all and call"
+                " Limiter.unlink for each name"
+            )
         # A thread may be in a call: the memory goes with the last reference.
         tables, self.tables = self.tables, {}
-        for table in tables.values():
-            if table.name:
-                # Another process may have removed the name.
-                with contextlib.suppress(FileNotFoundError):
-                    Limiter.unlink(table.name)
         return len(tables)
 
     def clear(self, key: str) -> None:
@@ -114,7 +119,7 @@ class TatcellRateLimiter(strategies.RateLimiter):
 
     def get_window_stats(self, item: RateLimitItem, *identifiers: str) -> WindowStats:
         decision = self.peek(item, *identifiers)
-        return WindowStats(time.time() + decision.reset_after, decision.remaining)
+        return WindowStats(back(decision), decision.remaining)
 
 
 strategies.STRATEGIES["tatcell"] = TatcellRateLimiter  # type: ignore[assignment]
