@@ -116,7 +116,9 @@ impl LayerBuilder {
     }
 
     /// Gives back the charge of a request that failed by no fault of the client: see [`server_failed`]. If the inner
-    /// service returns an error, that is a failure too. The charge of a request that the client abandons stays.
+    /// service returns an error, that is a failure too. The charge stays if the request is dropped before it has a
+    /// response, because the client went away or because a layer outside of this one gave up. So put timeouts and
+    /// layers that catch panics inside of this one.
     #[must_use]
     pub fn refund_failures(self) -> LayerBuilder {
         self.refund_if(server_failed)
