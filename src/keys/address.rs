@@ -90,6 +90,7 @@ impl Address {
     }
 
     /// The key of its prefix: `v4` bits of an IPv4 address, `v6` bits of an IPv6 one. None if it has fewer.
+    #[inline]
     pub fn prefix_of(&self, v4: u8, v6: u8) -> Option<PrefixKey> {
         let (bits, most) = if self.v4 { (v4, 32) } else { (v6, 128) };
         if bits > most {
@@ -173,12 +174,15 @@ pub(crate) struct Block {
 /// assert_ne!(host.prefix(24).as_ref(), host.prefix(32).as_ref());
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+// Aligned, so that the compiler stores and moves it in whole words: a check loads the words just after.
+#[repr(C, align(8))]
 pub struct PrefixKey {
     bytes: [u8; 18],
     length: u8,
 }
 
 impl AsRef<[u8]> for PrefixKey {
+    #[inline]
     fn as_ref(&self) -> &[u8] {
         // All bytes are a key that no other prefix has.
         self.bytes.get(..self.length as usize).unwrap_or_else(|| impossible!(&self.bytes))
