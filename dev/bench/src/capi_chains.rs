@@ -32,6 +32,10 @@ enum Form {
     /// The same two, prepared.
     Prepared(usize),
     PreparedCells(usize),
+    /// A key and a cell: two calls, a chain, a prepared chain.
+    SinglesMixed,
+    Mixed,
+    PreparedMixed,
     /// A burst of requests of a prepared chain of so many keys.
     Chains(usize),
     /// All prefixes of an address of so many bytes.
@@ -50,8 +54,18 @@ enum Form {
 }
 
 use Form::{
-    Cells, Chains, Ladders, LaddersBehind, Prepared, PreparedCells, SingleCells, Singles, Told, UsedUp,
+    Cells, Chains, Ladders, LaddersBehind, Mixed, Prepared, PreparedCells, PreparedMixed, SingleCells,
+    Singles, SinglesMixed, Told, UsedUp,
 };
+
+/// The first link that is a cell, if any is.
+fn first_cell(form: Form) -> usize {
+    match form {
+        Cells(_) | PreparedCells(_) => 0,
+        Mixed | PreparedMixed => 1,
+        _ => usize::MAX,
+    }
+}
 
 /// Requests that one call decides.
 fn step(form: Form) -> u64 {
@@ -77,6 +91,11 @@ pub fn add(suite: &mut Suite, path: Option<&str>) {
         ("c.singles2_cells_denied", "two cells, two calls, denied", Mix::Deny, SingleCells(2)),
         ("c.chain2_cells", "chain of two cells", Mix::Pass, Cells(2)),
         ("c.prepared2_cells", "prepared chain of two cells", Mix::Pass, PreparedCells(2)),
+        ("c.singles2_mixed", "a key and a cell, two calls", Mix::Pass, SinglesMixed),
+        ("c.chain2_mixed", "chain of a key and a cell", Mix::Pass, Mixed),
+        ("c.prepared2_mixed", "prepared chain of a key and a cell", Mix::Pass, PreparedMixed),
+        ("c.singles4", "four keys, four calls", Mix::Pass, Singles(4)),
+        ("c.singles5", "five keys, five calls", Mix::Pass, Singles(5)),
         ("c.ladder4", "ladder, IPv4, 4 prefixes", Mix::Pass, Form::Ladder(4)),
         ("c.ladder4_denied", "ladder, IPv4, 4 prefixes, denied", Mix::Deny, Form::Ladder(4)),
         ("c.ladder6", "ladder, IPv6, 5 prefixes", Mix::Pass, Form::Ladder(16)),
@@ -122,6 +141,12 @@ pub fn add(suite: &mut Suite, path: Option<&str>) {
             ("c.singles3", "three keys, three calls", Mix::Pass, Singles(3)),
             ("c.singles3_denied", "three keys, three calls, denied", Mix::Deny, Singles(3)),
             ("c.chain3", "chain of three keys", Mix::Pass, Form::Chain(3)),
+            ("c.prepared3", "prepared chain of three keys", Mix::Pass, Prepared(3)),
+            ("c.singles2_mixed", "a key and a cell, two calls", Mix::Pass, SinglesMixed),
+            ("c.chain2_mixed", "chain of a key and a cell", Mix::Pass, Mixed),
+            ("c.prepared2_mixed", "prepared chain of a key and a cell", Mix::Pass, PreparedMixed),
+            ("c.singles4", "four keys, four calls", Mix::Pass, Singles(4)),
+            ("c.singles5", "five keys, five calls", Mix::Pass, Singles(5)),
             ("c.ladder4", "ladder, IPv4, 4 prefixes", Mix::Pass, Form::Ladder(4)),
             ("c.ladder6", "ladder, IPv6, 5 prefixes", Mix::Pass, Form::Ladder(16)),
             ("c.ladder6_denied", "ladder, IPv6, 5 prefixes, denied", Mix::Deny, Form::Ladder(16)),
@@ -134,6 +159,7 @@ pub fn add(suite: &mut Suite, path: Option<&str>) {
         }
         for (id, text, form, denies) in [
             ("c.chain3_denied", "chain of three keys, link 1 denies", Form::Chain(3), 0),
+            ("c.chain3_denied2", "chain of three keys, link 2 denies", Form::Chain(3), 1),
             ("c.chain3_denied3", "chain of three keys, link 3 denies", Form::Chain(3), 2),
             ("c.prepared3_denied3", "prepared chain of three keys, link 3 denies", Prepared(3), 2),
         ] {
@@ -288,10 +314,9 @@ impl World {
                 assert_eq!((calls.ban)(table, 1 << 40, other.as_ptr().cast(), 16, 32, 128, 3 << 39), 0);
             }
         }
-        let in_cells = matches!(form, Cells(_) | PreparedCells(_));
         world.of_links = std::array::from_fn(|i| {
             let is_loose = denies.is_some_and(|denies| denies != i);
-            let limit = match (in_cells, is_loose) {
+            let limit = match (i >= first_cell(form), is_loose) {
                 (false, false) => &world.limit,
                 (false, true) => &world.loose,
                 (true, false) => &world.plain,
@@ -299,17 +324,22 @@ impl World {
             };
             limit.as_ptr()
         });
-        if let Prepared(n) | PreparedCells(n) | Chains(n) = form {
-            let links = world.links::<3>(&[[0; 16]; 3]);
-            let chain = chain(&links[..n]);
+        let (links, mixed) = (world.links::<3>(&[[0; 16]; 3]), world.mixed(&[[0; 16]; 3]));
+        let prepared = match form {
+            Prepared(n) | PreparedCells(n) | Chains(n) => Some(&links[..n]),
+            PreparedMixed => Some(&mixed[..]),
+            _ => None,
+        };
+        if let Some(links) = prepared {
             // SAFETY: as above.
-            unsafe { assert_eq!((calls.prepare)(world.prepared.as_mut_ptr(), &chain), 0) };
+            unsafe { assert_eq!((calls.prepare)(world.prepared.as_mut_ptr(), &chain(links)), 0) };
         }
         world
     }
 
     /// The key that denies is none of the others.
-    fn keys(&self, client: u64) -> [[u8; 16]; 3] {
+    #[inline(always)]
+    fn keys<const N: usize>(&self, client: u64) -> [[u8; 16]; N] {
         std::array::from_fn(|i| {
             let other = if self.denies == Some(i) { 1 << 40 } else { 0 };
             key((client + i as u64 * 333) % self.clients + other)
@@ -335,6 +365,14 @@ impl World {
         })
     }
 
+    /// A key and a cell.
+    #[inline(always)]
+    fn mixed(&mut self, keys: &[[u8; 16]; 3]) -> [Link; 2] {
+        let [key, cell] = self.links(keys);
+        let of_cell = self.cells[1].as_mut_ptr();
+        [key, Link { cell: of_cell, table: null(), key: null(), key_len: 0, ..cell }]
+    }
+
     /// Decides one request, or a burst of them, and returns how many pass.
     #[inline(always)]
     fn decide(&mut self, now: u64, client: u64) -> u64 {
@@ -348,7 +386,16 @@ impl World {
                         (lib.table_check)(table, limit, now, key.as_ptr().cast(), 16, 1, null_mut()) == 0
                     };
                     // All of them, whatever one says.
-                    self.keys(client).iter().take(n).fold(true, |all, key| one(key) & all)
+                    if n > 3 {
+                        self.keys::<5>(client).iter().take(n).fold(true, |all, key| one(key) & all)
+                    } else {
+                        self.keys::<3>(client).iter().take(n).fold(true, |all, key| one(key) & all)
+                    }
+                }
+                SinglesMixed => {
+                    let [key] = self.keys::<1>(client);
+                    let one = (lib.table_check)(table, limit, now, key.as_ptr().cast(), 16, 1, null_mut());
+                    one | (lib.cell_check)(self.cells[1].as_mut_ptr(), plain, now, 1, null_mut()) == 0
                 }
                 SingleCells(n) => {
                     let one =
@@ -374,6 +421,10 @@ impl World {
                 }
                 Form::Verdict => self.verdict(now, client, null(), null()),
                 Form::Overrides(_) => self.behind_overrides(now, client),
+                Mixed => {
+                    let keys = self.keys(client);
+                    (calls.chain)(&chain(&self.mixed(&keys)), now, null_mut()) == 0
+                }
                 Form::Chain(2) | Cells(2) => {
                     let keys = self.keys(client);
                     (calls.chain)(&chain(&self.links::<2>(&keys)), now, null_mut()) == 0
@@ -382,8 +433,8 @@ impl World {
                     let keys = self.keys(client);
                     (calls.chain)(&chain(&self.links::<3>(&keys)), now, null_mut()) == 0
                 }
-                Prepared(_) => {
-                    let keys = self.keys(client);
+                Prepared(_) | PreparedMixed => {
+                    let keys: [[u8; 16]; 3] = self.keys(client);
                     let one = |key: &[u8; 16]| Key { stride: 0, key: key.as_ptr().cast(), key_len: 16 };
                     let keys = keys.each_ref().map(one);
                     (calls.prepared)(self.prepared.as_ptr(), now, keys.as_ptr(), null(), null_mut()) == 0

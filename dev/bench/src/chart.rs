@@ -37,6 +37,29 @@ const PANELS: &[(&str, &[Bar])] = &[
         ],
     ),
     (
+        "Several limits at once, from C, 1e3 clients",
+        &[
+            ("c.singles2", "two keys, two calls"),
+            ("c.chain2", "two keys, chain"),
+            ("c.prepared2", "two keys, prepared chain"),
+            ("c.singles5", "five keys, five calls"),
+            ("c.ladder6", "five prefixes of an IPv6 address, ladder"),
+            ("c.chain3_denied3", "three keys, chain, the last one denies"),
+            ("c.ladder6_denied", "five prefixes, ladder, denied"),
+        ],
+    ),
+    (
+        "Several limits at once, from C, 1e6 clients",
+        &[
+            ("c.singles2_1e6", "two keys, two calls"),
+            ("c.chain2_1e6", "two keys, chain"),
+            ("c.chains2_1e6", "two keys, prepared chains, burst of 32"),
+            ("c.singles5_1e6", "five keys, five calls"),
+            ("c.ladder6_1e6", "five prefixes of an IPv6 address, ladder"),
+            ("c.ladders6_1e6", "five prefixes, ladders, burst of 32"),
+        ],
+    ),
+    (
         "1e3 keys",
         &[
             ("table1e3.ahead64", "tatcell, burst of 64, next one in between"),
