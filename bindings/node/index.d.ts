@@ -118,6 +118,8 @@ export class Chain {
   test(keys?: Key | readonly Key[], cost?: number | bigint, options?: Call): boolean;
   check(keys?: Key | readonly Key[], cost?: number | bigint, options?: Call): Decision;
   peek(keys?: Key | readonly Key[], cost?: number | bigint, options?: Call): Decision;
+  /** How many of the limits are Limiters: a request has one key for each. */
+  readonly limiters: number;
 }
 
 /** The key of the network of an address: /32 and /64 if you do not say otherwise. */
@@ -127,6 +129,8 @@ export function network(address: string, v4Bits?: number, v6Bits?: number): Buff
 export interface RateLimitOptions<R> {
   /** Returns the key, an array of keys for a Chain, or null for a request that has no limit. Left out: the client. */
   key?: (request: R) => Key | readonly Key[] | null | undefined;
+  /** Returns the address of the client, if something else has found it: `(request) => request.ip` of express. */
+  address?: (request: R) => string | null | undefined;
   /** The names of the limits in the header fields. */
   names?: readonly string[];
   /** Adds the X-RateLimit-* fields. */

@@ -55,22 +55,29 @@ function refusal(decision) {
   return `Too many requests: retry after ${decision.retryAfter.toFixed(1)} s.\n`;
 }
 
-const KNOWN = ['key', 'names', 'legacy', 'trustedHops', 'v4Bits', 'v6Bits'];
+const KNOWN = ['key', 'address', 'names', 'legacy', 'trustedHops', 'v4Bits', 'v6Bits'];
 
 // Returns a function that decides a request: null if it has no limit, else the decision and its header fields. Wrong
 // options throw here, at the start, and in no request.
 function judge(limit, given = {}) {
   const ask = asker(limit);
-  const { key, names, legacy = false, trustedHops = 0, v4Bits = 32, v6Bits = 64 } = options(given, KNOWN);
-  if (key !== undefined && typeof key !== 'function') {
-    throw new TypeError(`key is a function of the request, not ${scratch.describe(key)}`);
+  const { key, address, names, legacy = false, trustedHops = 0, v4Bits = 32, v6Bits = 64 } = options(given, KNOWN);
+  for (const [name, value] of Object.entries({ key, address })) {
+    if (value !== undefined && typeof value !== 'function') {
+      throw new TypeError(`${name} is a function of the request, not ${scratch.describe(value)}`);
+    }
+  }
+  if (key !== undefined && address !== undefined) throw new TypeError('pass key or address, not both');
+  if (limit instanceof Chain && key === undefined && limit.limiters !== 1) {
+    throw new TypeError(`a Chain of ${limit.limiters} limiters needs key, which returns an array of as many keys`);
   }
   checkNames(limit, names);
   checkRange('trustedHops', trustedHops, Number.MAX_SAFE_INTEGER);
   checkBits(v4Bits, v6Bits);
   const client = (request) =>
     clientKey(request.socket?.remoteAddress, request.headers['x-forwarded-for'], trustedHops, v4Bits, v6Bits);
-  const keyOf = key ?? client;
+  const ofAddress = (request) => clientKey(address(request), undefined, 0, v4Bits, v6Bits);
+  const keyOf = key ?? (address ? ofAddress : client);
   return (request) => {
     const found = keyOf(request);
     if (found === null || found === undefined) return null;

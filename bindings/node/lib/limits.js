@@ -287,6 +287,10 @@ class Chain {
     return this.#decision();
   }
 
+  get limiters() {
+    return this.#keys;
+  }
+
   static {
     ownedOf.set(Chain, (chain) => chain.#limits);
   }

@@ -123,6 +123,17 @@ for (const [name, serve] of Object.entries(servers)) {
     }
   });
 
+  test(`${name} takes an address that something else has found`, async (t) => {
+    const address = (request) => request.headers['x-address'];
+    const port = await serve(t, new Limiter('1/h burst 1', { keys: 100 }), { address });
+    for (const [first, second] of [
+      ['192.0.2.1', '192.0.2.1:4711'], ['fe80::1%eth0', 'fe80::2'], [undefined, undefined], ['localhost', 'localhost'],
+    ]) {
+      const ask = async (found) => (await get(port, found === undefined ? {} : { 'x-address': found })).status;
+      assert.deepEqual([await ask(first), await ask(second)], [200, 429], `${first}`);
+    }
+  });
+
   test(`${name} counts a network as one client`, async (t) => {
     const options = { trustedHops: 1, v4Bits: 24, v6Bits: 48 };
     const port = await serve(t, new Limiter('1/h burst 1', { keys: 100 }), options);
@@ -199,6 +210,8 @@ test('wrong options are named at the start', async () => {
     [{ trustedHops: '1' }, 'TypeError', /trustedHops is a number/], [{ trustedHop: 1 }, 'TypeError', /'trustedHop'/],
     [{ v4Bits: NaN }, 'RangeError', /v4Bits is 0 to 32, not NaN/], [{ v4Bits: 33 }, 'RangeError', /not 33/],
     [{ v6Bits: 200 }, 'RangeError', /v6Bits is 0 to 128, not 200/], [{ key: 'ip' }, 'TypeError', /key is a function/],
+    [{ address: 'ip' }, 'TypeError', /address is a function/],
+    [{ key: () => '', address: () => '' }, 'TypeError', /not both/],
     [{ names: ['a', 'b'] }, 'RangeError', /2 names for 1 limits/], [{ names: 'a' }, 'TypeError', /names are an array/],
     [{ names: [''] }, 'RangeError', /not be empty/], [{ names: ['a\nb'] }, 'RangeError', /name/],
   ]) {
@@ -209,6 +222,11 @@ test('wrong options are named at the start', async () => {
   assert.throws(() => ofExpress.rateLimit(limiter, null), TypeError);
   const chain = new Chain(limiter, new Cell('1/s'));
   assert.throws(() => ofExpress.rateLimit(chain, { names: ['a'] }), { message: /1 names for 2 limits/ });
+  const keyed = new Chain(limiter, limiter);
+  assert.throws(() => ofExpress.rateLimit(keyed), { name: 'TypeError', message: /2 limiters needs key/ });
+  assert.throws(() => ofExpress.rateLimit(keyed, { address: () => '' }), { name: 'TypeError' });
+  ofExpress.rateLimit(keyed, { key: () => ['a', 'b'] });
+  assert.throws(() => ofExpress.rateLimit(new Chain(new Cell('1/s'))), { message: /0 limiters needs key/ });
   ofExpress.rateLimit(chain, { names: ['a', 'b'], trustedHops: 0, v4Bits: 0, v6Bits: 128, legacy: true });
   const options = { limit: new Cell('1/s'), names: ['a'], prefix: '/api', logLevel: 'warn' };
   await fastify().register(ofFastify.rateLimit, options);
