@@ -1,0 +1,147 @@
+package tatcell
+
+import (
+	"fmt"
+	"math/rand"
+	"testing"
+	"time"
+)
+
+// later moves the clock of Now on.
+func later(d time.Duration) { epoch = epoch.Add(-d) }
+
+// A client that owes nothing has its whole burst, however rare the requests are. Each of them drains a client that has
+// been idle for the time in which its burst drains.
+func TestAQuietTableIsSweptInTime(t *testing.T) {
+	for _, quiet := range []struct {
+		gap            time.Duration
+		calls, clients int
+	}{{10 * time.Second, 20_000, 1000}, {time.Minute, 20_000, 150}, {10 * time.Minute, 6000, 150}} {
+		l, random := must(New("5/15min", 100_000)), rand.New(rand.NewSource(29))
+		idleSince, refused, asked := map[int]uint64{}, 0, 0
+		for call := 0; call < quiet.calls; call++ {
+			later(quiet.gap)
+			client := random.Intn(quiet.clients)
+			if last, known := idleSince[client]; known && Now()-last < uint64(15*time.Minute) {
+				continue
+			}
+			asked++
+			if !l.AllowN(fmt.Sprint(client), 5) {
+				refused++
+			}
+			idleSince[client] = Now()
+		}
+		if refused != 0 {
+			t.Errorf("a request in %v: %d of %d were refused", quiet.gap, refused, asked)
+		}
+	}
+}
+
+// Keys that are drained at once have their burst back when it has drained, and keep it.
+func TestDrainedKeysGetTheirBurstBack(t *testing.T) {
+	l := must(New("5/15min", 100_000))
+	const keys = 5000
+	for key := 0; key < keys; key++ {
+		l.AllowN(fmt.Sprint(key), 5)
+	}
+	since, owe := time.Duration(0), 0
+	for since < 30*time.Hour {
+		for hour := since + time.Hour; since < hour; since += 5 * time.Second {
+			later(5 * time.Second)
+			l.Allow("another")
+		}
+		left := 0
+		for key := 0; key < keys; key++ {
+			if d := l.Test(fmt.Sprint(key), 5); !d.Passes() {
+				left++
+			}
+		}
+		if owe < left {
+			owe = left
+			t.Errorf("after %v, %d of %d keys do not have their burst", since, left, keys)
+		}
+	}
+}
+
+// A program may look often and charge rarely, such as one that charges failures alone. Each call but those of Limit
+// sweeps what is due.
+func TestEachCallSweeps(t *testing.T) {
+	for name, call := range map[string]func(*Limiter){
+		"Test": func(l *Limiter) { l.Test("another", 1) },
+		"Refund": func(l *Limiter) {
+			var d Decision
+			l.Refund("another", &d)
+		},
+		"Reset":     func(l *Limiter) { l.Reset("another") },
+		"Hit":       func(l *Limiter) { l.Hit("another", 1) },
+		"AllowMany": func(l *Limiter) { l.AllowMany([]string{"another"}, make([]bool, 1)) },
+	} {
+		l := must(New("5/15min", 1000))
+		l.AllowN("a", 5)
+		for since := time.Duration(0); since < 20*time.Hour; since += 10 * time.Minute {
+			later(10 * time.Minute)
+			call(l)
+			if d := l.Test("a", 5); since > 15*time.Minute && !d.Passes() {
+				t.Errorf("%s: after %v, a drained key has %d units of 5", name, since, d.Remaining)
+				break
+			}
+		}
+	}
+}
+
+// expire fills the table with words that have expired. The function that it returns makes a call of Allow, and returns
+// how many of them are gone: those that were swept, and perhaps one that the call took.
+func expire(l *Limiter) (swept func() int) {
+	table := l.limit.t
+	old := table.now(Now()) - table.layout.window - 10
+	for i := range table.slots {
+		table.slots[i] = table.layout.live(table.layout.tag(uint64(i+1)), old)
+	}
+	expired := func() int { return int(table.Stats(Now()).Expired) }
+	return func() int {
+		before := expired()
+		l.Allow("a")
+		return before - expired()
+	}
+}
+
+// A call sweeps as many parts as are due, so one part where calls are frequent, and at most the whole table.
+func TestACallSweepsNoMoreThanIsDue(t *testing.T) {
+	for _, keys := range []int{1, 20, 1000, 20_000, 50_000} {
+		l := must(New("5/15min", keys))
+		slots, step := l.limit.t.Slots(), time.Duration(l.step)
+		if all := l.parts * sweepPart; all < uint64(slots) || all >= uint64(slots)+sweepPart {
+			t.Fatalf("%d keys: %d parts of %d slots", keys, l.parts, slots)
+		}
+		if round := 4 * l.parts * l.step; round > l.limit.t.SweepInterval() {
+			t.Errorf("%d keys: four sweeps take %d ns", keys, round)
+		}
+		later(step)
+		l.Allow("a")
+		swept := expire(l)
+		if n := swept(); n > 1 {
+			t.Errorf("%d keys: a call to which no part is due swept %d slots", keys, n)
+		}
+		for part := uint64(0); part < l.parts; part++ {
+			later(step)
+			if n := swept(); n > sweepPart+1 || n == 0 {
+				t.Errorf("%d keys: a call to which one part is due swept %d slots", keys, n)
+			}
+		}
+		if n := l.limit.t.Stats(Now()).Expired; n > 1 {
+			t.Errorf("%d keys: a round of all parts left %d slots", keys, n)
+		}
+		swept = expire(l)
+		later(3 * step)
+		if n := swept(); n > 3*sweepPart+1 {
+			t.Errorf("%d keys: a call to which three parts are due swept %d slots", keys, n)
+		}
+		later(time.Duration(l.limit.t.SweepInterval()) / 2)
+		if swept(); l.limit.t.Stats(Now()).Expired > 1 {
+			t.Errorf("%d keys: a call after a pause left slots", keys)
+		}
+		if expire(l)() > 1 {
+			t.Errorf("%d keys: a second call after a pause swept again", keys)
+		}
+	}
+}
