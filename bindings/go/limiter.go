@@ -3,6 +3,7 @@ package tatcell
 import (
 	"crypto/rand"
 	"math"
+	"math/bits"
 	"sync/atomic"
 	"time"
 )
@@ -49,7 +50,11 @@ func NewLimiter(spec Spec, keys int, policy Policy) (*Limiter, error) {
 	if _, err := rand.Read(o.Seed[:]); err != nil {
 		return nil, err
 	}
-	table, err := NewTable(o)
+	table, err := NewTable(o.WithResolution(-coarse(&spec)))
+	if err != nil {
+		// That unit is too fine for a long burst. If another error came, it comes again.
+		table, err = NewTable(o)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -61,6 +66,28 @@ func NewLimiter(spec Spec, keys int, policy Policy) (*Limiter, error) {
 	l.step = max(table.SweepInterval()/(4*l.parts), 1)
 	l.due.Store(Now() + l.step)
 	return l, nil
+}
+
+// coarse returns how often a nanosecond is doubled for the unit of a limiter's words: up to 5 times. When the span of a
+// word is over, an old debt counts once more, and while nobody calls, nothing sweeps it away. So the span should be
+// days; that of nanoseconds is 2.4 hours. The unit keeps an exact emission interval exact. Others are rounded up in any
+// unit, in this one by less than a millionth. A refund leaves up to 3 units of a new key's first charge, so they must
+// have drained before the next call can come.
+func coarse(spec *Spec) int8 {
+	if spec.Units == 0 {
+		return 0
+	}
+	interval, shift := spec.Period/spec.Units, 5
+	if spec.Period%spec.Units == 0 && bits.TrailingZeros64(interval) < shift {
+		shift = bits.TrailingZeros64(interval)
+	}
+	if finest := bits.Len64(interval) - 21; finest < shift {
+		shift = finest
+	}
+	if shift < 0 {
+		return 0
+	}
+	return int8(shift)
 }
 
 // Allow decides one request of cost 1 and charges it if it passes.
