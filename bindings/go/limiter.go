@@ -142,8 +142,8 @@ func (l *Limiter) Refund(key string, d *Decision) Decision {
 	return l.limit.Refund(l.now(), l.limit.t.HashString(key), &d.Permit)
 }
 
-// Reset makes the full burst of a key available at once. It returns false if it is contended: try again. The slot of the
-// key stays taken until its old debt would have drained, so a reset counts as one more key.
+// Reset makes the full burst of a key available at once. It returns false if it is contended: try again. The slot of
+// the key stays taken until its old debt would have drained, so a reset counts as one more key.
 func (l *Limiter) Reset(key string) bool { return l.limit.t.Reset(l.now(), l.limit.t.HashString(key)) }
 
 // Limit returns the limit of the table that the limiter keeps, for calls that it does not have. Those sweep nothing, so
@@ -162,8 +162,8 @@ func (l *Limiter) now() uint64 {
 	return l.sweep(now, due)
 }
 
-// sweep sweeps the parts that are due: all parts are four times in each SweepInterval. After a pause it sweeps more than
-// one part, at most the whole table once. It returns the time at which it is done.
+// sweep sweeps the parts that are due: each part is due four times in a SweepInterval. After a pause it sweeps more
+// than one part, at most the whole table once. It returns the time of the last one.
 func (l *Limiter) sweep(now, due uint64) uint64 {
 	late := (now-due)/l.step + 1
 	// One goroutine takes the parts. A sweep changes expired words alone, so it may meet any other call.

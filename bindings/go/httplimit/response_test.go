@@ -79,7 +79,8 @@ func TestWhatCountsAsAFailure(t *testing.T) {
 // The server must see the panic, with its value.
 func TestAPanicGoesOn(t *testing.T) {
 	limit := httplimit.Limit{Limiter: limiter(t, "1/h"), Key: httplimit.ByAddress(32, 64), Refund: failures}
-	handler, err := limit.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+	abort := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+	handler, err := limit.Handler(abort)
 	if err != nil {
 		t.Fatal(err)
 	}
