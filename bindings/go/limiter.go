@@ -70,19 +70,23 @@ func NewLimiter(spec Spec, keys int, policy Policy) (*Limiter, error) {
 
 // coarse returns how often a nanosecond is doubled for the unit of a limiter's words: up to 5 times. When the span of a
 // word is over, an old debt counts once more, and while nobody calls, nothing sweeps it away. So the span should be
-// days; that of nanoseconds is 2.4 hours. The unit keeps an exact emission interval exact. Others are rounded up in any
-// unit, in this one by less than a millionth. A refund leaves up to 3 units of a new key's first charge, so they must
-// have drained before the next call can come.
+// days; that of nanoseconds is 2.4 hours. The unit keeps an exact emission interval exact, and has 2^12 units in it.
+// Other intervals are rounded up in any unit, in this one by less than a millionth. A refund leaves up to 3 units of a
+// new key's first charge, so they must have drained before the next call can come.
 func coarse(spec *Spec) int8 {
 	if spec.Units == 0 {
 		return 0
 	}
-	interval, shift := spec.Period/spec.Units, 5
-	if spec.Period%spec.Units == 0 && bits.TrailingZeros64(interval) < shift {
-		shift = bits.TrailingZeros64(interval)
+	interval := spec.Period / spec.Units
+	shift := bits.Len64(interval) - 21
+	if spec.Period%spec.Units == 0 {
+		shift = bits.Len64(interval) - 13
+		if exact := bits.TrailingZeros64(interval); exact < shift {
+			shift = exact
+		}
 	}
-	if finest := bits.Len64(interval) - 21; finest < shift {
-		shift = finest
+	if shift > 5 {
+		shift = 5
 	}
 	if shift < 0 {
 		return 0

@@ -111,6 +111,7 @@ func TestASilenceIsForgiven(t *testing.T) {
 	random, began := rand.New(rand.NewSource(30)), epoch
 	for _, text := range []string{
 		"5/15min", "100/min", "100/h", "7/h", "1/h burst 2", "5/d", "30/s burst 10000", "10/s burst 20",
+		"1000/s burst 300000",
 	} {
 		refused := 0
 		for try := 0; try < 2000; try++ {

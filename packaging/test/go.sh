@@ -37,7 +37,8 @@ asked() {
     port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])') &&
         mkdir -p "$out/user/served" "$out/files" && echo hello > "$out/files/index.html" &&
         sed "s/127\.0\.0\.1:8080/127.0.0.1:$port/" "$out/user/2/main.go" > "$out/user/served/main.go" &&
-        grep -q ":$port" "$out/user/served/main.go" && (cd "$out/user" && "$GO" build -o "$out/bin/" ./served) || return 1
+        grep -q ":$port" "$out/user/served/main.go" &&
+        (cd "$out/user" && "$GO" build -o "$out/bin/" ./served) || return 1
     (cd "$out/files" && exec "$out/bin/served") & server=$!
     python3 - "$port" <<'END'
 import sys, time, urllib.request
