@@ -3,13 +3,15 @@ package tatcell
 import (
 	"crypto/rand"
 	"math"
+	"math/bits"
 	"sync/atomic"
 	"time"
 )
 
 var epoch = time.Now()
 
-// Now returns the nanoseconds since the program began, by a clock that is never set back.
+// Now returns the nanoseconds since the program began, by the monotonic clock of the system. It is never set back. On
+// Linux it stands still while the machine is suspended, and then no debt drains.
 func Now() uint64 { return uint64(time.Since(epoch)) }
 
 // Limiter keeps one limit for each of many keys, by the clock of Now. Its memory is fixed, it has no lock and starts no
@@ -20,14 +22,13 @@ type Limiter struct {
 	parts uint64 // of sweepPart slots each
 	step  uint64 // nanoseconds between two parts of a sweep
 	due   atomic.Uint64
-	swept atomic.Uint64
 }
 
 // fullSetPPB is the chance, in billionths, that a new key finds its set full when a Limiter has as many keys as asked.
 const fullSetPPB = 1000
 
-// sweepPart is the number of slots that one call sweeps.
-const sweepPart = 64
+// sweepPart is the number of slots that are swept at once, which takes some microseconds.
+const sweepPart = 4096
 
 // New makes a limiter from text such as "10/s burst 20" (see ParseSpec), for so many keys that are in debt at the same
 // time. It takes 34 bytes for each of them. If more come, new ones pass untracked while their set is full.
@@ -49,7 +50,11 @@ func NewLimiter(spec Spec, keys int, policy Policy) (*Limiter, error) {
 	if _, err := rand.Read(o.Seed[:]); err != nil {
 		return nil, err
 	}
-	table, err := NewTable(o)
+	table, err := NewTable(o.WithResolution(-coarse(&spec)))
+	if err != nil {
+		// That unit is too fine for a long burst. If another error came, it comes again.
+		table, err = NewTable(o)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -58,9 +63,35 @@ func NewLimiter(spec Spec, keys int, policy Policy) (*Limiter, error) {
 		return nil, err
 	}
 	l := &Limiter{limit: limit, spec: spec, parts: uint64(table.Slots()+sweepPart-1) / sweepPart}
-	l.step = table.SweepInterval()/(2*l.parts) | 1
+	l.step = max(table.SweepInterval()/(4*l.parts), 1)
 	l.due.Store(Now() + l.step)
 	return l, nil
+}
+
+// coarse returns how often a nanosecond is doubled for the unit of a limiter's words: up to 5 times. When the span of a
+// word is over, an old debt counts once more, and while nobody calls, nothing sweeps it away. So the span should be
+// days; that of nanoseconds is 2.4 hours. The unit keeps an exact emission interval exact, and has 2^12 units in it.
+// Other intervals are rounded up in any unit, in this one by less than a millionth. A refund leaves up to 3 units of a
+// new key's first charge, so they must have drained before the next call can come.
+func coarse(spec *Spec) int8 {
+	if spec.Units == 0 {
+		return 0
+	}
+	interval := spec.Period / spec.Units
+	shift := bits.Len64(interval) - 21
+	if spec.Period%spec.Units == 0 {
+		shift = bits.Len64(interval) - 13
+		if exact := bits.TrailingZeros64(interval); exact < shift {
+			shift = exact
+		}
+	}
+	if shift > 5 {
+		shift = 5
+	}
+	if shift < 0 {
+		return 0
+	}
+	return int8(shift)
 }
 
 // Allow decides one request of cost 1 and charges it if it passes.
@@ -68,7 +99,7 @@ func (l *Limiter) Allow(key string) bool { return l.AllowN(key, 1) }
 
 // AllowN decides one request of n units.
 func (l *Limiter) AllowN(key string, n uint64) bool {
-	return l.limit.Check(l.now(1), l.limit.t.HashString(key), n).Passes()
+	return l.limit.Check(l.now(), l.limit.t.HashString(key), n).Passes()
 }
 
 // AllowMany decides one request of cost 1 for each key, in order, at one reading of the clock, and sets passes[i] to
@@ -79,8 +110,7 @@ func (l *Limiter) AllowMany(keys []string, passes []bool) int {
 	if len(passes) < len(keys) {
 		panic("tatcell: AllowMany has more keys than places for the answers")
 	}
-	// A program may ask for long lists, and rarely. So each call sweeps all that is due.
-	t, now, count := l.limit.t, l.now(l.parts), 0
+	t, now, count := l.limit.t, l.now(), 0
 	passes = passes[:len(keys)]
 	var hashes [64]uint64
 	for len(keys) > 0 {
@@ -103,44 +133,54 @@ func (l *Limiter) AllowMany(keys []string, passes []bool) int {
 
 // Hit decides like AllowN and returns the full answer.
 func (l *Limiter) Hit(key string, cost uint64) Decision {
-	return l.limit.Decide(l.now(1), l.limit.t.HashString(key), cost, 0)
+	return l.limit.Decide(l.now(), l.limit.t.HashString(key), cost, 0)
 }
 
 // Test returns what Hit would, without charging it.
 func (l *Limiter) Test(key string, cost uint64) Decision {
-	return l.limit.Peek(Now(), l.limit.t.HashString(key), cost)
+	return l.limit.Peek(l.now(), l.limit.t.HashString(key), cost)
 }
 
 // Refund gives back what a Hit charged and has not drained since: for work that was not done after all.
 func (l *Limiter) Refund(key string, d *Decision) Decision {
-	return l.limit.Refund(Now(), l.limit.t.HashString(key), &d.Permit)
+	return l.limit.Refund(l.now(), l.limit.t.HashString(key), &d.Permit)
 }
 
-// Reset makes the full burst of a key available at once.
-func (l *Limiter) Reset(key string) bool { return l.limit.t.Reset(Now(), l.limit.t.HashString(key)) }
+// Reset makes the full burst of a key available at once. It returns false if it is contended: try again. The slot of
+// the key stays taken until its old debt would have drained, so a reset counts as one more key.
+func (l *Limiter) Reset(key string) bool { return l.limit.t.Reset(l.now(), l.limit.t.HashString(key)) }
 
-// Limit returns the limit of the table that the limiter keeps, for calls that it does not have.
+// Limit returns the limit of the table that the limiter keeps, for calls that it does not have. Those sweep nothing, so
+// call the limiter, too, at least once in the SweepInterval of the table.
 func (l *Limiter) Limit() *TableLimit { return l.limit }
 
 // Spec returns what the limiter was made from.
 func (l *Limiter) Spec() Spec { return l.spec }
 
-// now reads the clock, and sweeps the parts of the table that are due, at most so many of them. All parts are due twice
-// in each SweepInterval. After a pause longer than that, each of them is due once.
-func (l *Limiter) now(most uint64) uint64 {
+// now reads the clock, and sweeps the parts of the table that are due by then.
+func (l *Limiter) now() uint64 {
 	now, due := Now(), l.due.Load()
 	if now < due {
 		return now
 	}
-	behind := min((now-due)/l.step+1, l.parts)
-	parts := min(behind, most)
-	if l.due.CompareAndSwap(due, now+l.step-(behind-parts)*l.step) {
-		for next := l.swept.Add(parts) - parts; parts > 0; parts-- {
-			next++
-			l.limit.t.Sweep(now, int(next%l.parts)*sweepPart, sweepPart)
+	return l.sweep(now, due)
+}
+
+// sweep sweeps the parts that are due: each part is due four times in a SweepInterval. After a pause it sweeps more
+// than one part, at most the whole table once. It returns the time of the last one.
+func (l *Limiter) sweep(now, due uint64) uint64 {
+	late := (now-due)/l.step + 1
+	// One goroutine takes the parts. A sweep changes expired words alone, so it may meet any other call.
+	if !l.due.CompareAndSwap(due, due+late*l.step) {
+		return now
+	}
+	for i := uint64(0); ; now = Now() {
+		l.limit.t.Sweep(now, int((due/l.step+i)%l.parts)*sweepPart, sweepPart)
+		// By an old clock live debts look expired, so each part has a clock of its own.
+		if i++; i >= late || i == l.parts {
+			return now
 		}
 	}
-	return now
 }
 
 // SlotsForLoad returns the slots with which a new key finds its set full with a chance of at most ppb billionths, while

@@ -125,32 +125,71 @@ func TestInsertsGiveAKeyOneSlot(t *testing.T) {
 
 func round64(n int) uint64 { return uint64(n) << 8 }
 
-// Refunds, resets, sweeps and looks run next to checks; what they do to one key is never more than its burst.
+// Refunds, resets, sweeps and looks run next to checks, and every unit is counted. The limit is so slow that none
+// drains: a key passes as many units as its burst has and refunds give back, and at most a burst more for each reset.
 func TestAllCallsRunAtOnce(t *testing.T) {
-	l := must(New("1000000/s burst 5", 200))
+	const burst, keys = 5, 100
+	l := must(New("5/520w", 5000))
+	// All slots have expired words, and calls sweep a part each 5 ms.
+	expire(l)
+	l.step = 5_000_000
+	l.due.Store(Now())
+	// Those of one kind have refunds, those of the next have resets.
+	var names [3][]string
+	for i := range names {
+		for k := 0; k < keys; k++ {
+			names[i] = append(names[i], fmt.Sprint(i, " ", k))
+		}
+	}
+	const plain, refunds, resets = 0, 1, 2
+	var passed, given [3][keys]atomic.Int64
 	var workers sync.WaitGroup
 	for worker := 0; worker < 8; worker++ {
 		workers.Add(1)
 		go func(worker int) {
 			defer workers.Done()
+			passes := make([]bool, keys)
 			for i := 0; i < 3000; i++ {
-				key := fmt.Sprint((worker*i + i) % 300)
-				switch d := l.Hit(key, 1); i % 8 {
-				case 0:
-					l.Refund(key, &d)
-				case 1:
-					l.Reset(key)
-				case 2:
-					if d := l.Test(key, 1); d.Remaining > 5 {
-						t.Errorf("%d units are left of 5", d.Remaining)
+				kind, k := i%3, (37*worker+i/3)%keys
+				key := names[kind][k]
+				d := l.Hit(key, 1)
+				if d.Passes() {
+					passed[kind][k].Add(1)
+				}
+				switch {
+				case i%64 == 0:
+					l.AllowMany(names[i/64%3], passes)
+					for k, one := range passes {
+						if one {
+							passed[i/64%3][k].Add(1)
+						}
 					}
-				case 3:
-					l.Limit().Table().Sweep(Now(), 0, 64)
-				case 4:
+				case i%512 == 1:
+					l.Limit().Table().Sweep(Now(), 0, 4096)
 					l.Limit().Table().Stats(Now())
+				case kind == refunds && d.Passes():
+					if back := l.Refund(key, &d); back.Verdict != Contended {
+						given[kind][k].Add(1)
+					}
+				case kind == resets && i/3 >= 500 && i/3 < 513:
+					l.Reset(key)
+					given[kind][k].Add(burst)
 				}
 			}
 		}(worker)
 	}
 	workers.Wait()
+	for kind := range names {
+		for k, key := range names[kind] {
+			n, most := passed[kind][k].Load(), burst+given[kind][k].Load()
+			left := int64(l.Test(key, 0).Remaining)
+			if n+left > most || kind != resets && n+left != most || n < burst-left {
+				t.Errorf("key %s: %d units passed, %d are left, and there were %d", key, n, left, most)
+			}
+		}
+	}
+	// A reset keeps its slot, so there are few of them: a full set admits new keys uncounted.
+	if s := l.limit.t.Stats(Now()); s.Live > 3*keys || s.FullSets != 0 {
+		t.Errorf("%d keys have %d slots, and %d sets are full", 3*keys, s.Live, s.FullSets)
+	}
 }

@@ -28,12 +28,18 @@ standard() {
     "$GO" list -deps -f '{{if not .Standard}}{{.ImportPath}}{{end}}' ./... > "$out/imports" &&
         ! grep -v '^tatcell\.example/tatcell' "$out/imports"
 }
+# The README has the lines for gRPC that the tests compile and run.
+quotes() {
+    sed -n '/^```go grpc$/,/^```$/p' README.md | sed '1d;$d' > "$out/quote"
+    sed -n '/^import/,$p' compare/grpc_readme_test.go | diff - "$out/quote"
+}
 short_lines() { ! LC_ALL=C.UTF-8 grep -rnE '.{121}' --include='*.go' --include='*.sh' --include='*.md' .; }
 
 if [ "${2:-}" = lint ]; then
     check 'gofmt' formatted
     check 'go vet' "$GO" vet ./...
     check 'imports of the standard library alone' standard
+    check 'the README quotes the server of gRPC' quotes
     check 'no line of more than 120 columns' short_lines
     check 'rustfmt of the oracle' "$CARGO" fmt --check --manifest-path oracle/Cargo.toml
     exit

@@ -32,6 +32,32 @@ blocks() {
 module() { cd "$out/user" && "$GO" mod init user.example/user && "$GO" get "tatcell.example/tatcell@$version"; }
 builds() { (cd "$out/user" && "$GO" vet ./... && "$GO" build -o "$out/bin/" ./...); }
 prints() { "$out/bin/1" | diff "$out/user/1/want" -; }
+# The server of the README, at a port that is free.
+asked() {
+    port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])') &&
+        mkdir -p "$out/user/served" "$out/files" && echo hello > "$out/files/index.html" &&
+        sed "s/127\.0\.0\.1:8080/127.0.0.1:$port/" "$out/user/2/main.go" > "$out/user/served/main.go" &&
+        grep -q ":$port" "$out/user/served/main.go" &&
+        (cd "$out/user" && "$GO" build -o "$out/bin/" ./served) || return 1
+    (cd "$out/files" && exec "$out/bin/served") & server=$!
+    python3 - "$port" <<'END'
+import sys, time, urllib.request
+for left in range(200, -1, -1):
+    try:
+        answer = urllib.request.urlopen(f"http://127.0.0.1:{sys.argv[1]}/")
+        break
+    except OSError:
+        if not left:
+            raise
+        time.sleep(0.1)
+got = answer.status, answer.read(), answer.headers["RateLimit-Policy"], answer.headers["RateLimit"]
+sys.exit(f"{got}" if got != (200, b"hello\n", '"default";q=20;w=2', '"default";r=19;t=1') else 0)
+END
+    answered=$?
+    kill "$server"
+    wait "$server"
+    return "$answered"
+}
 tested() { (cd "$out/user" && "$GO" test tatcell.example/tatcell/...); }
 
 if ! have "$GO"; then
@@ -42,6 +68,7 @@ else
     check 'a module of its own gets it' eval '(module)'
     check 'the programs of the README build with it alone' builds
     check 'the first one prints what the README says' prints
+    check 'its server answers, with the fields of its limit' asked
     check 'the tests of the module pass there' tested
 fi
 echo "1..$n"

@@ -10,11 +10,9 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	health "google.golang.org/grpc/health/grpc_health_v1"
-	grpcpeer "google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
 	"tatcell.example/tatcell"
-	"tatcell.example/tatcell/grpclimit"
 )
 
 type server struct {
@@ -29,28 +27,16 @@ func (server) Watch(_ *health.HealthCheckRequest, stream health.Health_WatchServ
 	return stream.Send(&health.HealthCheckResponse{})
 }
 
-// The interceptors are those of the real package, and limit calls over loopback.
+// The server is that of the README, and limits calls over loopback.
 func TestInterceptorsOfGRPC(t *testing.T) {
 	limiter, err := tatcell.New("1/h burst 2", 100)
 	if err != nil {
 		t.Fatal(err)
 	}
-	limits := grpclimit.Limits{
-		Limiter: limiter,
-		Key: func(ctx context.Context) (string, bool) {
-			p, ok := grpcpeer.FromContext(ctx)
-			if !ok {
-				return "", false
-			}
-			host, _, err := net.SplitHostPort(p.Addr.String())
-			return host, err == nil
-		},
-		Refused: func(*tatcell.Decision) error { return status.Error(codes.ResourceExhausted, "too many requests") },
+	s, err := limited(limiter)
+	if err != nil {
+		t.Fatal(err)
 	}
-	s := grpc.NewServer(
-		grpc.UnaryInterceptor(grpclimit.Unary[*grpc.UnaryServerInfo, grpc.UnaryHandler](limits)),
-		grpc.StreamInterceptor(grpclimit.Stream[grpc.ServerStream, *grpc.StreamServerInfo, grpc.StreamHandler](limits)),
-	)
 	health.RegisterHealthServer(s, server{})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -3,6 +3,7 @@ package grpclimit_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"tatcell.example/tatcell"
@@ -66,7 +67,11 @@ func runs(t *testing.T, call func(context.Context) error) {
 }
 
 func TestUnaryCalls(t *testing.T) {
-	var interceptor unaryInterceptor = grpclimit.Unary[*unaryInfo, unaryHandler](limits(t))
+	unary, err := grpclimit.Unary[*unaryInfo, unaryHandler](limits(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var interceptor unaryInterceptor = unary
 	runs(t, func(ctx context.Context) error {
 		answer, err := interceptor(ctx, 7, &unaryInfo{}, func(_ context.Context, n any) (any, error) { return n, nil })
 		if err == nil && answer != 7 {
@@ -77,8 +82,33 @@ func TestUnaryCalls(t *testing.T) {
 }
 
 func TestStreams(t *testing.T) {
-	var interceptor streamInterceptor = grpclimit.Stream[serverStream, *unaryInfo, streamHandler](limits(t))
+	each, err := grpclimit.Stream[serverStream, *unaryInfo, streamHandler](limits(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var interceptor streamInterceptor = each
 	runs(t, func(ctx context.Context) error {
 		return interceptor(nil, stream{ctx}, &unaryInfo{}, func(any, serverStream) error { return nil })
 	})
+}
+
+func TestIncompleteLimitsAreAnError(t *testing.T) {
+	for name, change := range map[string]func(*grpclimit.Limits){
+		"Limiter": func(l *grpclimit.Limits) { l.Limiter = nil },
+		"Key":     func(l *grpclimit.Limits) { l.Key = nil },
+		"Refused": func(l *grpclimit.Limits) { l.Refused = nil },
+	} {
+		l := limits(t)
+		change(&l)
+		unary, first := grpclimit.Unary[*unaryInfo, unaryHandler](l)
+		stream, second := grpclimit.Stream[serverStream, *unaryInfo, streamHandler](l)
+		if unary != nil || stream != nil {
+			t.Errorf("without %s there are interceptors", name)
+		}
+		for _, err := range []error{first, second} {
+			if err == nil || !strings.Contains(err.Error(), "no "+name) {
+				t.Errorf("without %s: %v", name, err)
+			}
+		}
+	}
 }

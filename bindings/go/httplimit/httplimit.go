@@ -1,13 +1,17 @@
 // Package httplimit is middleware for net/http: it answers 429 to requests that are over the limit, and adds RateLimit
-// fields to the responses of all others.
+// fields to all responses.
 package httplimit
 
 import (
 	"bufio"
+	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
+	"strconv"
 	"strings"
 
 	"tatcell.example/tatcell"
@@ -24,14 +28,25 @@ type Limit struct {
 	Name string
 	// Cost returns the units of a request; nil is 1 for all.
 	Cost func(*http.Request) uint64
-	// Refund returns whether a response with this status gives its units back; nil is never.
+	// Refund returns whether a response with this status gives its units back; nil is never. A handler that panics has
+	// status 500, whatever it sent before. A client that leaves before its handler is done gets nothing back:
+	// otherwise a client that cancels each request would have no limit.
 	Refund func(status int) bool
 	// Refuse answers a refused request. The fields are set already; nil answers 429 with a line of text.
 	Refuse func(http.ResponseWriter, *http.Request, *tatcell.Decision)
 }
 
-// Handler returns the handler with the limit in front of it. It fails if Name is no string of structured fields.
+// Handler returns the handler with the limit in front of it. It fails if the limiter, the key or the handler is nil, or
+// if Name is no string of structured fields. For two limits, put one handler in the other, and give each limit a name.
 func (l Limit) Handler(next http.Handler) (http.Handler, error) {
+	switch {
+	case l.Limiter == nil:
+		return nil, errors.New("httplimit: the Limit has no Limiter: make one by tatcell.New")
+	case l.Key == nil:
+		return nil, errors.New("httplimit: the Limit has no Key: use ByAddress, or a function of your own")
+	case next == nil:
+		return nil, errors.New("httplimit: the handler is nil: give the one to limit")
+	}
 	if l.Name == "" {
 		l.Name = "default"
 	}
@@ -60,21 +75,42 @@ func (l Limit) Handler(next http.Handler) (http.Handler, error) {
 		case l.Refund == nil:
 			next.ServeHTTP(w, r)
 		default:
-			seen := &watcher{ResponseWriter: w, status: http.StatusOK}
-			next.ServeHTTP(seen, r)
-			if l.Refund(seen.status) {
-				l.Limiter.Refund(key, &d)
-			}
+			l.serve(next, w, r, key, &d)
 		}
 	}), nil
 }
 
+// serve gives back what the request was charged if it fails.
+func (l *Limit) serve(next http.Handler, w http.ResponseWriter, r *http.Request, key string, d *tatcell.Decision) {
+	seen := &watcher{ResponseWriter: w}
+	returned := false
+	// There is no recover here, so a panic goes on as it was.
+	defer func() {
+		status := seen.status
+		switch {
+		case !returned:
+			status = http.StatusInternalServerError
+		case status == 0:
+			status = http.StatusOK
+		}
+		if l.Refund(status) && !errors.Is(r.Context().Err(), context.Canceled) {
+			l.Limiter.Refund(key, d)
+		}
+	}()
+	next.ServeHTTP(seen, r)
+	returned = true
+}
+
+// write adds the fields of a limit to those of the limits around it. Of two times to wait, the longer one counts.
 func write(h http.Header, f tatcell.Fields) {
-	for _, field := range [...][2]string{
-		{"RateLimit-Policy", f.Policy}, {"RateLimit", f.Limit}, {"Retry-After", f.RetryAfter},
-	} {
-		if field[1] != "" {
-			h.Set(field[0], field[1])
+	h.Add("RateLimit-Policy", f.Policy)
+	if f.Limit != "" {
+		h.Add("RateLimit", f.Limit)
+	}
+	if f.RetryAfter != "" {
+		before, err := strconv.ParseUint(h.Get("Retry-After"), 10, 64)
+		if wait, _ := strconv.ParseUint(f.RetryAfter, 10, 64); err != nil || before < wait {
+			h.Set("Retry-After", f.RetryAfter)
 		}
 	}
 }
@@ -87,17 +123,42 @@ func refuse(w http.ResponseWriter, _ *http.Request, d *tatcell.Decision) {
 	http.Error(w, text, http.StatusTooManyRequests)
 }
 
-// watcher remembers the status of a response. http.ResponseController and io.Copy reach the writer inside by Unwrap.
+// watcher remembers the status of a response: the first final one, which is 200 if a body comes before it.
+// http.ResponseController reaches the writer inside by Unwrap; io.Copy needs ReadFrom.
 type watcher struct {
 	http.ResponseWriter
-	status int
+	status int // 0 while there is none
+}
+
+func (w *watcher) saw(status int) {
+	final := status >= 200 || status == http.StatusSwitchingProtocols
+	if w.status == 0 && final {
+		w.status = status
+	}
 }
 
 func (w *watcher) WriteHeader(status int) {
-	if status >= 200 {
-		w.status = status
-	}
+	w.saw(status)
 	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *watcher) Write(body []byte) (int, error) {
+	w.saw(http.StatusOK)
+	return w.ResponseWriter.Write(body)
+}
+
+// ReadFrom hands a body over, so that net/http can send a file by sendfile.
+func (w *watcher) ReadFrom(body io.Reader) (n int64, err error) {
+	if to, ok := w.ResponseWriter.(io.ReaderFrom); ok {
+		n, err = to.ReadFrom(body)
+	} else {
+		n, err = io.Copy(struct{ io.Writer }{w.ResponseWriter}, body)
+	}
+	// An empty body leaves the status open.
+	if n > 0 {
+		w.saw(http.StatusOK)
+	}
+	return n, err
 }
 
 func (w *watcher) Unwrap() http.ResponseWriter { return w.ResponseWriter }
@@ -105,6 +166,7 @@ func (w *watcher) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 // Flush sends what is buffered, if the writer inside can.
 func (w *watcher) Flush() {
 	if f, ok := w.ResponseWriter.(http.Flusher); ok {
+		w.saw(http.StatusOK)
 		f.Flush()
 	}
 }
