@@ -3249,8 +3249,8 @@ typedef struct tatcell_ladder_burst_t {
  *         tatcell_table_overridden_address.
  * @retval others as tatcell_ladder_check. On error nothing is decided, charged or counted.
  * Thread: as tatcell_ladder_check, each with its own counters. Cost: that of single calls, without most of their cache
- * misses; fastest without decisions, permits, counters and rooms; about 7 KiB of stack.
- * Since 0.4.
+ * misses; fastest without decisions, permits, counters and rooms; 7 KiB of stack, up to 9 KiB if the limits are not
+ * plain. Since 0.4.
  */
 TATCELL_NODISCARD TATCELL_API
 int32_t tatcell_ladder_check_burst(const tatcell_ladder_t *ladder,

@@ -251,8 +251,8 @@ fn work(made: &mut Result<Work<'_>, i32>, charges: bool, to: Out<'_, u64>) -> i3
 ///         tatcell_table_overridden_address.
 /// @retval others as tatcell_ladder_check. On error nothing is decided, charged or counted.
 /// Thread: as tatcell_ladder_check, each with its own counters. Cost: that of single calls, without most of their cache
-/// misses; fastest without decisions, permits, counters and rooms; about 7 KiB of stack.
-/// Since 0.4.
+/// misses; fastest without decisions, permits, counters and rooms; 7 KiB of stack, up to 9 KiB if the limits are not
+/// plain. Since 0.4.
 #[no_mangle]
 #[must_use]
 pub unsafe extern "C" fn tatcell_ladder_check_burst(
