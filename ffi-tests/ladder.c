@@ -182,10 +182,43 @@ TEST(bad_ladders_are_refused_and_change_nothing) {
     REFUSES(TATCELL_ERR_BURST, tatcell_ladder_init(&ladder, &k.table, &zero, NULL));
     tatcell_limit_spec_t fast = kit_spec(1000000, SECOND, 5), huge = kit_spec(UINT64_MAX / 2, SECOND, 5);
     REFUSES(TATCELL_ERR_TOO_FAST, tatcell_ladder_init(&ladder, &k.table, &fast, NULL));
+    /* Only the last tier is refused. */
+    static const tatcell_rung_t last[] = {{128, 1}, {64, 2}, {48, 100000}};
+    const tatcell_ladder_spec_t defaults = TATCELL_LADDER_SPEC_INIT;
+    rungs = defaults, rungs.v6 = last, rungs.v6_count = 3;
+    REFUSES(TATCELL_ERR_TOO_FAST, tatcell_ladder_init(&ladder, &k.table, &one, &rungs));
+    const tatcell_table_t table = k.table;
+    REFUSES(TATCELL_ERR_OVERLAP, tatcell_ladder_init((tatcell_ladder_t *)(void *)&k.table, &k.table, &one, NULL));
+    EQ(memcmp(&table, &k.table, sizeof table), 0);
     REFUSES(TATCELL_ERR_REPRESENT, tatcell_ladder_table_specs(&huge, NULL, &fastest, &slowest));
     REFUSES(TATCELL_ERR_OVERLAP, tatcell_ladder_table_specs(&one, NULL, &fastest, &fastest));
     REFUSES(TATCELL_ERR_NULL, tatcell_ladder_table_specs(&one, NULL, NULL, &slowest));
     REFUSES(TATCELL_ERR_NULL, tatcell_ladder_table_specs(NULL, NULL, &fastest, &slowest));
+    kit_free(&k);
+}
+
+TEST(a_ladder_may_be_made_over_what_it_is_made_from) {
+    DO(setup(NULL));
+    union {
+        struct { tatcell_limit_spec_t one; tatcell_ladder_spec_t rungs; tatcell_rung_t v4[2]; } from;
+        tatcell_ladder_t ladder;
+    } both;
+    const tatcell_ladder_spec_t defaults = TATCELL_LADDER_SPEC_INIT;
+    memset(&both, 0xa5, sizeof both);
+    both.from.one = kit_spec(10, SECOND, 5), both.from.rungs = defaults;
+    both.from.v4[0].bits = 32, both.from.v4[1].bits = 24;
+    both.from.v4[0].multiplier = 1, both.from.v4[1].multiplier = 32;
+    both.from.rungs.v4 = both.from.v4, both.from.rungs.v4_count = 2;
+    EQ(tatcell_ladder_init(&both.ladder, &k.table, &both.from.one, &both.from.rungs), 0);
+    static const uint8_t a[4] = {192, 0, 2, 1};
+    tatcell_rung_t rung;
+    EQ(tatcell_ladder_rung(&both.ladder, a, 4, 1, &rung), 0);
+    EXPECT(rung.bits == 24 && rung.multiplier == 32);
+    EQ(tatcell_ladder_rung(&both.ladder, a, 4, 2, &rung), TATCELL_END);
+    ladder = both.ladder;
+    EQ(ask(a, 4, 5), 0);
+    EQ(ask(a, 4, 1), TATCELL_NON_CONFORMING);
+    EQ(d.policy, 0);
     kit_free(&k);
 }
 
@@ -270,6 +303,7 @@ int main(void) {
     RUN(permits_of_an_address_give_all_its_prefixes_back);
     RUN(addresses_have_one_form);
     RUN(bad_ladders_are_refused_and_change_nothing);
+    RUN(a_ladder_may_be_made_over_what_it_is_made_from);
     RUN(a_family_has_at_most_eight_rungs);
     RUN(bad_arguments_are_refused_and_change_nothing);
     return check_end();

@@ -8,9 +8,11 @@
 
 /* The most that a plain chain takes, a prepared one, and a ladder; any of them if it asks overrides; a chain that
    inserts keys, and a ladder; one that gives back what it charged; a ladder with its decision; a chain with its
-   decision, or whose links are not plain. */
+   decision, or whose links are not plain; a ladder that is made, whose tiers are named, or
+   that counts; a burst of addresses. */
 enum { MOST_CHAIN = 512, MOST_PREPARED = 576, MOST_LADDER = 800, MOST_ASKED = 1280 };
 enum { MOST_INSERT = 896, MOST_INSERTS = 1280, MOST_UNDO = 1664, MOST_TOLD = 1792, MOST_LONG = 4096 };
+enum { MOST_MADE = 2304, MOST_NAMED = 512, MOST_COUNTED = 4864, MOST_BURST = 7680 };
 enum { DEEPEST = 1 << 16, PAINT = 0xa5 };
 static unsigned char stack[DEEPEST] __attribute__((aligned(64)));
 static ucontext_t here, there;
@@ -43,6 +45,24 @@ static void ladder_verdict(void) {
 static void ladder_asks(void) {
     rc = tatcell_ladder_verdict(&ladder, &k.table, &bans.table, NULL, now, address, 16, 1);
 }
+static tatcell_limit_spec_t one, fastest, slowest;
+static tatcell_rung_t rung, eight[2][8];
+static tatcell_ladder_spec_t rungs;
+static tatcell_permit_t permits[TATCELL_CHAIN_MAX];
+static tatcell_counters_t counters;
+static void ladder_init(void) { rc = tatcell_ladder_init(&ladder, &k.table, &one, &rungs); }
+static void ladder_table_specs(void) { rc = tatcell_ladder_table_specs(&one, &rungs, &fastest, &slowest); }
+static void ladder_rung(void) { rc = tatcell_ladder_rung(&ladder, address, 16, 1, &rung); }
+static void ladder_peek(void) { rc = tatcell_ladder_peek(&ladder, &k.table, now, address, 16, 1, &d); }
+static void ladder_refund(void) { rc = tatcell_ladder_refund(&ladder, &k.table, now, address, 16, permits); }
+static void ladder_counts(void) {
+    rc = tatcell_ladder_check(&ladder, &k.table, now, address, 16, 1, &d, permits, &counters);
+}
+static tatcell_ladder_burst_t burst = TATCELL_LADDER_BURST_INIT;
+static tatcell_decision_t decisions[64];
+static uint64_t pass;
+static void ladder_burst(void) { rc = tatcell_ladder_check_burst(&ladder, &k.table, &burst, &pass); }
+static void ladder_charge(void) { rc = tatcell_ladder_charge_burst(&ladder, &k.table, &burst, &pass); }
 static void prepared_check(void) { rc = tatcell_prepared_chain_check(&prepared, now, given, NULL, NULL); }
 
 /* Returns the bytes of stack that a call took, its return address and that of its caller included. */
@@ -75,8 +95,7 @@ static void fresh(void) {
 }
 
 static void setup(void) {
-    static const tatcell_limit_spec_t none = TATCELL_LIMIT_SPEC_INIT;
-    tatcell_limit_spec_t one = kit_spec(1, SECOND, 4), fastest = none, slowest = none;
+    one = fastest = slowest = kit_spec(1, SECOND, 4);
     EQ(tatcell_ladder_table_specs(&one, NULL, &fastest, &slowest), 0);
     k.bytes = tatcell_table_bytes(4096), k.memory = kit_memory(k.bytes);
     tatcell_table_options_t o = kit_options(&fastest);
@@ -170,6 +189,41 @@ TEST(a_decision_and_the_long_way_take_at_most_four_kib) {
     DO(takes("chain, long way, passes", chain_check, TATCELL_PASS, MOST_LONG));
     DO(takes("chain, long way, is refused", chain_check, TATCELL_NON_CONFORMING, MOST_LONG));
 }
+
+TEST(a_ladder_is_made_in_little_stack) {
+    const tatcell_ladder_spec_t defaults = TATCELL_LADDER_SPEC_INIT;
+    const tatcell_ladder_t before = ladder;
+    rungs = defaults;
+    DO(takes("ladder, is made", ladder_init, 0, MOST_MADE));
+    for (uint32_t i = 0; i < 8; i++) {
+        eight[0][i].bits = 32 - 2 * i, eight[1][i].bits = 128 - 8 * i;
+        eight[0][i].multiplier = eight[1][i].multiplier = 1 + i;
+    }
+    rungs.v4 = eight[0], rungs.v6 = eight[1], rungs.v4_count = rungs.v6_count = 8;
+    DO(takes("ladder of 16 rungs, is made", ladder_init, 0, MOST_MADE));
+    DO(takes("ladder, options of its table", ladder_table_specs, 0, MOST_MADE));
+    const tatcell_ladder_t made = ladder;
+    eight[1][7].multiplier = 1 << 20;
+    DO(takes("ladder, its last tier is refused", ladder_init, TATCELL_ERR_TOO_FAST, MOST_MADE));
+    EQ(memcmp(&ladder, &made, sizeof ladder), 0);
+    ladder = before;
+}
+
+TEST(other_calls_of_ladders_take_what_they_did) {
+    static uint8_t addresses[64][16];
+    DO(takes("ladder, names a tier", ladder_rung, 0, MOST_NAMED));
+    fresh();
+    DO(takes("ladder, peek", ladder_peek, TATCELL_PASS, MOST_LONG));
+    DO(takes("ladder, permits and counters", ladder_counts, TATCELL_PASS, MOST_COUNTED));
+    DO(takes("ladder, refund", ladder_refund, 0, MOST_LONG));
+    for (int i = 0; i < 64; i++) fresh(), memcpy(addresses[i], address, 16);
+    burst.now = now, burst.count = 64, burst.addresses = addresses, burst.address_len = 16;
+    DO(takes("ladder, burst, verdicts", ladder_burst, 0, MOST_BURST));
+    burst.decisions = decisions, burst.decision_size = sizeof *decisions, burst.overrides = &bans.table;
+    DO(takes("ladder, burst, decisions", ladder_burst, 0, MOST_BURST));
+    burst.decisions = NULL;
+    DO(takes("ladder, burst, charges", ladder_charge, 0, MOST_BURST));
+}
 #endif
 
 int main(void) {
@@ -179,6 +233,8 @@ int main(void) {
     RUN(overrides_take_little_more);
     RUN(an_undo_takes_at_most_two_kib);
     RUN(a_decision_and_the_long_way_take_at_most_four_kib);
+    RUN(a_ladder_is_made_in_little_stack);
+    RUN(other_calls_of_ladders_take_what_they_did);
 #endif
     return check_end();
 }

@@ -210,6 +210,10 @@ TEST(what_is_not_plain_is_an_error_and_charges_nothing) {
     EQ(LADDER(&ladder_a, &a.table, &bans, &lengths, 4, 1), TATCELL_ERR_PREFIX);
     EQ(LADDER(&ladder_a, &a.table, NULL, NULL, 5, 1), TATCELL_ERR_ADDRESS);
     EQ(LADDER(NULL, &a.table, NULL, NULL, 4, 1), TATCELL_ERR_NULL);
+    tatcell_ladder_t shadow;
+    spec.penalty = 0, spec.flags = TATCELL_LIMIT_SHADOW;
+    EQ(tatcell_ladder_init(&shadow, &a.table, &spec, NULL), 0);
+    EQ(LADDER(&shadow, &a.table, NULL, NULL, 4, 1), TATCELL_ERR_NOT_PLAIN);
     tatcell_decision_t d = TATCELL_DECISION_INIT;
     EQ(tatcell_ladder_peek(&ladder_a, &a.table, 0, address, 4, 4, &d), TATCELL_PASS);
     EQ(d.remaining, 4);

@@ -2646,8 +2646,9 @@ int32_t tatcell_ladder_table_specs(const tatcell_limit_spec_t *spec,
  * @retval 0 done.
  * @retval TATCELL_ERR_TOO_FAST the table's options do not provide for a tier.
  * @retval TATCELL_ERR_HANDLE table is not initialised.
+ * @retval TATCELL_ERR_OVERLAP ladder and table overlap.
  * @retval others as tatcell_ladder_table_specs and tatcell_limit_init_table. Nothing is changed on error.
- * Thread: one writer, no reader. Cost: one limit for each rung, and about 10 KiB of stack; not for the hot path.
+ * Thread: one writer, no reader. Cost: two limits for each rung, and 2 KiB of stack; not for the hot path.
  * Since 0.3.
  */
 TATCELL_API
@@ -2681,7 +2682,7 @@ int32_t tatcell_ladder_init(tatcell_ladder_t *ladder,
  * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer. Nothing is changed on error.
  * Thread: any number, unless the table is exclusive. Cost: for each tier a hash, a scan of one or two cache lines
  * and a compare-and-swap, if the limit is of GCRA without options; less than 1 KiB of stack if only the verdict is
- * wanted and no key is inserted. Else two scans for each tier, and about 4 KiB of stack. Since 0.3.
+ * wanted and no key is inserted. Else two scans for each tier, and about 5 KiB of stack. Since 0.3.
  */
 TATCELL_NODISCARD TATCELL_API
 int32_t tatcell_ladder_check(const tatcell_ladder_t *ladder,
@@ -3248,8 +3249,8 @@ typedef struct tatcell_ladder_burst_t {
  *         tatcell_table_overridden_address.
  * @retval others as tatcell_ladder_check. On error nothing is decided, charged or counted.
  * Thread: as tatcell_ladder_check, each with its own counters. Cost: that of single calls, without most of their cache
- * misses; fastest without decisions, permits, counters and rooms; about 6 KiB of stack.
- * Since 0.4.
+ * misses; fastest without decisions, permits, counters and rooms; 7 KiB of stack, up to 9 KiB if the limits are not
+ * plain. Since 0.4.
  */
 TATCELL_NODISCARD TATCELL_API
 int32_t tatcell_ladder_check_burst(const tatcell_ladder_t *ladder,

@@ -56,24 +56,35 @@ impl LadderLimits {
         spec: &LimitSpec,
     ) -> Result<LadderLimits, TableError> {
         let table = table.into();
-        let mut made = LadderLimits::unlimited(table, ladder);
-        made.fill(table, spec)?;
+        let blank = table.unlimited();
+        let mut made = LadderLimits { ladder: *ladder, v4: [blank; MAX_RUNGS], v6: [blank; MAX_RUNGS] };
+        made.fill(table, ladder, spec)?;
         Ok(made)
     }
 
-    /// Makes limits that limit nothing.
-    #[inline(always)]
-    pub(crate) fn unlimited(table: TableRef<'_>, ladder: &Ladder) -> LadderLimits {
-        let blank = table.unlimited();
-        LadderLimits { ladder: *ladder, v4: [blank; MAX_RUNGS], v6: [blank; MAX_RUNGS] }
+    /// Returns the error that [`fill`](LadderLimits::fill) would return. It writes nothing.
+    #[allow(dead_code)] // the C layer asks
+    #[inline(never)]
+    pub(crate) fn verify(table: TableRef<'_>, ladder: &Ladder, spec: &LimitSpec) -> Result<(), TableError> {
+        let mut made = table.unlimited();
+        let mut rungs = ladder.rungs(true).iter().chain(ladder.rungs(false));
+        rungs.try_for_each(|rung| tier_limit(table, spec, rung, &mut made))
     }
 
-    /// Makes the limits of all tiers in place: they have 2 KiB, and a stack may have little more.
+    /// Makes the limits of all tiers in place: they have 2 KiB, and a stack may have little more. On error some are
+    /// made.
     #[inline(never)]
-    pub(crate) fn fill(&mut self, table: TableRef<'_>, spec: &LimitSpec) -> Result<(), TableError> {
+    pub(crate) fn fill(
+        &mut self,
+        table: TableRef<'_>,
+        ladder: &Ladder,
+        spec: &LimitSpec,
+    ) -> Result<(), TableError> {
+        self.ladder = *ladder;
         for (v4, limits) in [(true, &mut self.v4), (false, &mut self.v6)] {
-            for (rung, limit) in self.ladder.rungs(v4).iter().zip(limits) {
-                *limit = table.limit(&times(spec, rung.multiplier).map_err(TableError::Limit)?)?;
+            limits.fill(table.unlimited());
+            for (rung, limit) in ladder.rungs(v4).iter().zip(limits) {
+                tier_limit(table, spec, rung, limit)?;
             }
         }
         Ok(())
@@ -353,6 +364,27 @@ impl Ladder {
         let units = spec.burst.saturating_add(spec.max_room.max(spec.max_debt).max(spec.penalty));
         let burst = spec.burst.saturating_add(units / 512).saturating_add(1);
         Ok((times(spec, self.widest())?, LimitSpec { burst, ..*spec }))
+    }
+}
+
+/// Makes the limit of one tier. A frame of its own gives its stack back before the next one.
+#[inline(never)]
+fn tier_limit(
+    table: TableRef<'_>,
+    spec: &LimitSpec,
+    rung: &Rung,
+    to: &mut TableLimit,
+) -> Result<(), TableError> {
+    // By reference: each move would take its bytes of stack once more.
+    match &times(spec, rung.multiplier) {
+        Err(e) => Err(TableError::Limit(*e)),
+        Ok(tier) => match &table.limit(tier) {
+            Err(e) => Err(*e),
+            Ok(limit) => {
+                *to = *limit;
+                Ok(())
+            }
+        },
     }
 }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
  * limit.c - limits the packets of the first network namespace by their source: an IPv4 address, or the first 64 bits of
- * an IPv6 address. A netfilter hook decides; /proc/tatcell_limit tells; delayed work sweeps.
+ * an IPv6 address. With networks=1 it limits the networks of a source as well. A netfilter hook decides;
+ * /proc/tatcell_limit tells; delayed work sweeps.
  *
- *   insmod tatcell_limit.ko rate=1000 burst=200 slots=65536 policy=0 dry_run=0 detail=0
+ *   insmod tatcell_limit.ko rate=1000 burst=200 slots=65536 policy=0 networks=0 dry_run=0 detail=0
  *   echo 500 > /sys/module/tatcell_limit/parameters/rate
  */
 #include <linux/in.h>
@@ -27,22 +28,34 @@
 
 #include <tatcell.h>
 
-/* Rates that can be set while the module is loaded lie between a tenth and 100 times of that at load. */
-#define FASTER 100
+/* Rates that can be set while the module is loaded lie between a tenth and 100 times of that at load; with networks,
+ * whose limits are many times that of a source, 10 times. */
+#define FASTER (networks ? 10 : 100)
 #define SLOWER 10
 
 static unsigned int rate = 1000, burst = 200, policy = TATCELL_FULL_ADMIT;
 static unsigned long slots = 65536;
-static bool dry_run, refuse_undecided, detail;
+static bool dry_run, refuse_undecided, detail, networks;
+
+/* What a packet is decided by: its source alone, or with `networks` the ladder. */
+struct limits {
+	tatcell_limit_t source;
+	tatcell_ladder_t ladder;
+};
+
+/* IPv4 has the default prefixes: /32, /24 with 32 times the limit of a source, /20 with 256 and /18 with 768 times. */
+static const tatcell_rung_t v6_prefixes[] = { { 64, 1 }, { 56, 2 }, { 48, 4 }, { 32, 64 } };
+static tatcell_ladder_spec_t prefixes = TATCELL_LADDER_SPEC_INIT;
 
 static tatcell_table_t table;
 static void *memory;
-static tatcell_limit_t __rcu *limit;
+static struct limits __rcu *limit;
 static DEFINE_MUTEX(limit_lock);
 static DEFINE_PER_CPU(tatcell_counters_t, counters);
 static DEFINE_PER_CPU(u64, passed);
 static DEFINE_PER_CPU(u64, refused);
 static DEFINE_PER_CPU(u64, undecided);
+static DEFINE_PER_CPU(u64, network_would_refuse);
 static DEFINE_RATELIMIT_STATE(undecided_lines, HZ, 1);
 static struct delayed_work sweeper;
 static u64 sweep_from, sweep_slice;
@@ -68,14 +81,16 @@ static int failed(const char *what, s32 rc)
 static int set_limit(unsigned int new_rate, unsigned int new_burst, bool shadow)
 {
 	tatcell_limit_spec_t spec = spec_of(new_rate, new_burst);
-	tatcell_limit_t *made = kzalloc(sizeof(*made), GFP_KERNEL), *old;
+	struct limits *made = kzalloc(sizeof(*made), GFP_KERNEL), *old;
 	s32 rc;
 
 	if (!made)
 		return -ENOMEM;
-	if (shadow)
+	/* A verdict of a ladder needs plain limits, so decide_networks does a dry run itself. */
+	if (shadow && !networks)
 		spec.flags |= TATCELL_LIMIT_SHADOW;
-	rc = tatcell_limit_init_table(made, &table, &spec);
+	rc = networks ? tatcell_ladder_init(&made->ladder, &table, &spec, &prefixes) :
+			tatcell_limit_init_table(&made->source, &table, &spec);
 	if (rc < 0) {
 		kfree(made);
 		return failed("rate and burst", rc);
@@ -92,7 +107,7 @@ static int set_limit(unsigned int new_rate, unsigned int new_burst, bool shadow)
  */
 static void release(void)
 {
-	tatcell_limit_t *old;
+	struct limits *old;
 
 	mutex_lock(&limit_lock);
 	old = rcu_replace_pointer(limit, NULL, lockdep_is_held(&limit_lock));
@@ -147,7 +162,9 @@ MODULE_PARM_DESC(dry_run, "refuse nothing, count what would be refused");
 module_param(refuse_undecided, bool, 0644);
 MODULE_PARM_DESC(refuse_undecided, "packets that get no verdict: N they pass, Y they are refused");
 module_param(detail, bool, 0644);
-MODULE_PARM_DESC(detail, "also count new sources and what full sets did, some 550 instructions a packet");
+MODULE_PARM_DESC(detail, "count new sources and full sets, some 550 instructions a packet; not with networks");
+module_param(networks, bool, 0444);
+MODULE_PARM_DESC(networks, "limit the networks of a source, too: IPv4 /24 /20 /18, IPv6 /56 /48 /32");
 module_param(slots, ulong, 0444);
 MODULE_PARM_DESC(slots, "of the table, 8 bytes each");
 module_param(policy, uint, 0444);
@@ -173,16 +190,9 @@ static noinline s32 counted(const tatcell_limit_t *now_valid, const u8 *key, siz
 				      this_cpu_ptr(&counters));
 }
 
-/* May a packet of this source pass? In softirq, or with softirqs off: the counters of this CPU are its own. */
-static unsigned int decide(const u8 *key, size_t length)
+/* In softirq, or with softirqs off: the counters of this CPU are its own. */
+static unsigned int done(s32 rc)
 {
-	const tatcell_limit_t *now_valid = rcu_dereference(limit); /* there before the hooks, and gone after them */
-	s32 rc;
-
-	if (unlikely(READ_ONCE(detail) || READ_ONCE(dry_run)))
-		rc = counted(now_valid, key, length);
-	else
-		rc = tatcell_table_check(&table, now_valid, ktime_get_ns(), key, length, 1, NULL);
 	if (rc == TATCELL_PASS) {
 		this_cpu_inc(passed);
 		return NF_ACCEPT;
@@ -191,6 +201,29 @@ static unsigned int decide(const u8 *key, size_t length)
 		return without_verdict(rc);
 	this_cpu_inc(refused);
 	return NF_DROP;
+}
+
+/* May a packet of this source pass? */
+static unsigned int decide(const u8 *key, size_t length)
+{
+	const struct limits *now_valid = rcu_dereference(limit); /* there before the hooks, and gone after them */
+
+	if (unlikely(READ_ONCE(detail) || READ_ONCE(dry_run)))
+		return done(counted(&now_valid->source, key, length));
+	return done(tatcell_table_check(&table, &now_valid->source, ktime_get_ns(), key, length, 1, NULL));
+}
+
+/* May a packet of this source and of each of its networks pass? All are charged, or none. */
+static unsigned int decide_networks(const void *address, size_t length)
+{
+	const struct limits *now_valid = rcu_dereference(limit);
+	s32 rc = tatcell_ladder_verdict(&now_valid->ladder, &table, NULL, NULL, ktime_get_ns(), address, length, 1);
+
+	if (unlikely(rc == TATCELL_NON_CONFORMING && READ_ONCE(dry_run))) {
+		this_cpu_inc(network_would_refuse);
+		rc = TATCELL_PASS;
+	}
+	return done(rc);
 }
 
 /* Keys are family, bits and prefix. */
@@ -204,7 +237,7 @@ static unsigned int decide4(const void *address)
 
 static unsigned int hook4(void *unused, struct sk_buff *skb, const struct nf_hook_state *state)
 {
-	return decide4(&ip_hdr(skb)->saddr);
+	return networks ? decide_networks(&ip_hdr(skb)->saddr, 4) : decide4(&ip_hdr(skb)->saddr);
 }
 
 /* An IPv4 address inside an IPv6 one is that IPv4 address. */
@@ -212,8 +245,11 @@ static unsigned int hook6(void *unused, struct sk_buff *skb, const struct nf_hoo
 {
 	u8 key[2 + 16] = { 6, 64 };
 	size_t bytes;
-	s32 rc = tatcell_address_canonical((const u8 *)&ipv6_hdr(skb)->saddr, 16, key + 2, &bytes);
+	s32 rc;
 
+	if (networks)
+		return decide_networks(&ipv6_hdr(skb)->saddr, 16);
+	rc = tatcell_address_canonical((const u8 *)&ipv6_hdr(skb)->saddr, 16, key + 2, &bytes);
 	if (unlikely(rc < 0))
 		return without_verdict(rc);
 	return bytes == 4 ? decide4(key + 2) : decide(key, 2 + 8);
@@ -237,7 +273,7 @@ static int show(struct seq_file *file, void *unused)
 		pass += READ_ONCE(*per_cpu_ptr(&passed, cpu));
 		refuse += READ_ONCE(*per_cpu_ptr(&refused, cpu));
 		no_verdict += READ_ONCE(*per_cpu_ptr(&undecided, cpu));
-		sum.shadow += READ_ONCE(own->shadow);
+		sum.shadow += READ_ONCE(own->shadow) + READ_ONCE(*per_cpu_ptr(&network_would_refuse, cpu));
 		sum.inserted += READ_ONCE(own->inserted);
 		sum.untracked += READ_ONCE(own->untracked);
 		sum.inherited += READ_ONCE(own->inherited);
@@ -246,7 +282,7 @@ static int show(struct seq_file *file, void *unused)
 	tatcell_table_stats(&table, ktime_get_ns(), &stats);
 	seq_printf(file, "passed %llu\nrefused %llu\nwould_be_refused %llu\nundecided %llu\nin_use %llu\nslots %llu\n",
 		   pass, refuse, sum.shadow, no_verdict, stats.live, stats.slots);
-	if (READ_ONCE(detail))
+	if (READ_ONCE(detail) && !networks)
 		seq_printf(file, "new_sources %llu\nfound_no_slot %llu\ntook_over_a_debt %llu\ndebts_forgiven %llu\n",
 			   sum.inserted, sum.untracked, sum.inherited, sum.forgiven);
 	return 0;
@@ -262,7 +298,7 @@ static void sweep(struct work_struct *unused)
 static int __init limit_start(void)
 {
 	tatcell_limit_spec_t fastest = spec_of((u64)rate * FASTER, (u64)burst * FASTER);
-	tatcell_limit_spec_t slowest = spec_of(rate, (u64)burst * SLOWER);
+	tatcell_limit_spec_t slowest = spec_of(rate, (u64)burst * SLOWER), one, unused = slowest;
 	tatcell_table_options_t options = TATCELL_TABLE_OPTIONS_INIT;
 	tatcell_table_info_t info = TATCELL_TABLE_INFO_INIT;
 	u8 seed[16];
@@ -274,6 +310,17 @@ static int __init limit_start(void)
 		return -EINVAL;
 	}
 	slowest.period *= SLOWER;
+	if (networks) {
+		prefixes.v6 = v6_prefixes;
+		prefixes.v6_count = ARRAY_SIZE(v6_prefixes);
+		one = fastest;
+		rc = tatcell_ladder_table_specs(&one, &prefixes, &fastest, &unused);
+		one = slowest;
+		if (rc == 0)
+			rc = tatcell_ladder_table_specs(&one, &prefixes, &unused, &slowest);
+		if (rc < 0)
+			return failed("rate and burst", rc);
+	}
 	memory = bytes ? vzalloc(bytes) : NULL; /* 0: more than there are addresses */
 	if (!memory) {
 		pr_err("tatcell_limit: slots: no memory for %lu, 8 bytes each\n", slots);
@@ -306,7 +353,8 @@ static int __init limit_start(void)
 		goto remove;
 	INIT_DELAYED_WORK(&sweeper, sweep);
 	schedule_delayed_work(&sweeper, HZ);
-	pr_info("tatcell_limit: %u packets a second and %u at once of each source, %llu slots\n", rate, burst, info.slots);
+	pr_info("tatcell_limit: %u packets a second and %u at once of each source%s, %llu slots\n", rate, burst,
+		networks ? ", more of its networks" : "", info.slots);
 	return 0;
 remove:
 	remove_proc_entry("tatcell_limit", NULL);

@@ -34,7 +34,7 @@ int main(int argc, char **argv) {
     int count, to, room = 1 << 22, bad = 0;
     struct sockaddr_storage here, from;
     socklen_t length = address(&here, "::", 9999);
-    char said[256] = "";
+    char said[1024] = "";
     if (argc < 6) return 2;
     rate = atof(argv[2]), burst = atof(argv[3]), count = atoi(argv[4]);
     to = socket(AF_INET6, SOCK_DGRAM, 0);
@@ -42,7 +42,7 @@ int main(int argc, char **argv) {
     if (bind(to, (struct sockaddr *)&here, length)) return perror("bind"), 2;
     for (int i = 5; i < argc; i++) {
         struct sockaddr_storage target;
-        char byte, each[128], *rest = each;
+        char byte, each[1024], *rest = each;
         int got = 0, sent = 0;
         start = now();
         snprintf(each, sizeof each, "%s", argv[i]);
@@ -61,7 +61,7 @@ int main(int argc, char **argv) {
         while (recv(to, &byte, 1, MSG_DONTWAIT) == 1) got++;
         passed = now() - start;
         bad |= rate == 0 ? got != sent : got < burst || got > burst + rate * passed + 1;
-        snprintf(said + strlen(said), sizeof said - strlen(said), "%s%s %d of %d in %.0f ms", i > 5 ? ", " : "",
+        snprintf(said + strlen(said), sizeof said - strlen(said), "%s%.60s %d of %d in %.0f ms", i > 5 ? ", " : "",
                  argv[i], got, sent, passed * 1e3);
     }
     printf("%s %s: %s\n", bad ? "FAIL" : "PASS", argv[1], said);

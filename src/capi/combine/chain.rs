@@ -113,8 +113,11 @@ pub unsafe extern "C" fn tatcell_chain_charge(
     now: u64,
     out: *mut tatcell_decision_t,
 ) -> i32 {
-    args!(c, to = c.report_if(out), work = Work::new(c, chain, out));
-    fill_if(&work.run(|chain, counters, each| chain.charge_ex(now, counters, each)), to)
+    args!(c, to = c.report_if(out));
+    match &mut Work::new(c, chain, out) {
+        Err(e) => *e,
+        Ok(work) => fill_if(&work.run(|chain, counters, each| chain.charge_ex(now, counters, each)), to),
+    }
 }
 
 /// Reports how tatcell_chain_check would decide, without charging anything. It writes chain->decisions (since 0.4),
@@ -131,9 +134,14 @@ pub unsafe extern "C" fn tatcell_chain_peek(
     now: u64,
     out: *mut tatcell_decision_t,
 ) -> i32 {
-    args!(c, to = c.report(out), work = Work::new(c, chain, out));
-    let work = Work { permits: &mut [], ..work };
-    fill(&work.run(|chain, _, each| chain.peek_ex(now, each)), to)
+    args!(c, to = c.report(out));
+    match &mut Work::new(c, chain, out) {
+        Err(e) => *e,
+        Ok(work) => {
+            work.permits = &mut [];
+            fill(&work.run(|chain, _, each| chain.peek_ex(now, each)), to)
+        }
+    }
 }
 
 /// Reserves all links for the earliest instant at which all conform, for shaping; out->departure is the latest
@@ -165,13 +173,14 @@ pub unsafe extern "C" fn tatcell_chain_reserve(
     now: u64,
     out: *mut tatcell_decision_t,
 ) -> i32 {
-    args!(
-        c,
-        to = c.report(out),
-        work = Work::new(c, chain, out),
-        made = work.decide(|chain, counters, each| chain.reserve_ex(now, counters, each))
-    );
-    fill(&made, to)
+    args!(c, to = c.report(out));
+    match &mut Work::new(c, chain, out) {
+        Err(e) => *e,
+        Ok(work) => match &work.decide(|chain, counters, each| chain.reserve_ex(now, counters, each)) {
+            Err(e) => *e,
+            Ok(made) => fill(made, to),
+        },
+    }
 }
 
 /// Gives back the parts of the links' charges that have not drained since, as their permits prove, the last link

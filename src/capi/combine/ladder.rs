@@ -9,7 +9,8 @@ use crate::capi::codes::{
 };
 use crate::capi::decision::{fill, finish_done, tatcell_decision_t};
 use crate::capi::limit::limit::{spec, tatcell_limit_spec_t};
-use crate::capi::pointers::contract::{args, inside, Contract, Grows, Plain};
+use crate::capi::pointers::contract::{args, inside, placed, Contract, Grows, Plain};
+use crate::capi::pointers::places::Span;
 use crate::capi::table::handle::tatcell_table_t;
 use crate::combine::{LadderLimits, MAX_LINKS};
 use crate::keys::{Ladder, Rung};
@@ -197,8 +198,9 @@ pub unsafe extern "C" fn tatcell_ladder_table_specs(
 /// @retval 0 done.
 /// @retval TATCELL_ERR_TOO_FAST the table's options do not provide for a tier.
 /// @retval TATCELL_ERR_HANDLE table is not initialised.
+/// @retval TATCELL_ERR_OVERLAP ladder and table overlap.
 /// @retval others as tatcell_ladder_table_specs and tatcell_limit_init_table. Nothing is changed on error.
-/// Thread: one writer, no reader. Cost: one limit for each rung, and about 10 KiB of stack; not for the hot path.
+/// Thread: one writer, no reader. Cost: two limits for each rung, and 2 KiB of stack; not for the hot path.
 /// Since 0.3.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_ladder_init(
@@ -209,17 +211,18 @@ pub unsafe extern "C" fn tatcell_ladder_init(
 ) -> i32 {
     args!(
         c,
-        out = c.result(ladder),
-        table = c.handle(table),
+        () = placed(ladder),
+        from = c.handle(table),
+        () = Span::of(ladder, 1).apart(Span::of(table, 1)),
         given = c.options(spec),
         asked = c.rungs(rungs),
-        one = self::spec(&given)
+        one = self::spec(&given),
+        () = LadderLimits::verify(from.table(), &asked, &one).map_err(table_code),
+        // Nothing fails any more, so the ladder is made where it lies: a copy would not fit a small stack.
+        () = c.buffer(ladder.cast::<u64>(), TATCELL_LADDER_SIZE).map(|words| words.fill(0)),
+        made = c.owned(inside::<_, Inside>(ladder).cast_mut()),
+        () = made.make(from, &asked, &one)
     );
-    let mut made = Inside::new(LadderLimits::unlimited(table.table(), &asked));
-    if let Err(e) = made.limits.fill(table.table(), &one) {
-        return table_code(e);
-    }
-    out.put_inside(made);
     TATCELL_PASS
 }
 
@@ -247,7 +250,7 @@ pub unsafe extern "C" fn tatcell_ladder_init(
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer. Nothing is changed on error.
 /// Thread: any number, unless the table is exclusive. Cost: for each tier a hash, a scan of one or two cache lines
 /// and a compare-and-swap, if the limit is of GCRA without options; less than 1 KiB of stack if only the verdict is
-/// wanted and no key is inserted. Else two scans for each tier, and about 4 KiB of stack. Since 0.3.
+/// wanted and no key is inserted. Else two scans for each tier, and about 5 KiB of stack. Since 0.3.
 #[no_mangle]
 #[must_use]
 pub unsafe extern "C" fn tatcell_ladder_check(

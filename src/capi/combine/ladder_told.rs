@@ -5,11 +5,12 @@ use core::ffi::c_void;
 use crate::answer::{Decision, Permit};
 use crate::capi::codes::{table_code, TATCELL_ERR_HANDLE, TATCELL_NON_CONFORMING, TATCELL_PASS};
 use crate::capi::decision::{fill_if, tatcell_decision_t};
-use crate::capi::pointers::contract::{Contract, Marked, Report};
+use crate::capi::pointers::contract::{Contract, Marked, Plain, Report};
 use crate::capi::pointers::places::Span;
 use crate::capi::table::handle::{tatcell_table_t, Handle};
 use crate::combine::{Chain, LadderLimits, MAX_LINKS};
-use crate::keys::Address;
+use crate::keys::{Address, Ladder};
+use crate::limit::LimitSpec;
 use crate::table::Counters;
 
 /// The contents of a tatcell_ladder_t.
@@ -29,10 +30,15 @@ unsafe impl Marked for Inside {
     const ERROR: i32 = TATCELL_ERR_HANDLE;
 }
 
+// SAFETY: numbers.
+unsafe impl Plain for Inside {}
+
 impl Inside {
-    #[inline(always)]
-    pub fn new(limits: LadderLimits) -> Inside {
-        Inside { mark: READY, limits }
+    /// Makes the contents where they lie, the mark last.
+    pub fn make(&mut self, table: &Handle, ladder: &Ladder, spec: &LimitSpec) -> Result<(), i32> {
+        self.limits.fill(table.table(), ladder, spec).map_err(table_code)?;
+        self.mark = READY;
+        Ok(())
     }
 }
 

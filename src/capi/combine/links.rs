@@ -251,7 +251,7 @@ impl<'a> Work<'a> {
 
     /// Runs a call and hands out the answers of the links.
     pub(super) fn decide(
-        self,
+        &mut self,
         call: impl FnOnce(
             &Chain<'_>,
             ChainCounters<'_>,
@@ -261,9 +261,11 @@ impl<'a> Work<'a> {
         self.run(call).map_err(chain_code)
     }
 
-    /// Does the same as [`decide`](Self::decide) for a call with any result.
+    /// Does the same as [`decide`](Self::decide) for a call with any result. Its stack comes after that of
+    /// [`new`](Self::new), not with it.
+    #[inline(never)]
     pub(in crate::capi) fn run<T>(
-        self,
+        &mut self,
         call: impl FnOnce(&Chain<'_>, ChainCounters<'_>, &mut dyn FnMut(usize, &Decision)) -> T,
     ) -> T {
         let Work { chain, permits, decisions, counters } = self;
@@ -275,6 +277,6 @@ impl<'a> Work<'a> {
                 decisions.put(i, &tatcell_decision_t::of(answer));
             }
         };
-        call(&chain, counters, &mut each)
+        call(chain, core::mem::take(counters), &mut each)
     }
 }

@@ -96,9 +96,15 @@ pub unsafe extern "C" fn tatcell_shaper_submit_chain(
     handle: u64,
     out: *mut tatcell_decision_t,
 ) -> i32 {
-    args!(c, shaper = c.shaper(shaper, c.reach(out)), to = c.report(out), work = Work::new(c, chain, out));
-    let made = work.run(|chain, counters, each| shaper.submit_chain_ex(now, chain, handle, counters, each));
-    finish_submit(made, to)
+    args!(c, shaper = c.shaper(shaper, c.reach(out)), to = c.report(out));
+    match &mut Work::new(c, chain, out) {
+        Err(e) => *e,
+        Ok(work) => {
+            let made =
+                work.run(|chain, counters, each| shaper.submit_chain_ex(now, chain, handle, counters, each));
+            finish_submit(made, to)
+        }
+    }
 }
 
 /// Reserves a released request under the limit of the next level, and keeps it until its departure there. When

@@ -138,18 +138,19 @@ pub(crate) const fn limit(g: &Geometry, spec: &LimitSpec) -> Result<TableLimit, 
     }
     let width = table_width(g.layout.bits, g.fingerprint);
     let shift = g.shl as i32 - g.shr as i32;
-    let mut p = match table_params(spec, width, shift) {
-        Ok(p) => p,
-        Err(TableError::SpanTooShort) => return Err(TableError::LimitTooFast),
-        Err(e) => return Err(e),
-    };
-    // The claim lifetime and the rate error were chosen for the fastest limit of the options.
-    let coarse = p.t_q < 1 << width.precision || p.t_q / 2 < g.layout.lifetime;
-    if p.horizon_q > g.horizon || coarse {
-        return Err(TableError::LimitTooFast);
+    // By reference: each move would take its bytes of stack once more.
+    match &table_params(spec, width, shift) {
+        Err(TableError::SpanTooShort) => Err(TableError::LimitTooFast),
+        Err(e) => Err(*e),
+        Ok(p) => {
+            // The claim lifetime and the rate error were chosen for the fastest limit of the options.
+            let coarse = p.t_q < 1 << width.precision || p.t_q / 2 < g.layout.lifetime;
+            if p.horizon_q > g.horizon || coarse {
+                return Err(TableError::LimitTooFast);
+            }
+            Ok(TableLimit(Params { window_q: g.layout.window, ..*p }))
+        }
     }
-    p.window_q = g.layout.window;
-    Ok(TableLimit(p))
 }
 
 /// Makes the parameters at one resolution. The table's skew applies, so the limit's own is not counted.
@@ -168,9 +169,8 @@ const fn table_params(spec: &LimitSpec, width: Width, shift: i32) -> Result<Para
 
 /// Returns whether the burst, and not the rate, fails to fit at this resolution.
 const fn coarser_helps(spec: &LimitSpec, shift: i32) -> bool {
-    let one = LimitSpec { burst: 1, ..*spec };
     let wide = Width { bits: 64, precision: 0, spare: 1, fingerprint: 0 };
-    let bare = LimitSpec { max_room: 0, max_delay: 0, max_debt: 0, penalty: 0, soft: 0, ..one };
+    let bare = LimitSpec { burst: 1, max_room: 0, max_delay: 0, max_debt: 0, penalty: 0, soft: 0, ..*spec };
     validate::at(&bare, wide, shift).is_ok()
 }
 
