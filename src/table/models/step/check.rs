@@ -32,7 +32,7 @@ pub(super) enum Check {
     Forgives,
     /// When all have ended, the verdicts are those that single calls have in some schedule of the same threads.
     AsCalls,
-    /// No word carries more debt than was charged.
+    /// No word carries more debt than was charged, but for the claim that an undone insert of a chain leaves.
     NothingExtra,
     /// The words account for every charge (one instant, no reset).
     Conserves,
@@ -276,7 +276,7 @@ impl<'w, A: Access> Checker<'w, A> {
         }
     }
 
-    /// Returns what a chain that inserts a key and undoes it may leave there: the claim.
+    /// Returns the most that a chain may leave of a key that it inserts and undoes: the lead of its claim.
     fn claim_left(&self, key: u64) -> u64 {
         let layout = &self.world.table.geometry.layout;
         let chained = |op: &Op| matches!(op, Op::Chain { keys, .. } if keys.iter().any(|k| tag(*k) == key));

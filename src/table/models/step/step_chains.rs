@@ -15,7 +15,7 @@ const SAFE: &[Check] = &[Check::OneLive, Check::ClaimsRise, Check::KeyEnvelope, 
 /// At one instant, where a debt may move to another key.
 const KEPT: &[Check] =
     &[Check::OneLive, Check::ClaimsRise, Check::KeyEnvelope, Check::Conserves, Check::Progress];
-/// At one instant, for keys that are never absent: every word is what was charged.
+/// At one instant: every word is what was charged, but for the claim of an undone insert.
 const EXACT: &[Check] = &[
     Check::OneLive,
     Check::ClaimsRise,
