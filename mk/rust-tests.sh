@@ -143,7 +143,7 @@ loom-long)
     ;;
 step)
     checker step
-    run 48 default default "$steps" step:: --cargo-profile loom --lib --features std
+    run 51 default default "$steps" step:: --cargo-profile loom --lib --features std
     ;;
 step-long)
     checker step

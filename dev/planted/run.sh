@@ -3,10 +3,10 @@
 #
 #     dev/planted/run.sh [NAME...]        all bugs, or those of these names; TATCELL_QUICK=1 takes two
 #
-# A bug is a file NAME.patch: a sentence that says what is wrong, a line 'Check: COMMAND', and a diff. The command must
-# pass in the unchanged copy and fail with the patch. It runs cargo-nextest, whose exit status tells a failed test (100)
-# from a bug that does not compile (101) and from a filter that finds no test (4); only 100 counts as noticed. A patch
-# that no longer applies is a failure.
+# A bug is a file NAME.patch: a sentence that says what is wrong, a line 'Check: COMMAND' for each check that notices it
+# (TATCELL_QUICK=1 runs the first), and a diff. Each command must pass in the unchanged copy and fail with the patch. It
+# runs cargo-nextest, whose exit status tells a failed test (100) from a bug that does not compile (101) and from a
+# filter that finds no test (4); only 100 counts as noticed. A patch that no longer applies is a failure.
 #
 # The copy is a git worktree in target/planted/tree. It has the last commit and the uncommitted changes of tracked
 # files. The output is TAP, one line a bug.
@@ -51,7 +51,7 @@ unset CARGO_TARGET_DIR
 run() {
     status=0
     # Without the lock's descriptor: what outlives an interrupted run must not keep the next one out.
-    (cd "$tree" && timeout "$limit" sh -c "$1" 9>&-) > "$log" 2>&1 || status=$?
+    (cd "$tree" && timeout "$limit" sh -c "$1" 9>&-) < /dev/null > "$log" 2>&1 || status=$?
     echo "$status"
 }
 why() {
@@ -62,31 +62,40 @@ why() {
 }
 
 # Every check first runs in the unchanged copy, once: its status is kept beside it.
-known=target/planted/known tab=$(printf '\t')
-check_of() { sed -n 's/^Check: //p' "$here/$1.patch"; }
+known=target/planted/known checks=target/planted/checks tab=$(printf '\t')
+checks_of() { sed -n 's/^Check: //p' "$here/$1.patch" | head -n "$most"; }
 known_status() { awk -F '\t' -v check="$1" '$2 == check { print $1 }' "$known"; }
+most=9
+[ -z "${TATCELL_QUICK:-}" ] || most=1
 : > "$known"
 for name; do
-    check=$(check_of "$name")
-    [ -n "$(known_status "$check")" ] || echo "$(run "$check")$tab$check" >> "$known"
+    checks_of "$name" > "$checks"
+    while IFS= read -r check; do
+        [ -n "$(known_status "$check")" ] || echo "$(run "$check")$tab$check" >> "$known"
+    done < "$checks"
 done
+
+# Says why the checks of a bug do not show that they notice it; nothing if they do.
+notice() {
+    checks_of "$1" > "$checks"
+    [ -s "$checks" ] || { echo 'it names no check'; return; }
+    while IFS= read -r check; do
+        clean=$(known_status "$check")
+        [ "$clean" = 0 ] || { echo "without the bug its check $(why "$clean"): $check"; return; }
+    done < "$checks"
+    # One line of context on each side is enough: the text may change around the place of the bug.
+    git -C "$tree" apply -p1 -C1 "$here/$1.patch" 2> "$log" || { echo 'the patch does not apply'; return; }
+    while IFS= read -r check; do
+        status=$(run "$check")
+        [ "$status" = 100 ] || { echo "its check $(why "$status"): $check"; break; }
+    done < "$checks"
+    git -C "$tree" checkout -q -- .
+}
 
 echo "1..$#"
 failed=0 number=0
 for name; do
-    number=$((number + 1)) problem=
-    check=$(check_of "$name")
-    clean=$(known_status "$check")
-    if [ "$clean" != 0 ]; then
-        problem="without the bug its check $(why "$clean")"
-    # One line of context on each side is enough: the text may change around the place of the bug.
-    elif ! git -C "$tree" apply -p1 -C1 "$here/$name.patch" 2> "$log"; then
-        problem='the patch does not apply'
-    else
-        status=$(run "$check")
-        [ "$status" = 100 ] || problem="its check $(why "$status")"
-        git -C "$tree" checkout -q -- .
-    fi
+    number=$((number + 1)) problem=$(notice "$name")
     if [ -z "$problem" ]; then
         echo "ok $number - $name"
     else

@@ -1,4 +1,5 @@
-/* The insert protocol of the keyed table, as shipped: src/table/set/insert.rs, settle.rs, ask.rs, word.rs, one.rs (refund).
+/* The insert protocol of the keyed table, as shipped: insert.rs, insert_contended.rs and attempt.rs in src/table/set/,
+ * src/table/layout/word.rs, and the refund of src/table/calls/full_answer.rs.
  *
  *   spin -a insert.pml && cc -O2 -DSAFETY -DCOLLAPSE -o pan pan.c && ./pan -m100000
  *
@@ -18,10 +19,12 @@
  * a caller that runs alone ends within five looks; when all has drained every key is tracked and charged again, whoever
  * died where.
  *
- * -DPER_LINE=n slots a line (1), -DINHERIT another policy than Admit, -DUNITS=3 a burst for chains (worlds 8 and 9), -DCRASHES=n most deaths (3), -DWORLD=n only one
- * of the worlds below. Flags that weaken a rule, each of which must be found out: NAIVE, NO_SECOND_LOOK, FOREIGN_ONCE,
- * UNVERSIONED (with RECURS, which lets claims recur, a key then gets two slots), NO_DROP, DROP_IGNORED, HOME_ONLY,
- * BLIND_CHARGE, REFUND_WHOLE, CLAIMS_BLOCK; RESTORE_BLIND; of Inherit PARITY_LOST, DEBT_FREE.
+ * -DPER_LINE=n slots a line (1), -DINHERIT another policy than Admit, -DUNITS=3 a burst for chains (worlds 8 to 10),
+ * -DCRASHES=n most deaths (3), -DWORLD=n only one of the worlds below. Flags that weaken a rule, each of which must be
+ * found out: NAIVE, NO_SECOND_LOOK, FOREIGN_ONCE, UNVERSIONED (with RECURS, which lets claims recur, a key then gets
+ * two slots), NO_DROP, DROP_IGNORED, HOME_ONLY, BLIND_CHARGE, REFUND_WHOLE, CLAIMS_BLOCK; of chains RESTORE_BLIND,
+ * RESTORE_TWICE, RESTORE_ONLY, UNDO_UNCHARGED, EQUAL_WORD; of Inherit PARITY_LOST, DEBT_FREE. RESTORE_EXPIRED is
+ * harmless, and holds.
  *
  * Which free slot an insert takes is left open: the shipped order, an EMPTY one before the longest expired, is one way.
  * Not here: weak memory (the loom models have it), wraps of the payload (arithmetic.py), several keys with one tag, the
@@ -457,6 +460,25 @@ charge:
         lead = LEAD(word, now);
         if
         :: lead + UNIT > LIMIT -> lead = 0; verdict = REFUSED; goto answered
+#ifdef EQUAL_WORD
+        :: lead + UNIT <= LIMIT && slot[AT(pick)] != word && slot[AT(pick)] == LIVE(key, now + lead + UNIT) ->
+            lead = 0;
+            charged(UNIT);
+            verdict = ADMITTED;
+            goto answered
+#endif
+#ifdef UNDO_UNCHARGED
+        :: lead + UNIT <= LIMIT && slot[AT(pick)] != word && chained && lead > 0 ->
+            before = word;
+            tat = now + lead + UNIT;
+            after_it = LIVE(key, tat);
+            stored = UNIT;
+            permit_at = pick;
+            net[key] = net[key] + UNIT;
+            lead = 0;
+            verdict = ADMITTED;
+            goto answered
+#endif
 #ifdef BLIND_CHARGE
         :: lead + UNIT <= LIMIT ->
 #else
@@ -466,7 +488,11 @@ charge:
             stored = UNIT;
             permit_at = pick;
             if
+#ifdef RESTORE_EXPIRED
+            :: chained -> before = word; after_it = LIVE(key, tat)
+#else
             :: chained && lead > 0 -> before = word; after_it = LIVE(key, tat)
+#endif
             :: else
             fi;
             lead = 0;
@@ -526,10 +552,19 @@ restore:
         :: after_it != 0 && slot[AT(permit_at)] == after_it ->
 #endif
             PLACE(AT(permit_at), before);
+            before = 0;
+            after_it = 0;
+#ifndef RESTORE_TWICE
+            net[key] = net[key] - UNIT;
+            goto refunded
+#endif
+#ifdef RESTORE_ONLY
+        :: after_it != 0 && slot[AT(permit_at)] != after_it ->
             net[key] = net[key] - UNIT;
             before = 0;
             after_it = 0;
             goto refunded
+#endif
         :: else -> before = 0; after_it = 0
         fi
     }
@@ -626,6 +661,9 @@ init {
         :: IN(8) -> /* a link of a chain that is taken back, beside a refund and a charge of its key */
             slot[0] = LIVE(X, NOW + 8); slot[PER_LINE] = LIVE(Z, NOW + 1);
             start(X, 0, 3); start(X, 2, 2); start(X, 9, 1)
+        :: IN(10) -> /* the same, of a link whose word has expired for its clock alone */
+            slot[0] = LIVE(X, NOW + 1); slot[PER_LINE] = LIVE(Z, NOW + 1);
+            start(X, 2, 3); start(X, 0, 2); start(X, 2, 1)
 #endif
 #else
 #if UNITS > 2
@@ -660,6 +698,11 @@ init {
         }
         assert(net[X] == 0 || sum >> X & 1);
         assert(net[Y] == 0 || sum >> Y & 1);
+        /* Nor does a word carry what was not charged, or what was given back. */
+        for (k : 0 .. SLOTS - 1) {
+            assert(!LIVE_OF(slot[k], X) || PAYLOAD(slot[k]) <= last + owed + net[X]);
+            assert(!LIVE_OF(slot[k], Y) || PAYLOAD(slot[k]) <= last + owed + net[Y])
+        }
 #else
         for (k : 0 .. SLOTS - 1) { sum = sum + LEAD(slot[k], NOW) }
         /* A caller that is ahead may take a slot whose debt the one behind still counts: what drains in between. */

@@ -73,7 +73,7 @@ breaks() {
 
 failed=0
 if [ "${1-}" = long ]; then
-    # Two slots a line, world by world: minutes, and gigabytes of states. 24 382 912, 155 376, 42 213, 3 467 495 and
+    # Two slots a line, world by world: minutes, and gigabytes of states. 24 382 912, 160 127, 42 993, 3 467 495 and
     # 2 854 193 states.
     holds 20000000 admit_two_keys -DPER_LINE=2 -DWORLD=2
     holds 120000 admit_claims_of_the_dead -DPER_LINE=2 -DWORLD=3
@@ -81,10 +81,11 @@ if [ "${1-}" = long ]; then
     holds 2500000 inherit_strangers -DPER_LINE=2 -DINHERIT -DWORLD=5
     holds 2000000 inherit_debt_left -DPER_LINE=2 -DINHERIT -DWORLD=6
 else
-    # One slot a line: 5 011 484, 1 414 101, 90 726 and 526 907 states.
+    # One slot a line: 5 214 292, 1 452 469, 90 726, 104 993 and 526 907 states.
     holds 4000000 admit
     holds 1000000 inherit -DINHERIT
     holds 70000 a_chain_that_takes_back -DUNITS=3 -DWORLD=8
+    holds 80000 a_chain_whose_word_had_expired -DUNITS=3 -DWORLD=10
     holds 400000 a_chain_beside_a_takeover -DINHERIT -DUNITS=3 -DWORLD=9
 
     two_words='((((j==to)||(((next>>11)&3)==0))||((next>>13)==1))|| !(((slot[j]>>11)==((next>>11)&3))))'
@@ -101,7 +102,15 @@ else
     # The word falls below its claim, and the next claim on it below that.
     breaks '((next&2047)>highest[to])' a_refund_of_the_whole_inserting_charge -DREFUND_WHOLE
     breaks '(verdict==1)' claims_of_the_dead_block -DCLAIMS_BLOCK
-    breaks '((net[1]==0)||((sum>>1)&1))' a_word_restored_over_others -DUNITS=3 -DWORLD=8 -DRESTORE_BLIND
+    # Of a chain. The last form is harmless: it holds.
+    charge_lost='((net[1]==0)||((sum>>1)&1))'
+    charge_kept='( !(((slot[k]>>11)==1))||((slot[k]&2047)<=((last+owed)+net[1])))'
+    breaks "$charge_lost" a_word_restored_over_others -DUNITS=3 -DWORLD=8 -DRESTORE_BLIND
+    breaks "$charge_lost" a_word_restored_and_a_charge_refunded -DUNITS=3 -DWORLD=8 -DRESTORE_TWICE
+    breaks "$charge_kept" a_lost_restore_without_a_refund -DUNITS=3 -DWORLD=8 -DRESTORE_ONLY
+    breaks "$charge_lost" an_undo_of_a_swap_that_was_lost -DUNITS=3 -DWORLD=8 -DUNDO_UNCHARGED
+    breaks "$charge_lost" an_equal_word_taken_for_its_own -DUNITS=3 -DWORLD=8 -DEQUAL_WORD
+    holds 80000 a_chain_that_restores_an_expired_word -DUNITS=3 -DWORLD=10 -DRESTORE_EXPIRED
     breaks "$debt_lost" a_word_restored_over_a_takeover -DINHERIT -DUNITS=3 -DWORLD=9 -DRESTORE_BLIND
     breaks "$debt_lost" drops_lose_the_parity -DINHERIT -DPARITY_LOST
     breaks "$debt_lost" a_debt_is_a_free_slot -DINHERIT -DDEBT_FREE

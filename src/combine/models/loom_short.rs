@@ -109,6 +109,20 @@ fn loom_an_undo_beside_a_refund_takes_back_its_own_charge() {
     assert!(UNDONE.load(Plain::Relaxed), "no chain was refused");
 }
 
+/// A full set refuses Z after X was charged. X owes what the single check was charged. Does not show: takeovers.
+#[test]
+fn loom_a_chain_that_a_full_set_refuses_gives_its_charge_back() {
+    static BETWEEN: AtomicBool = AtomicBool::new(false);
+    explore("short chain: a full set", Bound::At(3, 4), || {
+        let world = World::new(FullPolicy::Deny, [3 * T / 2, 2 * T]);
+        let (chain, single) = race(world.chain([X, Z]), world.check(X));
+        assert!(!chain, "a full set took a key");
+        assert_eq!(world.owes(X), 3 * T / 2 + single as u64 * T, "a charge was lost or made up");
+        BETWEEN.fetch_or(!single, Plain::Relaxed);
+    });
+    assert!(BETWEEN.load(Plain::Relaxed), "no check ever met the charge that was given back");
+}
+
 /// A key is reset while a chain holds a charge on it. X owes no more than its burst, and has one slot. Does not show:
 /// different clocks.
 #[test]

@@ -32,7 +32,7 @@ pub(super) enum Check {
     Forgives,
     /// When all have ended, the verdicts are those that single calls have in some schedule of the same threads.
     AsCalls,
-    /// No word carries more debt than was charged.
+    /// No word carries more debt than was charged, but for the claim that an undone insert of a chain leaves.
     NothingExtra,
     /// The words account for every charge (one instant, no reset).
     Conserves,
@@ -234,6 +234,7 @@ impl<'w, A: Access> Checker<'w, A> {
             Check::NothingExtra => self.keys.iter().any(|key| {
                 let sums = of(*key);
                 let most = (sums.admitted + sums.pending) * T + owed(&world.words, *key, self.first);
+                let most = most + self.claim_left(*key);
                 lives(*key).any(|word| layout.lead(*word, self.last) > most)
             }),
             Check::Conserves => {
@@ -272,6 +273,19 @@ impl<'w, A: Access> Checker<'w, A> {
             }
             Check::MigratedAll => lost(world, &self.keys, self.last, s, lists),
             Check::Progress | Check::AsCalls => unreachable!("they run calls"),
+        }
+    }
+
+    /// Returns the most that a chain may leave of a key that it inserts and undoes: the lead of its claim.
+    fn claim_left(&self, key: u64) -> u64 {
+        let layout = &self.world.table.geometry.layout;
+        let chained = |op: &Op| matches!(op, Op::Chain { keys, .. } if keys.iter().any(|k| tag(*k) == key));
+        let known = self.world.words.iter().any(|word| layout.is_live_of(*word, layout.tag(key)));
+        let inserts = !known && self.world.scripts.iter().flatten().any(chained);
+        if inserts {
+            layout.grace
+        } else {
+            0
         }
     }
 

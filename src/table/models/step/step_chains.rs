@@ -8,10 +8,14 @@ use super::check::Check;
 use super::search::holds;
 use super::world::{check, Op, World, NOW, T, X, Y, Z};
 use crate::limit::LimitSpec;
+use crate::sync::MAX_LOST;
 use crate::table::layout::policy::FullPolicy;
 
 const SAFE: &[Check] = &[Check::OneLive, Check::ClaimsRise, Check::KeyEnvelope, Check::Progress];
-/// At one instant, for keys that are never absent: every word is what was charged.
+/// At one instant, where a debt may move to another key.
+const KEPT: &[Check] =
+    &[Check::OneLive, Check::ClaimsRise, Check::KeyEnvelope, Check::Conserves, Check::Progress];
+/// At one instant: every word is what was charged, but for the claim of an undone insert.
 const EXACT: &[Check] = &[
     Check::OneLive,
     Check::ClaimsRise,
@@ -84,13 +88,24 @@ fn an_undo_beside_a_sweep_doubles_nothing() {
     holds("an undo beside a sweep", &w, SAFE);
 }
 
+/// X has expired, so a stranger may take its slot between the look of the chain and its swap.
+#[test]
+fn a_chain_that_lost_its_slot_leaves_the_word_of_the_stranger() {
+    let w = World::shared(LimitSpec::new(1, T, 3), FullPolicy::Deny, 2, &[0, 8]);
+    let expired = w.live(X, NOW - w.table.geometry.layout.window - 5);
+    let y = w.live(Y, NOW + 2 * T);
+    let w = w.start(0, expired).start(1, y).thread(&[chain(&[X, Y], NOW)]);
+    holds("a stranger in the slot", &w.thread(&[check(Z, NOW)]).thread(&[check(Y, NOW)]), KEPT);
+}
+
 /// The set is full, so a stranger takes a slot over while the chain holds a charge there.
 #[test]
 fn an_undo_beside_a_takeover_doubles_nothing() {
     for policy in [FullPolicy::Inherit, FullPolicy::Sampled, FullPolicy::Deny] {
         let checks: &[Check] = match policy {
             FullPolicy::Sampled => &[Check::Progress],
-            _ => SAFE,
+            FullPolicy::Inherit => KEPT,
+            _ => EXACT,
         };
         let w = known(policy, T / 2, 2 * T).thread(&[chain(&[X, Y], NOW)]);
         let w = w.thread(&[check(Y, NOW)]).thread(&[check(Z, NOW)]);
@@ -100,4 +115,23 @@ fn an_undo_beside_a_takeover_doubles_nothing() {
         let w = w.thread(&[check(Y, NOW)]).thread(&[check(X, NOW)]);
         holds(&std::format!("a chain that takes over, {policy:?}"), &w, checks);
     }
+}
+
+/// One slot is free. A chain that inserts X there is refused Y, and gives X back down to its claim.
+#[test]
+fn an_undone_insert_leaves_its_claim() {
+    let w = World::shared(LimitSpec::new(1, T, 3), FullPolicy::Deny, 2, &[0, 8]);
+    let z = w.live(Z, NOW + 2 * T);
+    let w = w.start(1, z).thread(&[chain(&[X, Y], NOW), chain(&[Y, X], NOW)]);
+    holds("an undone insert", &w.thread(&[check(Y, NOW)]).thread(&[check(X, NOW)]), EXACT);
+}
+
+/// A rival charges X again and again, so the chain loses as many swaps as it may. Y was charged by then.
+#[test]
+fn a_chain_that_loses_every_swap_charges_nothing() {
+    let spec = LimitSpec::new(1, T, u64::from(MAX_LOST) + 1);
+    let w = World::shared(spec, FullPolicy::Admit, 2, &[0, 8]);
+    let words = [w.live(X, NOW), w.live(Y, NOW + T)];
+    let w = w.start(0, words[0]).start(1, words[1]).thread(&[chain(&[Y, X], NOW)]);
+    holds("every swap lost", &w.thread(&[check(X, NOW); MAX_LOST as usize + 1]), EXACT);
 }
