@@ -194,23 +194,6 @@ impl<'a> Chain<'a> {
         self.finish(&answers, inserted, counters, each)
     }
 
-    /// Decides by the calls of each link. Returns the charges that inserted a key, one bit each.
-    #[inline(never)]
-    pub(super) fn long_answers(&self, now: u64, answers: &mut Answers, counted: bool) -> u64 {
-        // A link's full answer is computed only once: when the link is charged, or when a link refuses.
-        let would_pass = |charge: &Charge<'_>| charge.target.would_pass(now, charge.cost, charge.room);
-        let mut passes = !self.overrides && self.charges().all(would_pass);
-        if !passes {
-            self.look(now, answers);
-            passes = self.all_pass(answers) && !self.is_exempt(answers);
-        }
-        if passes {
-            self.charge_all(now, answers, counted)
-        } else {
-            0
-        }
-    }
-
     /// Returns what [`check`](Chain::check) would answer, without charging anything. Only reads.
     pub fn peek(&self, now: u64) -> Decision {
         self.peek_ex(now, |_, _| ())
@@ -324,51 +307,8 @@ impl<'a> Chain<'a> {
         self.overrides && answers.iter().flatten().any(|answer| answer.flags & Decision::EXEMPT != 0)
     }
 
-    fn all_pass(&self, answers: &Answers) -> bool {
+    pub(super) fn all_pass(&self, answers: &Answers) -> bool {
         answers.iter().flatten().all(Decision::passes)
-    }
-
-    /// Charges in order, up to the first link that refuses after all; then undoes what was charged. Returns the charges
-    /// that inserted a key, one bit each.
-    fn charge_all(&self, now: u64, answers: &mut Answers, counted: bool) -> u64 {
-        let mut inserted = 0;
-        let mut charges = self.charges().zip(answers.iter_mut());
-        let mut bit = 1;
-        for (charge, answer) in &mut charges {
-            let (mut made, Charge { target, cost, room, .. }) = (Counters::default(), charge);
-            let answer = answer.insert(target.check(now, *cost, *room, counted.then_some(&mut made)));
-            if made.inserted != 0 {
-                inserted |= bit;
-            }
-            bit <<= 1;
-            // If an exemption came after the peek, the other links are charged all the same.
-            answer.flags &= !Decision::EXEMPT;
-            if !answer.passes() {
-                break;
-            }
-        }
-        // The links after a refusal are only peeked at.
-        for (charge, answer) in charges {
-            *answer = Some(charge.target.peek(now, charge.cost, charge.room));
-        }
-        if self.all_pass(answers) {
-            self.charge_extras(now, answers);
-        } else {
-            self.undo(now, answers);
-        }
-        inserted
-    }
-
-    /// Gives back what these answers charged, the newest first.
-    fn undo(&self, now: u64, answers: &mut Answers) {
-        // By index, because `Zip::next_back` could panic.
-        for i in (0..self.count).rev() {
-            if let (Some(charge), Some(Some(answer))) = (self.charges.get(i), answers.get_mut(i)) {
-                if charge.give_back(now, &mut answer.permit) {
-                    answer.units = 0;
-                }
-            }
-        }
     }
 
     /// Counts the chain's decision and those of its links, passes each link its own, and returns the chain's.
@@ -436,7 +376,7 @@ impl<'a> Chain<'a> {
 
 impl Charge<'_> {
     /// Gives one charge back. Returns false at the bound: the permit is still good.
-    fn give_back(&self, now: u64, permit: &mut Permit) -> bool {
+    pub(super) fn give_back(&self, now: u64, permit: &mut Permit) -> bool {
         let done = *permit == Permit::NONE || (0..UNDO).any(|_| self.target.refund(now, permit));
         if done {
             *permit = Permit::NONE;

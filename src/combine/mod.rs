@@ -18,6 +18,7 @@
 //! algorithm. They touch no word except through these calls and the swaps that a look has made.
 
 mod chain;
+mod chain_long;
 mod chain_short;
 mod charge;
 mod counters;
