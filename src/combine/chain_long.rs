@@ -32,19 +32,30 @@ impl Chain<'_> {
         }
     }
 
-    /// Charges in order, up to the first link that refuses after all; then undoes what was charged. Returns the charges
-    /// that inserted a key, one bit each.
+    /// Charges all links: in order, but keys without a slot last. If one refuses after all, undoes what was charged.
+    /// Returns the charges that inserted a key, one bit each.
     fn charge_all(&self, now: u64, answers: &mut Answers, counted: bool) -> u64 {
-        let mut inserted = 0;
-        let mut charges = self.charges().zip(answers.iter_mut());
-        let mut bit = 1;
-        for (charge, answer) in &mut charges {
-            let (mut made, Charge { target, cost, room, .. }) = (Counters::default(), charge);
-            let answer = answer.insert(target.check(now, *cost, *room, counted.then_some(&mut made)));
-            if made.inserted != 0 {
-                inserted |= bit;
-            }
-            bit <<= 1;
+        let absent = self.bits(|charge| charge.target.is_absent());
+        let (mut charged, mut inserted) = (0u32, 0u64);
+        let all = (0..self.count as u32).map(|i| (i, 1u32.wrapping_shl(i)));
+        let order =
+            all.clone().filter(|(_, bit)| absent & bit == 0).chain(all.filter(|(_, bit)| absent & bit != 0));
+        for (i, bit) in order {
+            let (Some(charge), Some(answer)) = (self.charges.get(i as usize), answers.get_mut(i as usize))
+            else {
+                break;
+            };
+            let Charge { target, cost, room, .. } = charge;
+            // An insert that took over the slot of another link would lose what this call has charged there.
+            let kept = match absent & bit {
+                0 => 0,
+                _ => self.charges().fold(0, |kept, other| kept | target.slot_beside(&other.target)),
+            };
+            let mut made = Counters::default();
+            let counters = counted.then_some(&mut made);
+            let answer = answer.insert(target.check_beside(now, *cost, *room, counters, kept));
+            charged |= bit;
+            inserted |= if made.inserted != 0 { bit.into() } else { 0 };
             // If an exemption came after the peek, the other links are charged all the same.
             answer.flags &= !Decision::EXEMPT;
             if !answer.passes() {
@@ -52,8 +63,10 @@ impl Chain<'_> {
             }
         }
         // The links after a refusal are only peeked at.
-        for (charge, answer) in charges {
-            *answer = Some(charge.target.peek(now, charge.cost, charge.room));
+        for (i, (charge, answer)) in self.charges().zip(answers.iter_mut()).enumerate() {
+            if charged.wrapping_shr(i as u32) & 1 == 0 {
+                *answer = Some(charge.target.peek(now, charge.cost, charge.room));
+            }
         }
         if self.all_pass(answers) {
             self.charge_extras(now, answers);
@@ -63,7 +76,12 @@ impl Chain<'_> {
         inserted
     }
 
-    /// Gives back what these answers charged, the newest first.
+    /// Returns a bit for each charge of which this is true.
+    fn bits(&self, of: impl Fn(&Charge<'_>) -> bool) -> u32 {
+        self.charges().rev().fold(0, |bits, charge| bits << 1 | u32::from(of(charge)))
+    }
+
+    /// Gives back what these answers charged, the last link first.
     pub(super) fn undo(&self, now: u64, answers: &mut Answers) {
         // By index, because `Zip::next_back` could panic.
         for i in (0..self.count).rev() {

@@ -256,6 +256,22 @@ impl Target<'_> {
         }
     }
 
+    /// Returns whether it is a limited key without a slot.
+    pub fn is_absent(&self) -> bool {
+        matches!(self, Target::Key(table, Some(_), hash) if either!(table, t => t.is_absent(*hash)))
+    }
+
+    /// Returns the bit of the slot of `other` if an insert of this key might take it over; else 0. See
+    /// [`check_beside`](Target::check_beside).
+    pub fn slot_beside(&self, other: &Target<'_>) -> u32 {
+        match (self, other) {
+            (Target::Key(table, _, hash), Target::Key(of, Some(_), other)) if table.is(of) => {
+                either!(table, t => t.slot_beside(*hash, *other))
+            }
+            _ => 0,
+        }
+    }
+
     pub const fn is_overrides(&self) -> bool {
         matches!(self, Target::Key(_, None, _))
     }
@@ -294,6 +310,24 @@ impl Target<'_> {
                 owned(limit, cost, either!(table, t => t.check_ex(&request, *hash, counters)))
             }
             Target::Key(table, None, hash) => overriding(now, *table, *hash),
+        }
+    }
+
+    /// Decides like [`check`](Target::check) for a key without a slot, which takes over none of the slots in `kept`.
+    pub fn check_beside(
+        &self,
+        now: u64,
+        cost: u64,
+        room: u64,
+        counters: Option<&mut Counters>,
+        kept: u32,
+    ) -> Decision {
+        match self {
+            Target::Key(table, Some(limit), hash) if kept != 0 => {
+                let request = Request { limit, now, cost, room };
+                either!(table, t => t.check_beside(&request, *hash, counters, kept))
+            }
+            _ => self.check(now, cost, room, counters),
         }
     }
 

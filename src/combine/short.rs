@@ -300,7 +300,7 @@ fn swap_again<'a>(links: &dyn Links<'a>, now: u64, all: &mut All<'a>, i: usize) 
 #[inline(never)]
 fn insert_all<'a>(links: &dyn Links<'a>, now: u64, all: &mut All<'a>) -> Short {
     for i in 0..links.count() {
-        let Some(seen) = all.get_mut(i) else { break };
+        let Some(seen) = all.get(i) else { break };
         if !matches!(seen, Seen::Absent | Seen::Named(_)) {
             continue;
         }
@@ -311,7 +311,9 @@ fn insert_all<'a>(links: &dyn Links<'a>, now: u64, all: &mut All<'a>) -> Short {
         if target.is_overrides() {
             continue;
         }
-        match target.insert(now, cost) {
+        let made = target.insert(now, cost, || kept(links, all, &target));
+        let Some(seen) = all.get_mut(i) else { break };
+        match made {
             Ok(made) => *seen = Seen::Made(made),
             Err(refuses) => {
                 *seen = refuses.map_or(Seen::Absent, Seen::Refuses);
@@ -321,6 +323,16 @@ fn insert_all<'a>(links: &dyn Links<'a>, now: u64, all: &mut All<'a>) -> Short {
         }
     }
     Short::Passes
+}
+
+/// Returns the slots that the insert of a link must not take over: those of the other links in its set.
+#[cold]
+#[inline(never)]
+fn kept<'a>(links: &dyn Links<'a>, all: &All<'a>, target: &Target<'a>) -> u32 {
+    let slot = |(i, seen)| {
+        links.known(i, seen).or_else(|| links.at(i)).map_or(0, |link| target.slot_beside(&link.0))
+    };
+    all.iter().enumerate().take(links.count()).map(slot).fold(0, |kept, slot| kept | slot)
 }
 
 /// Gives back what is charged, the last link first.

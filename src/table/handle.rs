@@ -327,7 +327,7 @@ impl<'m, M: Access> Table<'m, M> {
         now_q: u64,
         op: &O,
     ) -> Done {
-        let Ask { layout, policy, tag, now_q, op, sample } = self.ask(tag, hash, now_q, op);
+        let Ask { layout, policy, tag, now_q, op, sample, .. } = self.ask(tag, hash, now_q, op);
         set.run::<M, _>(layout, policy, tag, now_q, op, sample)
     }
 
@@ -337,7 +337,7 @@ impl<'m, M: Access> Table<'m, M> {
         // Samples one request in 16, independent of set and tag, by the high bits of a product of hash and clock.
         let sample = (hash ^ now_q).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 60 == 0;
         let Geometry { layout, policy, .. } = &self.geometry;
-        Ask { layout, policy: *policy, tag, now_q, op, sample }
+        Ask { layout, policy: *policy, tag, now_q, op, sample, kept: 0 }
     }
 }
 

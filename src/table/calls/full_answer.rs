@@ -1,7 +1,7 @@
 //! The calls for one key that return the full answer (remaining, retry, reset, permit), and those that do more than
 //! decide: peek, charge after the fact, reserve, refund.
 
-use crate::algorithms::{self, Change, Kind, Op};
+use crate::algorithms::{self, Call, Change, Kind, Op};
 use crate::answer::{units_of, Answer, Decision, Permit, Place, Tracking};
 use crate::limit::{LimitError, TableLimit};
 use crate::sync::access::Access;
@@ -9,7 +9,7 @@ use crate::table::counters::Counters;
 use crate::table::error::TableError;
 use crate::table::handle::Table;
 use crate::table::layout::policy::FullPolicy;
-use crate::table::set::attempt::Done;
+use crate::table::set::attempt::{Done, Met};
 
 /// One request with its options, for [`Table::check_ex`].
 ///
@@ -62,6 +62,29 @@ impl<M: Access> Table<'_, M> {
         let Request { limit, now, cost, room } = *request;
         let op = Op::new(&limit.0, Kind::Check, cost, room);
         let done = self.run(hash, now, &op);
+        let decision = self.decision(limit, now, cost, &done);
+        if let Some(counters) = counters {
+            counters.count(&decision, done.inserted);
+        }
+        decision
+    }
+
+    /// Does the same as [`check_ex`](Table::check_ex) for a key without a slot under a limit of this table. It takes over
+    /// none of the slots in `kept`.
+    pub(crate) fn check_beside(
+        &self,
+        request: &Request<'_>,
+        hash: u64,
+        counters: Option<&mut Counters>,
+        kept: u32,
+    ) -> Decision {
+        let Request { limit, now, cost, room } = *request;
+        let op = Op::new(&limit.0, Kind::Check, cost, room);
+        let done = if op.p.is_gcra() {
+            self.settle_beside(hash, self.now_q(now), &op, Met::default(), kept)
+        } else {
+            self.settle_beside(hash, self.geometry.clock_q(now), &Call::new(&op, now), Met::default(), kept)
+        };
         let decision = self.decision(limit, now, cost, &done);
         if let Some(counters) = counters {
             counters.count(&decision, done.inserted);

@@ -2,17 +2,17 @@
 //! answer about a swap that was made elsewhere (`combine::short`).
 
 use crate::algorithms::gcra::{self, Plain};
-use crate::algorithms::{self, Kind, Op};
+use crate::algorithms::{self, Kind, Op, Operation};
 use crate::answer::{Answer, Decision, Permit, Tracking, Verdict};
 use crate::limit::params::Params;
 use crate::limit::TableLimit;
 use crate::sync::access::{Access, Shared, Ways};
 use crate::sync::{AtomicU64, Look, Ordering, Swap};
 use crate::table::handle::Table;
-use crate::table::layout::geometry::SLOTS_PER_LINE;
+use crate::table::layout::geometry::{Geometry, SLOTS_PER_LINE};
 use crate::table::layout::policy::FullPolicy;
 use crate::table::layout::word::{Layout, Tag};
-use crate::table::set::attempt::{Done, Met, PlainCheck};
+use crate::table::set::attempt::{Ask, Done, Met, PlainCheck};
 use crate::table::set::search::{Avx512, Base, Scan};
 use crate::table::set::set::Set;
 
@@ -102,12 +102,18 @@ impl<M: Access> Table<'_, M> {
     }
 
     /// Charges a key that was absent a moment ago, by a plain request. Its two parts have their frames one after the
-    /// other, because both lie below that of a chain.
+    /// other, because both lie below that of a chain. `kept` returns the slots that it must not take over.
     #[inline(always)]
-    pub(crate) fn charge_absent(&self, limit: &TableLimit, now: u64, hash: u64, cost: u64) -> Done {
+    pub(crate) fn charge_absent(
+        &self,
+        limit: &TableLimit,
+        (now, hash): (u64, u64),
+        cost: u64,
+        kept: impl FnOnce() -> u32,
+    ) -> Done {
         match self.insert_plain(limit, now, hash, cost) {
             Ok(done) => done,
-            Err(met) => self.settle_plain(limit, now, hash, cost, met),
+            Err(met) => self.settle_plain(limit, (now, hash), cost, met, kept()),
         }
     }
 
@@ -119,9 +125,49 @@ impl<M: Access> Table<'_, M> {
 
     #[cold]
     #[inline(never)]
-    fn settle_plain(&self, limit: &TableLimit, now: u64, hash: u64, cost: u64, met: Met) -> Done {
-        let ((set, tag), op) = (self.place(hash), PlainCheck(Op::new(&limit.0, Kind::Check, cost, 0)));
-        set.settle(Ways::of::<M>(), self.ask(tag, hash, self.now_q(now), &op).any(), met)
+    fn settle_plain(
+        &self,
+        limit: &TableLimit,
+        (now, hash): (u64, u64),
+        cost: u64,
+        met: Met,
+        kept: u32,
+    ) -> Done {
+        let op = PlainCheck(Op::new(&limit.0, Kind::Check, cost, 0));
+        self.settle_beside(hash, self.now_q(now), &op, met, kept)
+    }
+
+    /// Runs an operation on a key without a slot, which takes over none of the slots in `kept`.
+    #[inline(always)]
+    pub(super) fn settle_beside<O: Operation>(
+        &self,
+        hash: u64,
+        now_q: u64,
+        op: &O,
+        met: Met,
+        kept: u32,
+    ) -> Done {
+        let (set, tag) = self.place(hash);
+        let ask = Ask { kept, ..self.ask(tag, hash, now_q, op) };
+        set.settle(Ways::of::<M>(), ask.any(), met)
+    }
+
+    /// Returns the bit in `kept` of the slot of key `other`, if it has one in the set of key `hash` and an insert of
+    /// `hash` might take it over; else 0.
+    pub(crate) fn slot_beside(&self, hash: u64, other: u64) -> u32 {
+        let Geometry { layout, policy, .. } = &self.geometry;
+        let ((set, _), (home, tag)) = (self.place(hash), self.place(other));
+        let takes_over = matches!(policy, FullPolicy::Inherit | FullPolicy::Sampled);
+        if !takes_over || set.line ^ home.line > 1 {
+            return 0;
+        }
+        set.find(layout, tag).map_or(0, |(at, ..)| 1u32.wrapping_shl(at as u32))
+    }
+
+    /// Returns whether a key has no slot.
+    pub(crate) fn is_absent(&self, hash: u64) -> bool {
+        let (set, tag) = self.place(hash);
+        set.find(&self.geometry.layout, tag).is_none()
     }
 
     /// Returns whether a refund of a swap that was stored would store the word that the swap replaced. It does if that
