@@ -1942,7 +1942,10 @@ typedef struct tatcell_burst_t {
      * the burst clears it. Set it to 0 to have the keys hashed again.
      */
     uint64_t prepared;
-    /** Bytes from one key to the next. It may be negative, or 0 to use one key many times. */
+    /**
+     * Bytes from one key to the next. It may be negative, or 0 to use one key many times. The call refuses one that a
+     * ptrdiff_t cannot hold (TATCELL_ERR_OPTION).
+     */
     int64_t stride;
     /** The limit of all requests, from tatcell_limit_init_table. NULL if limits is set. */
     const tatcell_limit_t *limit;
@@ -2415,7 +2418,7 @@ typedef struct TATCELL_ALIGNED(8) tatcell_prepared_chain_t {
 typedef struct tatcell_chain_key_t {
     /**
      * In a burst: bytes from the key of one request to that of the next. It may be negative, or 0 to use one key for
-     * all. A single check does not read it.
+     * all. The call refuses one that a ptrdiff_t cannot hold (TATCELL_ERR_OPTION). A single check does not read it.
      */
     int64_t stride;
     /**
@@ -3163,7 +3166,10 @@ typedef struct tatcell_ladder_burst_t {
     uint32_t decision_size;
     /** The caller's clock, ticks. */
     uint64_t now;
-    /** Bytes from one address to the next. It may be negative, or 0 to use one address many times. */
+    /**
+     * Bytes from one address to the next. It may be negative, or 0 to use one address many times. The call refuses
+     * one that a ptrdiff_t cannot hold (TATCELL_ERR_OPTION).
+     */
     int64_t stride;
     /** Address i is at (const char *)addresses + i * stride, in network order. */
     const void *addresses;

@@ -57,7 +57,7 @@ unsafe impl Marked for Inside {
 #[repr(C)]
 pub struct tatcell_chain_key_t {
     /// In a burst: bytes from the key of one request to that of the next. It may be negative, or 0 to use one key for
-    /// all. A single check does not read it.
+    /// all. The call refuses one that a ptrdiff_t cannot hold (TATCELL_ERR_OPTION). A single check does not read it.
     pub stride: i64,
     /// Bytes of the key, of the first request in a burst; not NULL for a link of a table, even if the key is empty.
     pub key: *const c_void,
@@ -379,7 +379,7 @@ fn run(
             for (k, key) in c.slice(given.keys, links)?.iter().enumerate() {
                 let Some(hasher) = chain.hasher(k) else { continue };
                 let none = core::ptr::null();
-                let keys = c.keys((key.key, key.stride as isize), none, key.key_len, none.cast(), count)?;
+                let keys = c.keys((key.key, key.stride), none, key.key_len, none.cast(), count)?;
                 keys.apart_from(written, count)?;
                 for (i, place) in own.iter_mut().skip(k).step_by(links).enumerate().take(count) {
                     let key = keys.bytes(i).ok_or(TATCELL_ERR_NULL)?;
