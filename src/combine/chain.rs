@@ -2,7 +2,9 @@
 //!
 //! ```text
 //!  peek     0, 1, ... n-1             a refusal ends here: nothing was written, and all retry times are known
-//!  charge   0, 1, ... n-1             link k refuses after all: undo k-1, ... 1, 0 by the permits of their charges
+//!  charge   0, 1, ... n-1             cells, and keys that have a slot; link k refuses after all: undo
+//!  insert   0, 1, ... n-1             keys that have none; link k refuses after all: undo
+//!  undo     n-1, ... 1, 0             by the permits of the charges that were made
 //!  extra    0, 1, ... n-1             charges random units, and refuses nothing
 //! ```
 //!
@@ -18,8 +20,11 @@
 //!   would pass one after the other; if orders or costs differ, all of them may. Chains of the same links in the same
 //!   order and with equal costs pass as one after the other.
 //! - **No debt stays** of a refused chain once its call is over, except for: what a claim stored below the permit of
-//!   the charge that inserted its key (a claim lifetime and a q-unit), charges under `Sampled`, whose permits give
-//!   nothing back, and the penalty of the link that refused.
+//!   the charge that inserted its key (a claim lifetime and a q-unit), the debt that such an insert inherited with its
+//!   slot under `Inherit`, charges under `Sampled`, whose permits give nothing back, and the penalty of the link that
+//!   refused.
+//! - **No link loses its slot to another.** An insert takes over the slot of no other link. Else the charge of that link
+//!   would be another key's debt by the time it is undone, and a refused request would evict a key of its own.
 //! - **An override is not charged.** A link of overrides answers for the chain: a ban refuses it like any link, and an
 //!   exemption makes every other link pass as it stands. The peek decides that, and no link is charged after it.
 //! - **One debt, one charge.** Links of the same cell or key become one charge of all their costs, with the smallest
@@ -154,6 +159,9 @@ impl<'a> Chain<'a> {
     /// the retry time is that of the link that refused.)
     ///
     /// The permit is all zero: each link has its own, see [`check_ex`](Chain::check_ex). Contended: nothing is charged.
+    ///
+    /// The links are charged in order, but keys that have no slot last. If their set is full, they may take over the slot
+    /// of another key ([`FullPolicy`](crate::FullPolicy)), but not that of another link.
     ///
     /// # Concurrency
     /// Any number of threads and processes. Others may see a link charged before the rest, or before it is given back.

@@ -1,4 +1,5 @@
-//! The long way of a chain: full answers of the calls of each link, whatever their limits are.
+//! The long way of a chain: full answers of the calls of each link, whatever their limits are. Its order is that of the
+//! short way (`short.rs`): absent keys are charged last, and take over the slot of no other link.
 
 use super::chain::{Answers, Chain, Charge};
 use super::counters::ChainCounters;

@@ -5,7 +5,7 @@
 //!  overrides                 a ban or an exemption decides, and nothing is charged
 //!  look      0, 1, ... n-1    the word of each link, and the word that a charge makes of it; a refusal ends here
 //!  swap      0, 1, ... n-1    the word that was seen by the next one; lost: looks again at that word
-//!  insert    keys without a word, by the ordinary insert
+//!  insert    keys without a word, by the ordinary insert, which takes over the slot of no other link
 //!  undo      n-1, ... 1, 0    only if a swap or an insert refuses after all: that link decides. If it was only
 //!                            contended, the long way decides
 //! ```
@@ -18,9 +18,6 @@
 //!   holds what this call stored, and the word before it lies ahead of now, that word is this one: it is restored by
 //!   one swap. In every other case the refund itself runs. So no store lowers a word that a refund would not lower.
 //! - **A stopped thread leaves charges, never credits.** A link is given back only after this call has charged it.
-//!
-//! Under [`Inherit`](crate::FullPolicy::Inherit) the order shows: all swaps come before all inserts, so an insert
-//! finds the debts of the other links charged.
 //!
 //! Progress: [`MAX_LOST`] more swaps for each link that lost its first one, an insert for each absent key, and
 //! [`UNDO`] refunds for each link that is undone. At that last bound the charge stays until it drains, which is the
