@@ -50,11 +50,11 @@ impl Chain<'_> {
             // An insert that took over the slot of another link would lose what this call has charged there.
             let kept = match absent & bit {
                 0 => 0,
-                _ => self.charges().fold(0, |kept, other| kept | target.slot_beside(&other.target)),
+                _ => self.charges().fold(0, |kept, other| kept | target.kept(&other.target)),
             };
             let mut made = Counters::default();
             let counters = counted.then_some(&mut made);
-            let answer = answer.insert(target.check_beside(now, *cost, *room, counters, kept));
+            let answer = answer.insert(target.check(now, *cost, *room, counters, kept));
             charged |= bit;
             inserted |= if made.inserted != 0 { bit.into() } else { 0 };
             // If an exemption came after the peek, the other links are charged all the same.

@@ -106,7 +106,7 @@ impl<'m> World<'m> {
             for i in known.into_iter().chain(absent) {
                 let hidden = hide_others(charges, i, now);
                 let (target, mut made) = (charges[i].target, Counters::default());
-                let answer = target.check(now, charges[i].cost, charges[i].room, Some(&mut made));
+                let answer = target.check(now, charges[i].cost, charges[i].room, Some(&mut made), 0);
                 // ORDERING: Relaxed; one thread.
                 hidden.iter().for_each(|(slot, word)| slot.store(*word, Ordering::Relaxed));
                 inserted |= made.inserted << i;

@@ -326,9 +326,8 @@ fn insert_all<'a>(links: &dyn Links<'a>, now: u64, all: &mut All<'a>) -> Short {
 #[cold]
 #[inline(never)]
 fn kept<'a>(links: &dyn Links<'a>, all: &All<'a>, target: &Target<'a>) -> u32 {
-    let slot = |(i, seen)| {
-        links.known(i, seen).or_else(|| links.at(i)).map_or(0, |link| target.slot_beside(&link.0))
-    };
+    let slot =
+        |(i, seen)| links.known(i, seen).or_else(|| links.at(i)).map_or(0, |link| target.kept(&link.0));
     all.iter().enumerate().take(links.count()).map(slot).fold(0, |kept, slot| kept | slot)
 }
 

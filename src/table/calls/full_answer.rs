@@ -69,8 +69,8 @@ impl<M: Access> Table<'_, M> {
         decision
     }
 
-    /// Does the same as [`check_ex`](Table::check_ex) for a key without a slot under a limit of this table. It takes over
-    /// none of the slots in `kept`.
+    /// Does the same as [`check_ex`](Table::check_ex) under a limit of this table. A key without a slot takes over none of
+    /// those in `kept`.
     pub(crate) fn check_beside(
         &self,
         request: &Request<'_>,
@@ -80,16 +80,24 @@ impl<M: Access> Table<'_, M> {
     ) -> Decision {
         let Request { limit, now, cost, room } = *request;
         let op = Op::new(&limit.0, Kind::Check, cost, room);
-        let done = if op.p.is_gcra() {
-            self.settle_beside(hash, self.now_q(now), &op, Met::default(), kept)
-        } else {
-            self.settle_beside(hash, self.geometry.clock_q(now), &Call::new(&op, now), Met::default(), kept)
-        };
+        let done = if kept == 0 { self.run(hash, now, &op) } else { self.run_beside(hash, now, &op, kept) };
         let decision = self.decision(limit, now, cost, &done);
         if let Some(counters) = counters {
             counters.count(&decision, done.inserted);
         }
         decision
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn run_beside(&self, hash: u64, now: u64, op: &Op<'_>, kept: u32) -> Done {
+        match op.p.is_gcra() {
+            true => self.settle_beside(hash, self.now_q(now), op, Met::default(), kept),
+            false => {
+                let op = Call::new(op, now);
+                self.settle_beside(hash, self.geometry.clock_q(now), &op, Met::default(), kept)
+            }
+        }
     }
 
     /// Returns the answer that a request of this cost would get, without charging it. Only reads; a key whose insert is

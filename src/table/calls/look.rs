@@ -9,7 +9,7 @@ use crate::limit::TableLimit;
 use crate::sync::access::{Access, Shared, Ways};
 use crate::sync::{AtomicU64, Look, Ordering, Swap};
 use crate::table::handle::Table;
-use crate::table::layout::geometry::{Geometry, SLOTS_PER_LINE};
+use crate::table::layout::geometry::SLOTS_PER_LINE;
 use crate::table::layout::policy::FullPolicy;
 use crate::table::layout::word::{Layout, Tag};
 use crate::table::set::attempt::{Ask, Done, Met, PlainCheck};
@@ -152,22 +152,19 @@ impl<M: Access> Table<'_, M> {
         set.settle(Ways::of::<M>(), ask.any(), met)
     }
 
-    /// Returns the bit in `kept` of the slot of key `other`, if it has one in the set of key `hash` and an insert of
-    /// `hash` might take it over; else 0.
-    pub(crate) fn slot_beside(&self, hash: u64, other: u64) -> u32 {
-        let Geometry { layout, policy, .. } = &self.geometry;
-        let ((set, _), (home, tag)) = (self.place(hash), self.place(other));
-        let takes_over = matches!(policy, FullPolicy::Inherit | FullPolicy::Sampled);
-        if !takes_over || set.line ^ home.line > 1 {
-            return 0;
-        }
-        set.find(layout, tag).map_or(0, |(at, ..)| 1u32.wrapping_shl(at as u32))
+    /// Returns whether an insert may take over the slot of another key.
+    pub(crate) fn takes_over(&self) -> bool {
+        matches!(self.geometry.policy, FullPolicy::Inherit | FullPolicy::Sampled)
     }
 
-    /// Returns whether a key has no slot.
-    pub(crate) fn is_absent(&self, hash: u64) -> bool {
-        let (set, tag) = self.place(hash);
-        set.find(&self.geometry.layout, tag).is_none()
+    /// Returns the slot that key `other` has in the set of key `hash`, one bit for its position in search order, or 0.
+    #[inline(never)]
+    pub(crate) fn slot_beside(&self, hash: u64, other: u64) -> u32 {
+        let ((set, _), (home, tag)) = (self.place(hash), self.place(other));
+        if set.line ^ home.line > 1 {
+            return 0;
+        }
+        set.find(&self.geometry.layout, tag).map_or(0, |(at, ..)| 1u32.wrapping_shl(at as u32))
     }
 
     /// Returns whether a refund of a swap that was stored would store the word that the swap replaced. It does if that
