@@ -4,6 +4,7 @@
 use super::chain::{Answers, Chain, Charge};
 use super::counters::ChainCounters;
 use super::link::MAX_LINKS;
+use super::short::kept;
 use crate::answer::Decision;
 use crate::table::Counters;
 
@@ -38,20 +39,16 @@ impl Chain<'_> {
     fn charge_all(&self, now: u64, answers: &mut Answers, counted: bool) -> u64 {
         let absent = self.bits(|charge| charge.target.is_absent());
         let (mut charged, mut inserted) = (0u32, 0u64);
-        let all = (0..self.count as u32).map(|i| (i, 1u32.wrapping_shl(i)));
-        let order =
-            all.clone().filter(|(_, bit)| absent & bit == 0).chain(all.filter(|(_, bit)| absent & bit != 0));
-        for (i, bit) in order {
-            let (Some(charge), Some(answer)) = (self.charges.get(i as usize), answers.get_mut(i as usize))
-            else {
-                break;
-            };
+        let passes = [false, true].into_iter().flat_map(|last| (0..self.count).map(move |i| (last, i)));
+        for (last, i) in passes {
+            let bit = 1u32.wrapping_shl(i as u32);
+            let (Some(charge), Some(answer)) = (self.charges.get(i), answers.get_mut(i)) else { break };
+            if (absent & bit != 0) != last {
+                continue;
+            }
             let Charge { target, cost, room, .. } = charge;
             // An insert that took over the slot of another link would lose what this call has charged there.
-            let kept = match absent & bit {
-                0 => 0,
-                _ => self.charges().fold(0, |kept, other| kept | target.kept(&other.target)),
-            };
+            let kept = if last { kept(self, target) } else { 0 };
             let mut made = Counters::default();
             let counters = counted.then_some(&mut made);
             let answer = answer.insert(target.check(now, *cost, *room, counters, kept));

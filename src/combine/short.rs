@@ -308,7 +308,7 @@ fn insert_all<'a>(links: &dyn Links<'a>, now: u64, all: &mut All<'a>) -> Short {
         if target.is_overrides() {
             continue;
         }
-        let made = target.insert(now, cost, || kept(links, all, &target));
+        let made = target.insert(now, cost, || kept(links, &target));
         let Some(seen) = all.get_mut(i) else { break };
         match made {
             Ok(made) => *seen = Seen::Made(made),
@@ -325,10 +325,9 @@ fn insert_all<'a>(links: &dyn Links<'a>, now: u64, all: &mut All<'a>) -> Short {
 /// Returns the slots that the insert of a link must not take over: those of the other links in its set.
 #[cold]
 #[inline(never)]
-fn kept<'a>(links: &dyn Links<'a>, all: &All<'a>, target: &Target<'a>) -> u32 {
-    let slot =
-        |(i, seen)| links.known(i, seen).or_else(|| links.at(i)).map_or(0, |link| target.kept(&link.0));
-    all.iter().enumerate().take(links.count()).map(slot).fold(0, |kept, slot| kept | slot)
+pub(super) fn kept<'a>(links: &dyn Links<'a>, target: &Target<'a>) -> u32 {
+    let slot = |i| links.at(i).map_or(0, |(other, _)| target.kept(&other));
+    (0..links.count()).map(slot).fold(0, |kept, slot| kept | slot)
 }
 
 /// Gives back what is charged, the last link first.

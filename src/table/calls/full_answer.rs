@@ -1,15 +1,15 @@
 //! The calls for one key that return the full answer (remaining, retry, reset, permit), and those that do more than
 //! decide: peek, charge after the fact, reserve, refund.
 
-use crate::algorithms::{self, Call, Change, Kind, Op};
+use crate::algorithms::{self, Call, Change, Kind, Op, Operation};
 use crate::answer::{units_of, Answer, Decision, Permit, Place, Tracking};
 use crate::limit::{LimitError, TableLimit};
-use crate::sync::access::Access;
+use crate::sync::access::{Access, Ways};
 use crate::table::counters::Counters;
 use crate::table::error::TableError;
 use crate::table::handle::Table;
 use crate::table::layout::policy::FullPolicy;
-use crate::table::set::attempt::{Done, Met};
+use crate::table::set::attempt::{Ask, Done, Met};
 
 /// One request with its options, for [`Table::check_ex`].
 ///
@@ -91,13 +91,11 @@ impl<M: Access> Table<'_, M> {
     #[cold]
     #[inline(never)]
     fn run_beside(&self, hash: u64, now: u64, op: &Op<'_>, kept: u32) -> Done {
-        match op.p.is_gcra() {
-            true => self.settle_beside(hash, self.now_q(now), op, Met::default(), kept),
-            false => {
-                let op = Call::new(op, now);
-                self.settle_beside(hash, self.geometry.clock_q(now), &op, Met::default(), kept)
-            }
-        }
+        let call = Call::new(op, now);
+        let op: &dyn Operation = if op.p.is_gcra() { op } else { &call };
+        let (set, tag) = self.place(hash);
+        let ask = self.ask(tag, hash, self.geometry.clock_q(now), op);
+        set.settle(Ways::of::<M>(), Ask { kept, ..ask }, Met::default())
     }
 
     /// Returns the answer that a request of this cost would get, without charging it. Only reads; a key whose insert is

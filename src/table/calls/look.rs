@@ -2,7 +2,7 @@
 //! answer about a swap that was made elsewhere (`combine::short`).
 
 use crate::algorithms::gcra::{self, Plain};
-use crate::algorithms::{self, Kind, Op, Operation};
+use crate::algorithms::{self, Kind, Op};
 use crate::answer::{Answer, Decision, Permit, Tracking, Verdict};
 use crate::limit::params::Params;
 use crate::limit::TableLimit;
@@ -133,22 +133,8 @@ impl<M: Access> Table<'_, M> {
         met: Met,
         kept: u32,
     ) -> Done {
-        let op = PlainCheck(Op::new(&limit.0, Kind::Check, cost, 0));
-        self.settle_beside(hash, self.now_q(now), &op, met, kept)
-    }
-
-    /// Runs an operation on a key without a slot, which takes over none of the slots in `kept`.
-    #[inline(always)]
-    pub(super) fn settle_beside<O: Operation>(
-        &self,
-        hash: u64,
-        now_q: u64,
-        op: &O,
-        met: Met,
-        kept: u32,
-    ) -> Done {
-        let (set, tag) = self.place(hash);
-        let ask = Ask { kept, ..self.ask(tag, hash, now_q, op) };
+        let ((set, tag), op) = (self.place(hash), PlainCheck(Op::new(&limit.0, Kind::Check, cost, 0)));
+        let ask = Ask { kept, ..self.ask(tag, hash, self.now_q(now), &op) };
         set.settle(Ways::of::<M>(), ask.any(), met)
     }
 
