@@ -208,14 +208,18 @@ mod tests {
     use crate::limit::LimitSpec;
     use crate::table::{Line, Table, TableError, TableOptions};
 
+    fn contract(frame: &()) -> Contract<'_> {
+        // SAFETY: the contract, which these tests keep.
+        unsafe { Contract::of(frame) }
+    }
+
     /// Every caller has as many places as keys. With one more, the place gets no hash, least of all the empty key's.
     #[test]
     fn a_place_without_a_key_refuses_the_burst() -> Result<(), TableError> {
         let memory = [const { Line::EMPTY }; 4];
         let table = Table::init(&memory, &TableOptions::new(LimitSpec::new(1, 1_000, 8)).seed([7; 16]))?;
         let (frame, key) = ((), b"key");
-        // SAFETY: the contract, which this test keeps.
-        let c = unsafe { Contract::of(&frame) };
+        let c = contract(&frame);
         let (each, lengths) = ([key.as_ptr().cast(); 2], [3; 2]);
         let of = |lengths: &[usize], count| {
             let lengths = if lengths.is_empty() { core::ptr::null() } else { lengths.as_ptr() };
@@ -235,8 +239,7 @@ mod tests {
     #[test]
     fn a_stride_is_taken_whole_or_refused() {
         let (frame, keys) = ((), *b"firstother");
-        // SAFETY: the contract, which this test keeps.
-        let c = unsafe { Contract::of(&frame) };
+        let c = contract(&frame);
         let (first, none) = (keys.as_ptr(), core::ptr::null());
         for stride in [0, 5, -5, 1 << 31, -(1 << 31) - 1, (1 << 32) + 3, i64::MAX, i64::MIN] {
             let list = c.keys((first.cast(), stride), core::ptr::null(), 5, none, 2);
