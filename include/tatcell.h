@@ -1942,7 +1942,10 @@ typedef struct tatcell_burst_t {
      * the burst clears it. Set it to 0 to have the keys hashed again.
      */
     uint64_t prepared;
-    /** Bytes from one key to the next. It may be negative, or 0 to use one key many times. */
+    /**
+     * Bytes from one key to the next. It may be negative, or 0 to use one key many times. The call refuses one that a
+     * ptrdiff_t cannot hold (TATCELL_ERR_OPTION).
+     */
     int64_t stride;
     /** The limit of all requests, from tatcell_limit_init_table. NULL if limits is set. */
     const tatcell_limit_t *limit;
@@ -2236,10 +2239,14 @@ typedef struct tatcell_chain_t {
 /**
  * Decides one request under several limits: charges all of them if it conforms to all, else none.
  *
- * The call first peeks at all links and then charges them: in order, but keys that are absent last. If a link then
- * refuses (another thread won the race, or a set of a table is full), the call refunds the links that it has
- * charged. No limit ever passes more than it allows, even if other threads charge meanwhile. Those threads may be
- * refused while a charge waits for its refund.
+ * The call first peeks at all links. Then it charges them: first the cells and the keys that have a slot, in the order
+ * of the links, then the keys that have none, in the order of the links. If a link then refuses (another thread won
+ * the race, or a set of a table is full), the call refunds the links that it has charged. No limit ever passes more
+ * than it allows, even if other threads charge meanwhile. Those threads may be refused while a charge waits for its
+ * refund.
+ *
+ * Under TATCELL_FULL_INHERIT and TATCELL_FULL_SAMPLED a key without a slot may take over the slot of another key, but
+ * not that of another link of the same chain.
  *
  * out->policy is the index of the link that decided. If the request passes, it is the tightest link: the one whose
  * remaining units are worth the fewest requests like this one (with equal costs, the smallest remaining). If it
@@ -2254,9 +2261,10 @@ typedef struct tatcell_chain_t {
  * - The permit is zero, because each link has its own in chain->permits. The permits of a refused chain are zero,
  *   unless a refund was contended until its last attempt and some link is not plain (see Cost).
  *
- * A refused chain leaves nothing charged, with three exceptions: the penalty of a link that refused after the
- * peek; the charge that TATCELL_FULL_SAMPLED stored; and, for a key that was inserted and refunded, a claim
- * lifetime and a q-unit.
+ * A refused chain leaves nothing charged, with four exceptions: the penalty of a link that refused after the peek;
+ * the charge that TATCELL_FULL_SAMPLED stored; a claim lifetime and a q-unit for a key that was inserted and
+ * refunded; and the debt that such a key inherited under TATCELL_FULL_INHERIT. That key keeps the slot that it took
+ * over.
  *
  * @param chain started from TATCELL_CHAIN_INIT; not NULL.
  * @param now   the caller's clock, ticks.
@@ -2275,12 +2283,12 @@ typedef struct tatcell_chain_t {
  *         each other, or objects that it reads (chain, links).
  * @retval TATCELL_ERR_LIMIT, TATCELL_ERR_FOREIGN, TATCELL_ERR_HANDLE, TATCELL_ERR_HASH, TATCELL_ERR_KEY_LENGTH a
  *         link is wrong, as for tatcell_cell_check and tatcell_table_check. Nothing is changed on error.
- * Thread: any number on the same cells and tables, unless a table is exclusive. Cost: if out and the chain's results
- * are NULL, and every link is plain (GCRA, a cost of 1 to the burst, no option, extra or room, a 64-bit cell or a key,
- * none of them twice; or a link of overrides), one scan and one compare-and-swap for each link, and only loads if a
- * link refuses. On x86-64 that takes 0.6 KiB of stack, 0.9 KiB if a key is inserted, and 1.7 KiB if charges are given
- * back. Else, and for programs built with an older header, a peek and a compare-and-swap for each link, and about
- * 4 KiB of stack. Since 0.3.
+ * Thread: any number on the same cells and tables, unless a table is exclusive. Cost: if every link is plain, one scan
+ * and one compare-and-swap for each link, and only loads if a link refuses. A plain link has a 64-bit cell or a key
+ * that no other link has, a limit of GCRA without options, a cost of 1 to the burst, no extra and no room, or it is a
+ * link of overrides. For other links, and for programs built with an older header, a peek and a compare-and-swap for
+ * each link. On x86-64 a plain chain takes 0.6 KiB of stack, 0.9 KiB if a key is inserted, and 1.7 KiB if charges are
+ * given back. All other calls take about 4 KiB, and so do those with out or with results in the chain. Since 0.3.
  */
 TATCELL_NODISCARD TATCELL_API
 int32_t tatcell_chain_check(const tatcell_chain_t *chain,
@@ -2358,8 +2366,8 @@ int32_t tatcell_chain_peek(const tatcell_chain_t *chain,
  * request reaches it.
  *
  * A request that would wait longer than the max_delay of any link is refused and charges nothing. out->retry_after
- * is then the time until all links would accept it. The call reserves every link, and refunds it if another link
- * refuses.
+ * is then the time until all links would accept it. The call reserves every link in the order of the links,
+ * and refunds it if another link refuses.
  *
  * @param chain started from TATCELL_CHAIN_INIT; not NULL.
  * @param now   the caller's clock, ticks.
@@ -2402,20 +2410,21 @@ int32_t tatcell_chain_refund(const tatcell_chain_t *chain,
 
 /**
  * The links of a chain, checked once. tatcell_prepared_chain_init initialises it. After that it is read-only, and any
- * number of threads may use it at once. It keeps pointers: the cells, the table handles and the limits of its links
- * stay where they are and valid as long as it is used, and no handle is initialised anew. The links themselves may
- * go. The library refuses a zeroed one, and one of another version of the library, with TATCELL_ERR_HANDLE.
+ * number of threads may use it at once. It keeps pointers to the cells, the table handles and the limits of its links.
+ * These must stay valid and in place as long as it is used, and no such table handle may be initialised again. The
+ * array of links is not needed after the call. The library refuses a zeroed one, and one of another version of the
+ * library, with TATCELL_ERR_HANDLE.
  */
 typedef struct TATCELL_ALIGNED(8) tatcell_prepared_chain_t {
     /** Private to the library. */
     uint64_t opaque[96];
 } tatcell_prepared_chain_t;
 
-/** The key of one link of a prepared chain. That of a cell is not read. */
+/** The key of one link of a prepared chain. The library does not read the key of a link that is a cell. */
 typedef struct tatcell_chain_key_t {
     /**
      * In a burst: bytes from the key of one request to that of the next. It may be negative, or 0 to use one key for
-     * all. A single check does not read it.
+     * all. The call refuses one that a ptrdiff_t cannot hold (TATCELL_ERR_OPTION). A single check does not read it.
      */
     int64_t stride;
     /**
@@ -2429,7 +2438,8 @@ typedef struct tatcell_chain_key_t {
 /**
  * Checks the links of a chain once, for requests that bring keys, costs and now only.
  *
- * The keys, hashes and costs of the links are not read. Their extra units and their room are those of each request.
+ * The call does not read the keys, hashes and costs of the links, because each request brings its own. Each request
+ * has the extra units and the room of these links.
  *
  * @param prepared to initialise; not NULL.
  * @param chain    started from TATCELL_CHAIN_INIT, without permits, decisions and counters; not NULL.
@@ -2681,8 +2691,9 @@ int32_t tatcell_ladder_init(tatcell_ladder_t *ladder,
  * @retval TATCELL_ERR_SIZE out->size is not set.
  * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer. Nothing is changed on error.
  * Thread: any number, unless the table is exclusive. Cost: for each tier a hash, a scan of one or two cache lines
- * and a compare-and-swap, if the limit is of GCRA without options; less than 1 KiB of stack if only the verdict is
- * wanted and no key is inserted. Else two scans for each tier, and about 5 KiB of stack. Since 0.3.
+ * and a compare-and-swap; two scans if the limit has options or is not of GCRA. On x86-64 a limit of GCRA without
+ * options takes 0.8 KiB of stack, 1.3 KiB if a key is inserted, and 1.8 KiB if out is set. Permits, counters and other
+ * limits take about 5 KiB. Since 0.3.
  */
 TATCELL_NODISCARD TATCELL_API
 int32_t tatcell_ladder_check(const tatcell_ladder_t *ladder,
@@ -3164,7 +3175,10 @@ typedef struct tatcell_ladder_burst_t {
     uint32_t decision_size;
     /** The caller's clock, ticks. */
     uint64_t now;
-    /** Bytes from one address to the next. It may be negative, or 0 to use one address many times. */
+    /**
+     * Bytes from one address to the next. It may be negative, or 0 to use one address many times. The call refuses
+     * one that a ptrdiff_t cannot hold (TATCELL_ERR_OPTION).
+     */
     int64_t stride;
     /** Address i is at (const char *)addresses + i * stride, in network order. */
     const void *addresses;

@@ -171,6 +171,12 @@ long)
     export TATCELL_BURSTS
     # shellcheck disable=SC2086
     run 1 long default 'test(groups_decide_count_and_store)' groups_decide_count_and_store $options --lib
+    # Both ways of a chain beside single calls: a unit test, since only the library can choose the way.
+    TATCELL_CHAINS=1e7
+    [ -z "$quick" ] || TATCELL_CHAINS=1e6
+    export TATCELL_CHAINS
+    # shellcheck disable=SC2086
+    run 1 long default 'test(both_ways_answer_and_store)' both_ways_answer_and_store $options --lib
     ;;
 *)
     echo "usage: mk/rust-tests.sh check|unit|races|loom|step|long|loom-long|step-long" >&2

@@ -2,7 +2,9 @@
 //!
 //! ```text
 //!  peek     0, 1, ... n-1             a refusal ends here: nothing was written, and all retry times are known
-//!  charge   0, 1, ... n-1             link k refuses after all: undo k-1, ... 1, 0 by the permits of their charges
+//!  charge   0, 1, ... n-1             cells, and keys that have a slot; link k refuses after all: undo
+//!  insert   0, 1, ... n-1             keys that have none; link k refuses after all: undo
+//!  undo     n-1, ... 1, 0             by the permits of the charges that were made
 //!  extra    0, 1, ... n-1             charges random units, and refuses nothing
 //! ```
 //!
@@ -18,8 +20,11 @@
 //!   would pass one after the other; if orders or costs differ, all of them may. Chains of the same links in the same
 //!   order and with equal costs pass as one after the other.
 //! - **No debt stays** of a refused chain once its call is over, except for: what a claim stored below the permit of
-//!   the charge that inserted its key (a claim lifetime and a q-unit), charges under `Sampled`, whose permits give
-//!   nothing back, and the penalty of the link that refused.
+//!   the charge that inserted its key (a claim lifetime and a q-unit), the debt that such an insert inherited with its
+//!   slot under `Inherit`, charges under `Sampled`, whose permits give nothing back, and the penalty of the link that
+//!   refused.
+//! - **No link loses its slot to another.** An insert takes over the slot of no other link. Else the charge of that link
+//!   would be another key's debt by the time it is undone, and a refused request would evict a key of its own.
 //! - **An override is not charged.** A link of overrides answers for the chain: a ban refuses it like any link, and an
 //!   exemption makes every other link pass as it stands. The peek decides that, and no link is charged after it.
 //! - **One debt, one charge.** Links of the same cell or key become one charge of all their costs, with the smallest
@@ -155,6 +160,9 @@ impl<'a> Chain<'a> {
     ///
     /// The permit is all zero: each link has its own, see [`check_ex`](Chain::check_ex). Contended: nothing is charged.
     ///
+    /// The links are charged in order, but keys that have no slot last. If their set is full, they may take over the slot
+    /// of another key ([`FullPolicy`](crate::FullPolicy)), but not that of another link.
+    ///
     /// # Concurrency
     /// Any number of threads and processes. Others may see a link charged before the rest, or before it is given back.
     /// So no limit passes more than it allows, but there may be refusals that no order of the calls would give.
@@ -192,23 +200,6 @@ impl<'a> Chain<'a> {
             Err(undone) => undone | self.long_answers(now, &mut answers, counters.any()),
         };
         self.finish(&answers, inserted, counters, each)
-    }
-
-    /// Decides by the calls of each link. Returns the charges that inserted a key, one bit each.
-    #[inline(never)]
-    pub(super) fn long_answers(&self, now: u64, answers: &mut Answers, counted: bool) -> u64 {
-        // A link's full answer is computed only once: when the link is charged, or when a link refuses.
-        let would_pass = |charge: &Charge<'_>| charge.target.would_pass(now, charge.cost, charge.room);
-        let mut passes = !self.overrides && self.charges().all(would_pass);
-        if !passes {
-            self.look(now, answers);
-            passes = self.all_pass(answers) && !self.is_exempt(answers);
-        }
-        if passes {
-            self.charge_all(now, answers, counted)
-        } else {
-            0
-        }
     }
 
     /// Returns what [`check`](Chain::check) would answer, without charging anything. Only reads.
@@ -324,51 +315,8 @@ impl<'a> Chain<'a> {
         self.overrides && answers.iter().flatten().any(|answer| answer.flags & Decision::EXEMPT != 0)
     }
 
-    fn all_pass(&self, answers: &Answers) -> bool {
+    pub(super) fn all_pass(&self, answers: &Answers) -> bool {
         answers.iter().flatten().all(Decision::passes)
-    }
-
-    /// Charges in order, up to the first link that refuses after all; then undoes what was charged. Returns the charges
-    /// that inserted a key, one bit each.
-    fn charge_all(&self, now: u64, answers: &mut Answers, counted: bool) -> u64 {
-        let mut inserted = 0;
-        let mut charges = self.charges().zip(answers.iter_mut());
-        let mut bit = 1;
-        for (charge, answer) in &mut charges {
-            let (mut made, Charge { target, cost, room, .. }) = (Counters::default(), charge);
-            let answer = answer.insert(target.check(now, *cost, *room, counted.then_some(&mut made)));
-            if made.inserted != 0 {
-                inserted |= bit;
-            }
-            bit <<= 1;
-            // If an exemption came after the peek, the other links are charged all the same.
-            answer.flags &= !Decision::EXEMPT;
-            if !answer.passes() {
-                break;
-            }
-        }
-        // The links after a refusal are only peeked at.
-        for (charge, answer) in charges {
-            *answer = Some(charge.target.peek(now, charge.cost, charge.room));
-        }
-        if self.all_pass(answers) {
-            self.charge_extras(now, answers);
-        } else {
-            self.undo(now, answers);
-        }
-        inserted
-    }
-
-    /// Gives back what these answers charged, the newest first.
-    fn undo(&self, now: u64, answers: &mut Answers) {
-        // By index, because `Zip::next_back` could panic.
-        for i in (0..self.count).rev() {
-            if let (Some(charge), Some(Some(answer))) = (self.charges.get(i), answers.get_mut(i)) {
-                if charge.give_back(now, &mut answer.permit) {
-                    answer.units = 0;
-                }
-            }
-        }
     }
 
     /// Counts the chain's decision and those of its links, passes each link its own, and returns the chain's.
@@ -436,7 +384,7 @@ impl<'a> Chain<'a> {
 
 impl Charge<'_> {
     /// Gives one charge back. Returns false at the bound: the permit is still good.
-    fn give_back(&self, now: u64, permit: &mut Permit) -> bool {
+    pub(super) fn give_back(&self, now: u64, permit: &mut Permit) -> bool {
         let done = *permit == Permit::NONE || (0..UNDO).any(|_| self.target.refund(now, permit));
         if done {
             *permit = Permit::NONE;

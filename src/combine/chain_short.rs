@@ -1,7 +1,6 @@
 //! A chain as links of the short way, and what needs no word of it.
 
 use super::chain::{Answers, Chain};
-use super::counters::ChainCounters;
 use super::link::{Target, MAX_LINKS};
 use super::short::{check, decide, overriding, passes, All, Links, Seen, Short, MOST};
 use crate::answer::{Decision, Permit, Verdict};
@@ -50,14 +49,6 @@ impl Chain<'_> {
     #[inline(never)]
     pub(super) fn check_short(&self, now: u64, to: &mut Decision) -> bool {
         self.short && check(self, now, to)
-    }
-
-    /// Decides the long way at once.
-    #[inline(never)]
-    pub(crate) fn check_long(&self, now: u64) -> Decision {
-        let mut answers = [None; MAX_LINKS];
-        self.long_answers(now, &mut answers, false);
-        self.finish(&answers, 0, ChainCounters::default(), |_, _| ())
     }
 
     /// Decides and sets the answers of all links, unless a look refuses or the long way must decide. Returns the

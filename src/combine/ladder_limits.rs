@@ -101,7 +101,8 @@ impl LadderLimits {
     /// Like [`Chain::check`].
     ///
     /// # Cost
-    /// For each tier a hash, two lookups of one or two cache lines, and a compare-and-swap.
+    /// For each tier a hash, a lookup of one or two cache lines, and a compare-and-swap; only loads if the request is
+    /// refused. A limit with options, or of another algorithm than GCRA, takes a second lookup.
     pub fn check<'a>(
         &'a self,
         table: impl Into<TableRef<'a>>,

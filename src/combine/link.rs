@@ -256,6 +256,31 @@ impl Target<'_> {
         }
     }
 
+    /// Returns whether it is a limited key without a slot.
+    pub fn is_absent(&self) -> bool {
+        matches!(self, Target::Key(_, Some(_), _)) && self.slot_of(self) == 0
+    }
+
+    /// Returns the slots that an insert of this key must not take over because they are those of `other`: none, unless
+    /// its table may take slots over. As in [`check`](Target::check).
+    pub fn kept(&self, other: &Target<'_>) -> u32 {
+        match self {
+            Target::Key(table, Some(_), _) if either!(table, t => t.takes_over()) => self.slot_of(other),
+            _ => 0,
+        }
+    }
+
+    /// Returns the slot of `other` in the set of this key, one bit for its position in search order; 0 if it has none.
+    #[inline(never)]
+    fn slot_of(&self, other: &Target<'_>) -> u32 {
+        match (self, other) {
+            (Target::Key(table, _, hash), Target::Key(of, Some(_), other)) if table.is(of) => {
+                either!(table, t => t.slot_beside(*hash, *other))
+            }
+            _ => 0,
+        }
+    }
+
     pub const fn is_overrides(&self) -> bool {
         matches!(self, Target::Key(_, None, _))
     }
@@ -285,13 +310,21 @@ impl Target<'_> {
         answer.verdict.passes()
     }
 
-    pub fn check(&self, now: u64, cost: u64, room: u64, counters: Option<&mut Counters>) -> Decision {
+    /// Checks the target; a key without a slot takes over none of the slots in `kept`.
+    pub fn check(
+        &self,
+        now: u64,
+        cost: u64,
+        room: u64,
+        counters: Option<&mut Counters>,
+        kept: u32,
+    ) -> Decision {
         match self {
             Target::Cell(cell, limit) => cell.check_ex(limit, now, cost, room),
             Target::Cell32(cell, limit) => cell.check_ex(limit, now, cost, room),
             Target::Key(table, Some(limit), hash) => {
                 let request = Request { limit, now, cost, room };
-                owned(limit, cost, either!(table, t => t.check_ex(&request, *hash, counters)))
+                either!(table, t => t.check_beside(&request, *hash, counters, kept))
             }
             Target::Key(table, None, hash) => overriding(now, *table, *hash),
         }

@@ -8,7 +8,8 @@
 //! ```
 //!
 //! `short.rs` does this for links that are all plain (GCRA limits without options): it looks once at each word and
-//! swaps it for the next one. `plain.rs` has what it asks of a link. `charge.rs` charges a chain after the fact.
+//! swaps it for the next one. `plain.rs` has what it asks of a link. `chain_long.rs` serves every other chain.
+//! `charge.rs` charges a chain after the fact.
 //!
 //! `ladder_limits.rs` makes such a chain from the prefixes of an address, and `ladder_burst.rs` decides many addresses.
 //! Both ask overrides before the limits (`ladder_overrides.rs`). `pair.rs` decides bursts of keys with two limits each.
@@ -18,6 +19,7 @@
 //! algorithm. They touch no word except through these calls and the swaps that a look has made.
 
 mod chain;
+mod chain_long;
 mod chain_short;
 mod charge;
 mod counters;

@@ -142,11 +142,18 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// Charges a key that was absent. `Err`: it does not pass, and nothing is charged; `None` = contended.
-    pub(super) fn insert(&self, now: u64, cost: u64) -> Result<Made, Option<Refusal>> {
+    /// Charges a key that was absent, and takes over none of the slots that `kept` returns. `Err`: it does not pass, and
+    /// nothing is charged; `None` = contended.
+    #[inline(always)]
+    pub(super) fn insert(
+        &self,
+        now: u64,
+        cost: u64,
+        kept: impl FnOnce() -> u32,
+    ) -> Result<Made, Option<Refusal>> {
         let Target::Key(table, Some(limit), hash) = *self else { return Err(None) };
         let Done { answer, tracking, slot, inserted, .. } =
-            either!(table, t => t.charge_absent(limit, now, hash, cost));
+            either!(table, t => t.charge_absent(limit, (now, hash), cost, kept));
         match answer {
             Some(Answer { verdict, flags, lead, stored, .. }) if verdict.passes() => {
                 Ok(Made { lead, stored, slot, tracking, soft: flags & Decision::SOFT != 0, inserted })

@@ -56,8 +56,8 @@ pub struct PreparedChain<'a> {
 }
 
 impl<'a> PreparedChain<'a> {
-    /// Prepares 1 to [`MAX_LINKS`] links. Hashes and costs of these links are not used; extra units and elastic room
-    /// are those of each request.
+    /// Prepares 1 to [`MAX_LINKS`] links. Their hashes and costs are not used, because each request brings its own. Each
+    /// request has the extra units and the elastic room of these links.
     ///
     /// # Errors
     /// [`ChainError`], as [`Chain::new`] reports for links of different keys.

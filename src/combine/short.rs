@@ -5,7 +5,7 @@
 //!  overrides                 a ban or an exemption decides, and nothing is charged
 //!  look      0, 1, ... n-1    the word of each link, and the word that a charge makes of it; a refusal ends here
 //!  swap      0, 1, ... n-1    the word that was seen by the next one; lost: looks again at that word
-//!  insert    keys without a word, by the ordinary insert
+//!  insert    keys without a word, by the ordinary insert, which takes over the slot of no other link
 //!  undo      n-1, ... 1, 0    only if a swap or an insert refuses after all: that link decides. If it was only
 //!                            contended, the long way decides
 //! ```
@@ -18,9 +18,6 @@
 //!   holds what this call stored, and the word before it lies ahead of now, that word is this one: it is restored by
 //!   one swap. In every other case the refund itself runs. So no store lowers a word that a refund would not lower.
 //! - **A stopped thread leaves charges, never credits.** A link is given back only after this call has charged it.
-//!
-//! Under [`Inherit`](crate::FullPolicy::Inherit) the order shows: all swaps come before all inserts, so an insert
-//! finds the debts of the other links charged.
 //!
 //! Progress: [`MAX_LOST`] more swaps for each link that lost its first one, an insert for each absent key, and
 //! [`UNDO`] refunds for each link that is undone. At that last bound the charge stays until it drains, which is the
@@ -300,7 +297,7 @@ fn swap_again<'a>(links: &dyn Links<'a>, now: u64, all: &mut All<'a>, i: usize) 
 #[inline(never)]
 fn insert_all<'a>(links: &dyn Links<'a>, now: u64, all: &mut All<'a>) -> Short {
     for i in 0..links.count() {
-        let Some(seen) = all.get_mut(i) else { break };
+        let Some(seen) = all.get(i) else { break };
         if !matches!(seen, Seen::Absent | Seen::Named(_)) {
             continue;
         }
@@ -311,7 +308,9 @@ fn insert_all<'a>(links: &dyn Links<'a>, now: u64, all: &mut All<'a>) -> Short {
         if target.is_overrides() {
             continue;
         }
-        match target.insert(now, cost) {
+        let made = target.insert(now, cost, || kept(links, &target));
+        let Some(seen) = all.get_mut(i) else { break };
+        match made {
             Ok(made) => *seen = Seen::Made(made),
             Err(refuses) => {
                 *seen = refuses.map_or(Seen::Absent, Seen::Refuses);
@@ -321,6 +320,14 @@ fn insert_all<'a>(links: &dyn Links<'a>, now: u64, all: &mut All<'a>) -> Short {
         }
     }
     Short::Passes
+}
+
+/// Returns the slots that the insert of a link must not take over: those of the other links in its set.
+#[cold]
+#[inline(never)]
+pub(super) fn kept<'a>(links: &dyn Links<'a>, target: &Target<'a>) -> u32 {
+    let slot = |i| links.at(i).map_or(0, |(other, _)| target.kept(&other));
+    (0..links.count()).map(slot).fold(0, |kept, slot| kept | slot)
 }
 
 /// Gives back what is charged, the last link first.

@@ -327,17 +327,23 @@ impl<'m, M: Access> Table<'m, M> {
         now_q: u64,
         op: &O,
     ) -> Done {
-        let Ask { layout, policy, tag, now_q, op, sample } = self.ask(tag, hash, now_q, op);
+        let Ask { layout, policy, tag, now_q, op, sample, .. } = self.ask(tag, hash, now_q, op);
         set.run::<M, _>(layout, policy, tag, now_q, op, sample)
     }
 
     /// Bundles a request of one key with what the table knows about it.
     #[inline(always)]
-    pub(super) fn ask<'a, O: Operation>(&'a self, tag: Tag, hash: u64, now_q: u64, op: &'a O) -> Ask<'a, O> {
+    pub(super) fn ask<'a, O: Operation + ?Sized>(
+        &'a self,
+        tag: Tag,
+        hash: u64,
+        now_q: u64,
+        op: &'a O,
+    ) -> Ask<'a, O> {
         // Samples one request in 16, independent of set and tag, by the high bits of a product of hash and clock.
         let sample = (hash ^ now_q).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 60 == 0;
         let Geometry { layout, policy, .. } = &self.geometry;
-        Ask { layout, policy: *policy, tag, now_q, op, sample }
+        Ask { layout, policy: *policy, tag, now_q, op, sample, kept: 0 }
     }
 }
 

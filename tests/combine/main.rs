@@ -11,3 +11,4 @@ mod mark;
 mod prefixes;
 mod prepared;
 mod shaper;
+mod takeovers;

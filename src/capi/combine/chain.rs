@@ -7,10 +7,14 @@ use crate::capi::pointers::contract::{args, Contract};
 
 /// Decides one request under several limits: charges all of them if it conforms to all, else none.
 ///
-/// The call first peeks at all links and then charges them: in order, but keys that are absent last. If a link then
-/// refuses (another thread won the race, or a set of a table is full), the call refunds the links that it has
-/// charged. No limit ever passes more than it allows, even if other threads charge meanwhile. Those threads may be
-/// refused while a charge waits for its refund.
+/// The call first peeks at all links. Then it charges them: first the cells and the keys that have a slot, in the order
+/// of the links, then the keys that have none, in the order of the links. If a link then refuses (another thread won
+/// the race, or a set of a table is full), the call refunds the links that it has charged. No limit ever passes more
+/// than it allows, even if other threads charge meanwhile. Those threads may be refused while a charge waits for its
+/// refund.
+///
+/// Under TATCELL_FULL_INHERIT and TATCELL_FULL_SAMPLED a key without a slot may take over the slot of another key, but
+/// not that of another link of the same chain.
 ///
 /// out->policy is the index of the link that decided. If the request passes, it is the tightest link: the one whose
 /// remaining units are worth the fewest requests like this one (with equal costs, the smallest remaining). If it
@@ -25,9 +29,10 @@ use crate::capi::pointers::contract::{args, Contract};
 /// - The permit is zero, because each link has its own in chain->permits. The permits of a refused chain are zero,
 ///   unless a refund was contended until its last attempt and some link is not plain (see Cost).
 ///
-/// A refused chain leaves nothing charged, with three exceptions: the penalty of a link that refused after the
-/// peek; the charge that TATCELL_FULL_SAMPLED stored; and, for a key that was inserted and refunded, a claim
-/// lifetime and a q-unit.
+/// A refused chain leaves nothing charged, with four exceptions: the penalty of a link that refused after the peek;
+/// the charge that TATCELL_FULL_SAMPLED stored; a claim lifetime and a q-unit for a key that was inserted and
+/// refunded; and the debt that such a key inherited under TATCELL_FULL_INHERIT. That key keeps the slot that it took
+/// over.
 ///
 /// @param chain started from TATCELL_CHAIN_INIT; not NULL.
 /// @param now   the caller's clock, ticks.
@@ -46,12 +51,12 @@ use crate::capi::pointers::contract::{args, Contract};
 ///         each other, or objects that it reads (chain, links).
 /// @retval TATCELL_ERR_LIMIT, TATCELL_ERR_FOREIGN, TATCELL_ERR_HANDLE, TATCELL_ERR_HASH, TATCELL_ERR_KEY_LENGTH a
 ///         link is wrong, as for tatcell_cell_check and tatcell_table_check. Nothing is changed on error.
-/// Thread: any number on the same cells and tables, unless a table is exclusive. Cost: if out and the chain's results
-/// are NULL, and every link is plain (GCRA, a cost of 1 to the burst, no option, extra or room, a 64-bit cell or a key,
-/// none of them twice; or a link of overrides), one scan and one compare-and-swap for each link, and only loads if a
-/// link refuses. On x86-64 that takes 0.6 KiB of stack, 0.9 KiB if a key is inserted, and 1.7 KiB if charges are given
-/// back. Else, and for programs built with an older header, a peek and a compare-and-swap for each link, and about
-/// 4 KiB of stack. Since 0.3.
+/// Thread: any number on the same cells and tables, unless a table is exclusive. Cost: if every link is plain, one scan
+/// and one compare-and-swap for each link, and only loads if a link refuses. A plain link has a 64-bit cell or a key
+/// that no other link has, a limit of GCRA without options, a cost of 1 to the burst, no extra and no room, or it is a
+/// link of overrides. For other links, and for programs built with an older header, a peek and a compare-and-swap for
+/// each link. On x86-64 a plain chain takes 0.6 KiB of stack, 0.9 KiB if a key is inserted, and 1.7 KiB if charges are
+/// given back. All other calls take about 4 KiB, and so do those with out or with results in the chain. Since 0.3.
 #[no_mangle]
 #[must_use]
 pub unsafe extern "C" fn tatcell_chain_check(
@@ -153,8 +158,8 @@ pub unsafe extern "C" fn tatcell_chain_peek(
 /// request reaches it.
 ///
 /// A request that would wait longer than the max_delay of any link is refused and charges nothing. out->retry_after
-/// is then the time until all links would accept it. The call reserves every link, and refunds it if another link
-/// refuses.
+/// is then the time until all links would accept it. The call reserves every link in the order of the links,
+/// and refunds it if another link refuses.
 ///
 /// @param chain started from TATCELL_CHAIN_INIT; not NULL.
 /// @param now   the caller's clock, ticks.

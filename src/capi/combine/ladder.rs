@@ -249,8 +249,9 @@ pub unsafe extern "C" fn tatcell_ladder_init(
 /// @retval TATCELL_ERR_SIZE out->size is not set.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer. Nothing is changed on error.
 /// Thread: any number, unless the table is exclusive. Cost: for each tier a hash, a scan of one or two cache lines
-/// and a compare-and-swap, if the limit is of GCRA without options; less than 1 KiB of stack if only the verdict is
-/// wanted and no key is inserted. Else two scans for each tier, and about 5 KiB of stack. Since 0.3.
+/// and a compare-and-swap; two scans if the limit has options or is not of GCRA. On x86-64 a limit of GCRA without
+/// options takes 0.8 KiB of stack, 1.3 KiB if a key is inserted, and 1.8 KiB if out is set. Permits, counters and other
+/// limits take about 5 KiB. Since 0.3.
 #[no_mangle]
 #[must_use]
 pub unsafe extern "C" fn tatcell_ladder_check(

@@ -37,7 +37,8 @@ pub struct tatcell_ladder_burst_t {
     pub decision_size: u32,
     /// The caller's clock, ticks.
     pub now: u64,
-    /// Bytes from one address to the next. It may be negative, or 0 to use one address many times.
+    /// Bytes from one address to the next. It may be negative, or 0 to use one address many times. The call refuses
+    /// one that a ptrdiff_t cannot hold (TATCELL_ERR_OPTION).
     pub stride: i64,
     /// Address i is at (const char *)addresses + i * stride, in network order.
     pub addresses: *const c_void,
@@ -136,7 +137,7 @@ impl<'a> Work<'a> {
         }
         let mut addresses = [Address::from([0; 4]); MAX_BURST];
         if count != 0 {
-            let (first, stride) = (given.addresses, given.stride as isize);
+            let (first, stride) = (given.addresses, given.stride);
             let (each, lens) = (given.address_pointers, given.address_lens);
             let keys = c.keys((first, stride), each, given.address_len, lens, count)?;
             keys.apart_from(written, count)?;

@@ -21,9 +21,10 @@ pub const TATCELL_PREPARED_CHAIN_SIZE: usize = 768;
 pub const TATCELL_PREPARED_CHAIN_ALIGN: usize = 8;
 
 /// The links of a chain, checked once. tatcell_prepared_chain_init initialises it. After that it is read-only, and any
-/// number of threads may use it at once. It keeps pointers: the cells, the table handles and the limits of its links
-/// stay where they are and valid as long as it is used, and no handle is initialised anew. The links themselves may
-/// go. The library refuses a zeroed one, and one of another version of the library, with TATCELL_ERR_HANDLE.
+/// number of threads may use it at once. It keeps pointers to the cells, the table handles and the limits of its links.
+/// These must stay valid and in place as long as it is used, and no such table handle may be initialised again. The
+/// array of links is not needed after the call. The library refuses a zeroed one, and one of another version of the
+/// library, with TATCELL_ERR_HANDLE.
 #[repr(C, align(8))]
 pub struct tatcell_prepared_chain_t {
     /// Private to the library.
@@ -52,12 +53,12 @@ unsafe impl Marked for Inside {
     const ERROR: i32 = TATCELL_ERR_HANDLE;
 }
 
-/// The key of one link of a prepared chain. That of a cell is not read.
+/// The key of one link of a prepared chain. The library does not read the key of a link that is a cell.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct tatcell_chain_key_t {
     /// In a burst: bytes from the key of one request to that of the next. It may be negative, or 0 to use one key for
-    /// all. A single check does not read it.
+    /// all. The call refuses one that a ptrdiff_t cannot hold (TATCELL_ERR_OPTION). A single check does not read it.
     pub stride: i64,
     /// Bytes of the key, of the first request in a burst; not NULL for a link of a table, even if the key is empty.
     pub key: *const c_void,
@@ -149,7 +150,8 @@ impl<'a> Contract<'a> {
 
 /// Checks the links of a chain once, for requests that bring keys, costs and now only.
 ///
-/// The keys, hashes and costs of the links are not read. Their extra units and their room are those of each request.
+/// The call does not read the keys, hashes and costs of the links, because each request brings its own. Each request
+/// has the extra units and the room of these links.
 ///
 /// @param prepared to initialise; not NULL.
 /// @param chain    started from TATCELL_CHAIN_INIT, without permits, decisions and counters; not NULL.
@@ -379,7 +381,7 @@ fn run(
             for (k, key) in c.slice(given.keys, links)?.iter().enumerate() {
                 let Some(hasher) = chain.hasher(k) else { continue };
                 let none = core::ptr::null();
-                let keys = c.keys((key.key, key.stride as isize), none, key.key_len, none.cast(), count)?;
+                let keys = c.keys((key.key, key.stride), none, key.key_len, none.cast(), count)?;
                 keys.apart_from(written, count)?;
                 for (i, place) in own.iter_mut().skip(k).step_by(links).enumerate().take(count) {
                     let key = keys.bytes(i).ok_or(TATCELL_ERR_NULL)?;

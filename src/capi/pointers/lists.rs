@@ -4,7 +4,7 @@ use core::ffi::c_void;
 
 use super::contract::{good_size, placed, Contract, Grows, Plain, Report};
 use super::places::{Span, Written};
-use crate::capi::codes::{TATCELL_ERR_COUNT, TATCELL_ERR_KEY_LENGTH};
+use crate::capi::codes::{TATCELL_ERR_COUNT, TATCELL_ERR_KEY_LENGTH, TATCELL_ERR_OPTION};
 use crate::table::Keys;
 
 impl<'a> Contract<'a> {
@@ -57,10 +57,10 @@ impl<'a> Contract<'a> {
         Ok(unsafe { core::slice::from_raw_parts(each.as_ptr().cast(), each.len()) })
     }
 
-    /// Returns the keys that a burst names; `count` is not 0.
+    /// Returns the keys that a burst names; `count` is not 0. A stride that no address can span is out of range.
     pub(in crate::capi) fn keys(
         self,
-        (first, stride): (*const c_void, isize),
+        (first, stride): (*const c_void, i64),
         each: *const *const c_void,
         length: usize,
         lengths: *const usize,
@@ -68,6 +68,7 @@ impl<'a> Contract<'a> {
     ) -> Result<KeyList<'a>, i32> {
         let place = if each.is_null() {
             placed(first.cast::<u8>())?;
+            let stride = isize::try_from(stride).map_err(|_| TATCELL_ERR_OPTION)?;
             KeyPlace::Strided(first.cast(), stride)
         } else {
             let each = self.array(each, count)?;
@@ -207,14 +208,18 @@ mod tests {
     use crate::limit::LimitSpec;
     use crate::table::{Line, Table, TableError, TableOptions};
 
+    fn contract(frame: &()) -> Contract<'_> {
+        // SAFETY: the contract, which these tests keep.
+        unsafe { Contract::of(frame) }
+    }
+
     /// Every caller has as many places as keys. With one more, the place gets no hash, least of all the empty key's.
     #[test]
     fn a_place_without_a_key_refuses_the_burst() -> Result<(), TableError> {
         let memory = [const { Line::EMPTY }; 4];
         let table = Table::init(&memory, &TableOptions::new(LimitSpec::new(1, 1_000, 8)).seed([7; 16]))?;
         let (frame, key) = ((), b"key");
-        // SAFETY: the contract, which this test keeps.
-        let c = unsafe { Contract::of(&frame) };
+        let c = contract(&frame);
         let (each, lengths) = ([key.as_ptr().cast(); 2], [3; 2]);
         let of = |lengths: &[usize], count| {
             let lengths = if lengths.is_empty() { core::ptr::null() } else { lengths.as_ptr() };
@@ -228,5 +233,21 @@ mod tests {
             assert_eq!((hashes[0], hashes[places - 1]), (table.hash(key)?, 0));
         }
         Ok(())
+    }
+
+    /// An address of 32 bits cannot span some of them. Cut to 32 bits, 2^32 + 3 would be a stride of 3.
+    #[test]
+    fn a_stride_is_taken_whole_or_refused() {
+        let (frame, keys) = ((), *b"firstother");
+        let c = contract(&frame);
+        let (first, none) = (keys.as_ptr(), core::ptr::null());
+        for stride in [0, 5, -5, 1 << 31, -(1 << 31) - 1, (1 << 32) + 3, i64::MAX, i64::MIN] {
+            let list = c.keys((first.cast(), stride), core::ptr::null(), 5, none, 2);
+            let wanted = isize::try_from(stride).map(|stride| first.wrapping_byte_offset(stride));
+            assert_eq!(list.map(|list| list.start(1)), wanted.map_err(|_| TATCELL_ERR_OPTION), "{stride}");
+            // Where each key has its own pointer, the stride is not read.
+            let each = [first.cast(); 2];
+            assert!(c.keys((none.cast(), stride), each.as_ptr(), 5, none, 2).is_ok(), "{stride}");
+        }
     }
 }

@@ -49,7 +49,8 @@ pub struct tatcell_burst_t {
     /// Shows that the keys are hashed. The call that has this burst as its next sets it, and the call that decides
     /// the burst clears it. Set it to 0 to have the keys hashed again.
     pub prepared: u64,
-    /// Bytes from one key to the next. It may be negative, or 0 to use one key many times.
+    /// Bytes from one key to the next. It may be negative, or 0 to use one key many times. The call refuses one that a
+    /// ptrdiff_t cannot hold (TATCELL_ERR_OPTION).
     pub stride: i64,
     /// The limit of all requests, from tatcell_limit_init_table. NULL if limits is set.
     pub limit: *const tatcell_limit_t,
@@ -211,7 +212,7 @@ impl<'a> Source<'a> {
         }
         written.apart(Span::of(b.key_pointers, count))?;
         written.apart(Span::of(b.key_lens, count))?;
-        let keys = c.keys((b.keys, b.stride as isize), b.key_pointers, b.key_len, b.key_lens, count)?;
+        let keys = c.keys((b.keys, b.stride), b.key_pointers, b.key_len, b.key_lens, count)?;
         keys.apart_from(written, count)?;
         Ok(Source::Keys(keys))
     }

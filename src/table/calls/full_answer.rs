@@ -1,15 +1,15 @@
 //! The calls for one key that return the full answer (remaining, retry, reset, permit), and those that do more than
 //! decide: peek, charge after the fact, reserve, refund.
 
-use crate::algorithms::{self, Change, Kind, Op};
+use crate::algorithms::{self, Call, Change, Kind, Op, Operation};
 use crate::answer::{units_of, Answer, Decision, Permit, Place, Tracking};
 use crate::limit::{LimitError, TableLimit};
-use crate::sync::access::Access;
+use crate::sync::access::{Access, Ways};
 use crate::table::counters::Counters;
 use crate::table::error::TableError;
 use crate::table::handle::Table;
 use crate::table::layout::policy::FullPolicy;
-use crate::table::set::attempt::Done;
+use crate::table::set::attempt::{Ask, Done, Met};
 
 /// One request with its options, for [`Table::check_ex`].
 ///
@@ -67,6 +67,35 @@ impl<M: Access> Table<'_, M> {
             counters.count(&decision, done.inserted);
         }
         decision
+    }
+
+    /// Does the same as [`check_ex`](Table::check_ex) under a limit of this table. A key without a slot takes over none of
+    /// those in `kept`.
+    pub(crate) fn check_beside(
+        &self,
+        request: &Request<'_>,
+        hash: u64,
+        counters: Option<&mut Counters>,
+        kept: u32,
+    ) -> Decision {
+        let Request { limit, now, cost, room } = *request;
+        let op = Op::new(&limit.0, Kind::Check, cost, room);
+        let done = if kept == 0 { self.run(hash, now, &op) } else { self.run_beside(hash, now, &op, kept) };
+        let decision = self.decision(limit, now, cost, &done);
+        if let Some(counters) = counters {
+            counters.count(&decision, done.inserted);
+        }
+        decision
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn run_beside(&self, hash: u64, now: u64, op: &Op<'_>, kept: u32) -> Done {
+        let call = Call::new(op, now);
+        let op: &dyn Operation = if op.p.is_gcra() { op } else { &call };
+        let (set, tag) = self.place(hash);
+        let ask = self.ask(tag, hash, self.geometry.clock_q(now), op);
+        set.settle(Ways::of::<M>(), Ask { kept, ..ask }, Met::default())
     }
 
     /// Returns the answer that a request of this cost would get, without charging it. Only reads; a key whose insert is

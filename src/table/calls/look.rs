@@ -12,7 +12,7 @@ use crate::table::handle::Table;
 use crate::table::layout::geometry::SLOTS_PER_LINE;
 use crate::table::layout::policy::FullPolicy;
 use crate::table::layout::word::{Layout, Tag};
-use crate::table::set::attempt::{Done, Met, PlainCheck};
+use crate::table::set::attempt::{Ask, Done, Met, PlainCheck};
 use crate::table::set::search::{Avx512, Base, Scan};
 use crate::table::set::set::Set;
 
@@ -102,12 +102,18 @@ impl<M: Access> Table<'_, M> {
     }
 
     /// Charges a key that was absent a moment ago, by a plain request. Its two parts have their frames one after the
-    /// other, because both lie below that of a chain.
+    /// other, because both lie below that of a chain. `kept` returns the slots that it must not take over.
     #[inline(always)]
-    pub(crate) fn charge_absent(&self, limit: &TableLimit, now: u64, hash: u64, cost: u64) -> Done {
+    pub(crate) fn charge_absent(
+        &self,
+        limit: &TableLimit,
+        (now, hash): (u64, u64),
+        cost: u64,
+        kept: impl FnOnce() -> u32,
+    ) -> Done {
         match self.insert_plain(limit, now, hash, cost) {
             Ok(done) => done,
-            Err(met) => self.settle_plain(limit, now, hash, cost, met),
+            Err(met) => self.settle_plain(limit, (now, hash), cost, met, kept()),
         }
     }
 
@@ -119,9 +125,32 @@ impl<M: Access> Table<'_, M> {
 
     #[cold]
     #[inline(never)]
-    fn settle_plain(&self, limit: &TableLimit, now: u64, hash: u64, cost: u64, met: Met) -> Done {
+    fn settle_plain(
+        &self,
+        limit: &TableLimit,
+        (now, hash): (u64, u64),
+        cost: u64,
+        met: Met,
+        kept: u32,
+    ) -> Done {
         let ((set, tag), op) = (self.place(hash), PlainCheck(Op::new(&limit.0, Kind::Check, cost, 0)));
-        set.settle(Ways::of::<M>(), self.ask(tag, hash, self.now_q(now), &op).any(), met)
+        let ask = Ask { kept, ..self.ask(tag, hash, self.now_q(now), &op) };
+        set.settle(Ways::of::<M>(), ask.any(), met)
+    }
+
+    /// Returns whether an insert may take over the slot of another key.
+    pub(crate) fn takes_over(&self) -> bool {
+        matches!(self.geometry.policy, FullPolicy::Inherit | FullPolicy::Sampled)
+    }
+
+    /// Returns the slot that key `other` has in the set of key `hash`, one bit for its position in search order, or 0.
+    #[inline(never)]
+    pub(crate) fn slot_beside(&self, hash: u64, other: u64) -> u32 {
+        let ((set, _), (home, tag)) = (self.place(hash), self.place(other));
+        if set.line ^ home.line > 1 {
+            return 0;
+        }
+        set.find(&self.geometry.layout, tag).map_or(0, |(at, ..)| 1u32.wrapping_shl(at as u32))
     }
 
     /// Returns whether a refund of a swap that was stored would store the word that the swap replaced. It does if that

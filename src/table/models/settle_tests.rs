@@ -118,7 +118,7 @@ impl World {
         let (set, tag) = self.table.place(X);
         assert_eq!((set.line, tag), (0, Tag(self.table.geometry.layout.one)));
         let layout = &self.table.geometry.layout;
-        let ask = Ask { layout, policy: self.policy, tag, now_q: NOW, op: &op, sample: false };
+        let ask = Ask { layout, policy: self.policy, tag, now_q: NOW, op: &op, sample: false, kept: 0 };
         set.settle(Ways::of::<Rivals>(), ask.any(), met)
     }
 }

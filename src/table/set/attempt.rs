@@ -19,6 +19,9 @@ pub(in crate::table) struct Ask<'a, O: ?Sized> {
     pub op: &'a O,
     /// Under `Sampled`: whether this request may take over a debt.
     pub sample: bool,
+    /// The slots whose debts it must not take over, because their keys are links of the same chain: one bit for each
+    /// position in search order.
+    pub kept: u32,
 }
 
 /// What an insert has met so far.
@@ -113,8 +116,8 @@ impl<'a, O: Operation> Ask<'a, O> {
     /// Returns the same request for code that all operations share.
     #[inline(always)]
     pub fn any(self) -> Ask<'a, dyn Operation + 'a> {
-        let Ask { layout, policy, tag, now_q, op, sample } = self;
-        Ask { layout, policy, tag, now_q, op, sample }
+        let Ask { layout, policy, tag, now_q, op, sample, kept } = self;
+        Ask { layout, policy, tag, now_q, op, sample, kept }
     }
 }
 

@@ -74,7 +74,7 @@ impl<const N: usize> Set<'_, N> {
         op: &O,
         sample: bool,
     ) -> Done {
-        let ask = Ask { layout, policy, tag, now_q, op, sample };
+        let ask = Ask { layout, policy, tag, now_q, op, sample, kept: 0 };
         // Most known keys are in their home line. The second line is loaded only for the others, and kept because an
         // insert needs it too.
         let home = Words::load(self.home);

@@ -34,7 +34,7 @@ struct Survey {
     free: Option<Seen>,
     /// How long that one has been expired; the largest number if it is EMPTY.
     free_age: u64,
-    /// The slot with the smallest debt of any key: live, or (where debts are inherited) emptied with its debt kept.
+    /// The slot with the smallest debt that may be taken over: live, or (where debts are inherited) emptied with its debt kept.
     least: Option<Seen>,
     least_lead: u64,
     /// The lead of the slot that drains first, tombstones included.
@@ -43,7 +43,7 @@ struct Survey {
 
 impl<const N: usize> Set<'_, N> {
     fn survey(&self, ask: &Ask<'_, dyn Operation + '_>) -> Survey {
-        let Ask { layout, tag, now_q, .. } = *ask;
+        let Ask { layout, tag, now_q, kept, .. } = *ask;
         let mut found = Survey {
             live: None,
             claim: None,
@@ -73,7 +73,8 @@ impl<const N: usize> Set<'_, N> {
                 let lead = layout.lead(word, now_q);
                 found.soonest = found.soonest.min(lead);
                 // A tombstone is nobody's debt: an insert waits for it and does not take it over.
-                if lead < found.least_lead && layout.tombstone_lead(word, now_q) == 0 {
+                let may_take = kept.wrapping_shr(at as u32) & 1 == 0;
+                if lead < found.least_lead && may_take && layout.tombstone_lead(word, now_q) == 0 {
                     (found.least, found.least_lead) = (Some(seen), lead);
                 }
             }

@@ -38,6 +38,7 @@ mod migrated;
 mod migration;
 mod search;
 mod state;
+mod step_chain_forms;
 mod step_chains;
 mod step_counts;
 mod step_forms;

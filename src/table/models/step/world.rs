@@ -8,7 +8,7 @@ use std::vec::Vec;
 use super::migration::{How, Target};
 use crate::algorithms::Change;
 use crate::answer::{Permit, Tracking, Verdict};
-use crate::combine::{Chain, Link};
+use crate::combine::{Chain, Link, PreparedChain};
 use crate::limit::{LimitSpec, TableLimit};
 use crate::sync::access::{Access, Shared};
 use crate::sync::AtomicU64;
@@ -192,6 +192,8 @@ pub(super) struct World<A: Access = Shared> {
     options: TableOptions,
     /// Where its migrations go.
     target: Option<Target<A>>,
+    /// Whether its chains are prepared ones.
+    prepared: bool,
     /// Numbers of the watched slots.
     pub slots: Vec<usize>,
     /// What they hold at the start.
@@ -234,6 +236,7 @@ impl<A: Access> World<A> {
             spec,
             options,
             target: None,
+            prepared: false,
             slots: slots.into(),
             words,
             scripts,
@@ -284,6 +287,12 @@ impl<A: Access> World<A> {
     /// Sends migrations into a table of this resolution and number of sets, in this way.
     pub fn migrating(mut self, resolution: i8, sets: usize, how: How<A>) -> World<A> {
         self.target = Some(Target::of(self.options.resolution(resolution), sets, how));
+        self
+    }
+
+    /// Decides chains by [`PreparedChain`].
+    pub fn prepared(mut self) -> World<A> {
+        self.prepared = true;
         self
     }
 
@@ -357,7 +366,14 @@ impl<A: Access> World<A> {
             Op::Chain { keys, now } => {
                 let links: Vec<Link<'_>> =
                     keys.iter().map(|&key| Link::hash(&self.shared, limit, key, 1)).collect();
-                let passes = Chain::new(&links).expect("its own limit").verdict(now).passes();
+                let verdict = match self.prepared {
+                    false => Chain::new(&links).expect("its own limit").verdict(now),
+                    true => {
+                        let chain = PreparedChain::new(&links).expect("its own limit");
+                        chain.verdict(now, keys, None).expect("different keys")
+                    }
+                };
+                let passes = verdict.passes();
                 Outcome::Passed(if passes { (1 << keys.len()) - 1 } else { 0 })
             }
             Op::Refund { of, now } => {
