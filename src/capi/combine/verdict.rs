@@ -44,17 +44,14 @@ fn code(passes: Option<bool>) -> i32 {
 #[must_use]
 pub unsafe extern "C" fn tatcell_chain_verdict(chain: *const tatcell_chain_t, now: u64) -> i32 {
     args!(c);
-    match c.chain_in_place(chain, now) {
-        Some(passes) => code(Some(passes)),
-        None => not_in_place(c, chain).err().unwrap_or(TATCELL_CONTENDED),
-    }
+    c.chain_in_place(chain, now, true)
 }
 
 /// Returns the error of a chain that the short way does not take. It repeats the checks of that way and says what is
 /// wrong, which would cost every decision.
 #[cold]
 #[inline(never)]
-fn not_in_place(c: Contract<'_>, chain: *const tatcell_chain_t) -> Result<(), i32> {
+pub(super) fn not_in_place(c: Contract<'_>, chain: *const tatcell_chain_t) -> Result<(), i32> {
     let (first, count) = {
         let given = c.options_in_place(chain).ok_or(TATCELL_ERR_SIZE);
         // NULL and an odd address have their own codes.
