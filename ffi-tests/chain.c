@@ -63,6 +63,62 @@ TEST(both_limits_are_charged_or_none) {
     EQ(counters.never, 1);
 }
 
+/* Three worlds that get the same chains of one to four cells: one answers with decisions, one with codes alone, and one
+ * is asked by prepared chains. Two or three cells without a decision have a way of their own. */
+TEST(cells_decide_alike_with_a_decision_without_and_prepared) {
+    static tatcell_cell_t worlds[3][4];
+    static tatcell_limit_t limits[3];
+    static const tatcell_limit_spec_t none = TATCELL_LIMIT_SPEC_INIT;
+    tatcell_limit_spec_t spec = none;
+    spec.units = 9, spec.period = 1000, spec.burst = 3, spec.max_room = 2;
+    EQ(tatcell_limit_init(&limits[0], 5, 1000, 5), 0);
+    EQ(tatcell_limit_init(&limits[1], 100, 60000, 7), 0);
+    EQ(tatcell_limit_init_spec(&limits[2], &spec), 0);
+    EQ(tatcell_limit32_init(&limit32, 1, 1000, 2), 0);
+    memset(worlds, 0, sizeof worlds);
+    unsigned long long random = 3;
+    int codes[3] = {0}, errors = 0;
+    uint64_t now = 1000;
+    for (int round = 0; round < 60000; round++) {
+        NOTE("round %d", round);
+        now += check_random(&random) % 256;
+        const uint32_t count = 1 + (uint32_t)(check_random(&random) % 4);
+        const int odd = check_random(&random) % 4 == 0;
+        tatcell_link_t of[3][4];
+        tatcell_chain_t chains[3];
+        uint64_t costs[4];
+        for (uint32_t i = 0; i < count; i++) {
+            tatcell_link_t link = TATCELL_LINK_INIT;
+            const uint64_t cell = odd ? check_random(&random) % 4 : (i + (uint64_t)round) % 3;
+            link.limit = &limits[cell == 3 ? 2 : cell % 2];
+            link.cost = costs[i] = odd ? check_random(&random) % 9 : 1 + check_random(&random) % 2;
+            if (odd && check_random(&random) % 8 == 0) link.room = 1;
+            if (odd && check_random(&random) % 8 == 0) link.extra = 1;
+            if (odd && check_random(&random) % 32 == 0) link.flags = TATCELL_LINK_HASH;
+            if (odd && check_random(&random) % 32 == 0) link.limit = check_random(&random) % 2 ? NULL : &limit32;
+            for (int w = 0; w < 3; w++) of[w][i] = link, of[w][i].cell = &worlds[w][cell];
+        }
+        for (int w = 0; w < 3; w++) {
+            const tatcell_chain_t c = TATCELL_CHAIN_INIT;
+            chains[w] = c, chains[w].links = of[w], chains[w].link_size = sizeof **of, chains[w].count = count;
+        }
+        tatcell_decision_t told = TATCELL_DECISION_INIT;
+        const int32_t want = tatcell_chain_check(&chains[0], now, &told);
+        EQ(tatcell_chain_check(&chains[1], now, NULL), want);
+        tatcell_prepared_chain_t prepared;
+        const tatcell_chain_key_t keys[4] = {{0, NULL, 0}};
+        const int32_t made = tatcell_prepared_chain_init(&prepared, &chains[2]);
+        EQ(made < 0, want < 0);
+        if (made == 0) EQ(tatcell_prepared_chain_check(&prepared, now, keys, costs, NULL), want);
+        EQ(memcmp(worlds[0], worlds[1], sizeof *worlds), 0);
+        EQ(memcmp(worlds[0], worlds[2], sizeof *worlds), 0);
+        if (want < 0) errors++;
+        else codes[want]++;
+    }
+    EXPECT(codes[TATCELL_PASS] > 10000 && codes[TATCELL_NON_CONFORMING] > 10000 && codes[TATCELL_NEVER] > 2000);
+    EXPECT(errors > 1000);
+}
+
 TEST(links_have_permits_and_decisions_of_their_own) {
     DO(setup());
     EQ(tatcell_chain_check(&chain, 0, &d), TATCELL_PASS);
@@ -364,6 +420,7 @@ TEST(bad_pairs_are_refused_and_change_nothing) {
 
 int main(void) {
     RUN(both_limits_are_charged_or_none);
+    RUN(cells_decide_alike_with_a_decision_without_and_prepared);
     RUN(links_have_permits_and_decisions_of_their_own);
     RUN(flags_are_those_of_the_link_that_decided);
     RUN(cells_of_both_widths_and_keys_mix);

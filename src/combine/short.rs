@@ -111,6 +111,17 @@ impl Short {
             Override::Exempt { left } => Short::Overridden { exempts: true, ticks: left },
         }
     }
+
+    /// Returns whether the request passes; `None` if the long way must decide.
+    #[inline(always)]
+    pub fn passes(&self) -> Option<bool> {
+        match *self {
+            Short::Passes => Some(true),
+            Short::Refused { .. } | Short::Late { .. } => Some(false),
+            Short::Overridden { exempts, .. } => Some(exempts),
+            Short::Long => None,
+        }
+    }
 }
 
 /// What is known of each link.
@@ -130,12 +141,9 @@ pub(super) fn decide<'a>(links: &impl Links<'a>, now: u64, all: &mut All<'a>) ->
         Ok(absent) => absent,
         Err(why) => return why,
     };
-    for (i, seen) in all.iter().enumerate().take(count) {
-        if is_lost(seen) {
-            if let Err(why) = swap_rest(links, now, all, i) {
-                return why;
-            }
-            break;
+    if let Some(i) = swap_all(all.get(..count).unwrap_or(all)) {
+        if let Err(why) = swap_rest(links, now, all, i) {
+            return why;
         }
     }
     match absent {
@@ -168,12 +176,7 @@ pub(crate) fn passes<'a>(links: &impl Links<'a>, now: u64) -> Option<bool> {
 #[allow(dead_code)] // the C layer asks
 #[inline(always)]
 pub(crate) fn passes_of<'a>(links: &impl Links<'a>, now: u64, all: &mut All<'a>) -> Option<bool> {
-    match decide(links, now, all) {
-        Short::Passes => Some(true),
-        Short::Refused { .. } | Short::Late { .. } => Some(false),
-        Short::Overridden { exempts, .. } => Some(exempts),
-        Short::Long => None,
-    }
+    decide(links, now, all).passes()
 }
 
 /// Does the same as [`passes`] and writes the whole decision. Returns false, nothing charged and nothing written, if
@@ -231,14 +234,28 @@ fn tell<'a>(links: &dyn Links<'a>, now: u64, all: &All<'a>, made: Short, to: &mu
 
 /// Swaps the word of a link that has one, and returns whether the swap was lost.
 #[inline(always)]
-fn is_lost(seen: &Seen<'_>) -> bool {
+pub(super) fn is_lost(seen: &Seen<'_>) -> bool {
     matches!(seen, Seen::Word(swap) if !swap.store())
+}
+
+/// Swaps the words of all links, and returns the first link that lost its swap.
+///
+/// Out of line, so that it reads the records by a pointer. Inlined, it names them by the stack pointer, as do the stores
+/// that clear them, while the stores in between use an index. A Zen 4 then mispredicts on which store a load depends.
+#[inline(never)]
+fn swap_all(all: &[Seen<'_>]) -> Option<usize> {
+    all.iter().position(is_lost)
 }
 
 /// Goes on with the swaps from link i on, which has lost its own.
 #[cold]
 #[inline(never)]
-fn swap_rest<'a>(links: &dyn Links<'a>, now: u64, all: &mut All<'a>, i: usize) -> Result<(), Short> {
+pub(super) fn swap_rest<'a>(
+    links: &dyn Links<'a>,
+    now: u64,
+    all: &mut All<'a>,
+    i: usize,
+) -> Result<(), Short> {
     let mut lost = i;
     loop {
         swap_again(links, now, all, lost)?;

@@ -1,7 +1,7 @@
 //! `tatcell_chain_*`: several limits for one request, all or none.
 
 use super::links::{tatcell_chain_t, Work};
-use crate::capi::codes::{TATCELL_ERR_NULL, TATCELL_NON_CONFORMING, TATCELL_PASS};
+use crate::capi::codes::TATCELL_ERR_NULL;
 use crate::capi::decision::{fill, fill_if, finish_done, tatcell_decision_t};
 use crate::capi::pointers::contract::{args, Contract};
 
@@ -65,19 +65,20 @@ pub unsafe extern "C" fn tatcell_chain_check(
     out: *mut tatcell_decision_t,
 ) -> i32 {
     args!(c);
-    if out.is_null() {
-        match c.chain_in_place(chain, now) {
-            Some(true) => return TATCELL_PASS,
-            Some(false) => return TATCELL_NON_CONFORMING,
-            None => {}
-        }
+    match out.is_null() {
+        true => c.chain_in_place(chain, now, false),
+        false => check_told(c, chain, now, out),
     }
-    check_told(c, chain, now, out)
 }
 
 /// A check of which more is wanted than the verdict, or of links that the short way does not know.
 #[inline(never)]
-fn check_told(c: Contract<'_>, chain: *const tatcell_chain_t, now: u64, out: *mut tatcell_decision_t) -> i32 {
+pub(super) fn check_told(
+    c: Contract<'_>,
+    chain: *const tatcell_chain_t,
+    now: u64,
+    out: *mut tatcell_decision_t,
+) -> i32 {
     let to = match c.report_if(out) {
         Ok(to) => to,
         Err(e) => return e,

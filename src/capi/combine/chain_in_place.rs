@@ -1,51 +1,133 @@
 //! A chain of C whose links are all plain, as the short way takes them: where they lie, none of them copied.
 
+use super::chain::check_told;
 use super::links::{tatcell_chain_t, tatcell_link_t, TATCELL_LINK_HASH, TATCELL_LINK_OVERRIDES};
+use super::verdict::not_decided;
+use crate::capi::codes::{TATCELL_NON_CONFORMING, TATCELL_PASS};
 use crate::capi::pointers::contract::Contract;
 use crate::cell::Cell;
 use crate::combine::link::{either, TableRef, Target};
 use crate::combine::short::{self, look_at, note, overriding, All, Links, Look, Seen, Short, MOST};
-use crate::combine::MAX_LINKS;
+use crate::combine::{short_cells, MAX_LINKS};
 use crate::limit::{Limit, TableLimit};
 use crate::table::Override;
 
-impl Contract<'_> {
-    /// Decides a chain of which only the verdict is wanted, and returns whether it passes. Returns `None`, nothing
-    /// charged, if anything is wrong with it, or if the short way does not know it, or if it was contended.
+impl<'a> Contract<'a> {
+    /// Decides a chain of which only the verdict is wanted, and returns its code. If anything is wrong with it, or if
+    /// the short way does not know it, or if it was contended, nothing is charged, and the call ends with
+    /// [`otherwise`](Self::otherwise). Each of these is out of line, and the call ends with it, so none of them has the
+    /// frame of another.
     #[inline(always)]
-    pub(super) fn chain_in_place(self, chain: *const tatcell_chain_t, now: u64) -> Option<bool> {
-        match self.limits_in_place(chain, now) {
-            None => self.overrides_in_place(chain, now),
-            made => made,
+    pub(super) fn chain_in_place(self, chain: *const tatcell_chain_t, now: u64, short_only: bool) -> i32 {
+        let Some(links) = self.links_in_place(chain) else { return self.otherwise(chain, now, short_only) };
+        if let Some(links) = of_cells::<2>(links) {
+            return self.cells_in_place(links, now, chain, short_only);
+        }
+        if let Some(links) = of_cells::<3>(links) {
+            return self.cells_in_place(links, now, chain, short_only);
+        }
+        self.limits_in_place(links, now, chain, short_only)
+    }
+
+    /// Decides two or three links without a table, in registers.
+    #[inline(never)]
+    fn cells_in_place<const N: usize>(
+        self,
+        links: &'a [tatcell_link_t; N],
+        now: u64,
+        chain: *const tatcell_chain_t,
+        short_only: bool,
+    ) -> i32 {
+        match self.cells_pass(links, now) {
+            Some(true) => TATCELL_PASS,
+            Some(false) => TATCELL_NON_CONFORMING,
+            None => self.otherwise(chain, now, short_only),
         }
     }
 
-    /// Decides a chain without links of overrides. In a frame of its own, which is gone when the long way begins.
-    #[inline(never)]
-    fn limits_in_place(self, chain: *const tatcell_chain_t, now: u64) -> Option<bool> {
-        self.decide_in_place::<false>(chain, now)
-    }
-
-    /// Decides a chain with links of overrides, in a frame of its own.
-    #[inline(never)]
-    fn overrides_in_place(self, chain: *const tatcell_chain_t, now: u64) -> Option<bool> {
-        self.decide_in_place::<true>(chain, now)
-    }
-
     #[inline(always)]
-    fn decide_in_place<const OVERRIDES: bool>(self, chain: *const tatcell_chain_t, now: u64) -> Option<bool> {
-        let mut links = InPlace::<OVERRIDES> { c: self, links: self.links_in_place(chain)?, asked: false };
+    fn cells_pass<const N: usize>(self, links: &'a [tatcell_link_t; N], now: u64) -> Option<bool> {
+        let mut cells = [None; N];
+        for (i, (link, place)) in links.iter().zip(&mut cells).enumerate() {
+            // Links of one cell are one charge, so the long way takes them.
+            let other = link.extra | link.room | link.cell32.addr() as u64 | u64::from(link.flags);
+            if other != 0 || links.iter().take(i).any(|known| known.cell == link.cell) {
+                return None;
+            }
+            let of = (self.cell(link.cell).ok()?, self.limit64(link.limit).ok()?, link.cost);
+            *place = short_cells::is_plain(of).then_some(of);
+            (*place)?;
+        }
+        let lost = |known: [Seen<'a>; N], i| {
+            short_cells::go_on(&InPlace::<false> { c: self, links, asked: false }, now, &known, i)
+        };
+        short_cells::decide::<N>(|i| *cells.get(i)?, |_| true, now, lost).passes()
+    }
+
+    /// Decides a chain without links of overrides. Only a contended one keeps its frame while the long way decides.
+    #[inline(never)]
+    fn limits_in_place(
+        self,
+        links: &'a [tatcell_link_t],
+        now: u64,
+        chain: *const tatcell_chain_t,
+        short_only: bool,
+    ) -> i32 {
+        match self.decide_in_place::<false>(links, now) {
+            Some(Some(true)) => TATCELL_PASS,
+            Some(Some(false)) => TATCELL_NON_CONFORMING,
+            Some(None) => self.otherwise(chain, now, short_only),
+            None => self.overrides_in_place(links, now, chain, short_only),
+        }
+    }
+
+    /// Decides a chain with links of overrides.
+    #[inline(never)]
+    fn overrides_in_place(
+        self,
+        links: &'a [tatcell_link_t],
+        now: u64,
+        chain: *const tatcell_chain_t,
+        short_only: bool,
+    ) -> i32 {
+        match self.overrides_pass(links, now) {
+            Some(true) => TATCELL_PASS,
+            Some(false) => TATCELL_NON_CONFORMING,
+            None => self.otherwise(chain, now, short_only),
+        }
+    }
+
+    /// Decides it in a frame of its own, which is gone when the long way begins.
+    #[inline(never)]
+    fn overrides_pass(self, links: &'a [tatcell_link_t], now: u64) -> Option<bool> {
+        self.decide_in_place::<true>(links, now)?
+    }
+
+    /// Answers for a chain that the short way does not know: by the long way, or with the error that says why not.
+    #[inline(never)]
+    fn otherwise(self, chain: *const tatcell_chain_t, now: u64, short_only: bool) -> i32 {
+        match short_only {
+            true => not_decided(self, chain, now),
+            false => check_told(self, chain, now, core::ptr::null_mut()),
+        }
+    }
+
+    /// Decides links that are all of the kinds that are known here; else returns `None`.
+    #[inline(always)]
+    fn decide_in_place<const OVERRIDES: bool>(
+        self,
+        links: &'a [tatcell_link_t],
+        now: u64,
+    ) -> Option<Option<bool>> {
+        let mut links = InPlace::<OVERRIDES> { c: self, links, asked: false };
         let mut all = [Seen::Absent; MOST];
         links.take(&mut all)?;
-        short::passes_of(&links, now, &mut all)
+        Some(short::passes_of(&links, now, &mut all))
     }
 
     /// Returns the links of a chain of which only the verdict is wanted.
     #[inline(always)]
-    fn links_in_place<'a>(self, chain: *const tatcell_chain_t) -> Option<&'a [tatcell_link_t]>
-    where
-        Self: 'a,
-    {
+    fn links_in_place(self, chain: *const tatcell_chain_t) -> Option<&'a [tatcell_link_t]> {
         let given = self.options_in_place(chain)?;
         let (count, same) = (given.count as usize, given.link_size as usize == size_of::<tatcell_link_t>());
         let told = given.permits.addr() | given.decisions.addr();
@@ -146,6 +228,13 @@ impl<'a, const OVERRIDES: bool> InPlace<'a, OVERRIDES> {
         let key = self.c.key(link.key, link.key_len).ok()?;
         Some((table, either!(table, t => &t.hasher).hash_one(key)?))
     }
+}
+
+/// Returns the links if there are N of them and none names a table.
+#[inline(always)]
+fn of_cells<const N: usize>(links: &[tatcell_link_t]) -> Option<&[tatcell_link_t; N]> {
+    let links: &[_; N] = links.try_into().ok()?;
+    links.iter().all(|link| link.table.is_null()).then_some(links)
 }
 
 /// Returns whether a link of a table is one of overrides.

@@ -3,10 +3,10 @@
 use core::ffi::c_void;
 
 use super::links::{chain_code, link, tatcell_chain_t, tatcell_link_t, TATCELL_LINK_HASH};
-use crate::answer::Decision;
+use crate::answer::{Decision, Verdict};
 use crate::capi::codes::{
     verdict_code, TATCELL_ERR_COUNT, TATCELL_ERR_HANDLE, TATCELL_ERR_HASH, TATCELL_ERR_LINKS,
-    TATCELL_ERR_NULL, TATCELL_ERR_OPTION, TATCELL_PASS,
+    TATCELL_ERR_NULL, TATCELL_ERR_OPTION, TATCELL_NON_CONFORMING, TATCELL_PASS,
 };
 use crate::capi::decision::{fill, tatcell_decision_t};
 use crate::capi::pointers::contract::{args, inside, Contract, Grows, Marked, Plain};
@@ -40,7 +40,7 @@ struct Inside {
 }
 
 /// "tatcell", kind of object, version of `Inside`: raised whenever it, `PreparedChain` or `Link` change.
-const READY: u64 = 0x7461_7463_656c_7002;
+const READY: u64 = 0x7461_7463_656c_7003;
 
 const _: () = assert!(size_of::<tatcell_prepared_chain_t>() == TATCELL_PREPARED_CHAIN_SIZE);
 const _: () = assert!(align_of::<tatcell_prepared_chain_t>() == TATCELL_PREPARED_CHAIN_ALIGN);
@@ -275,7 +275,36 @@ fn check(
     if !out.is_null() {
         return check_told(c, chain, now, costs, out, hash);
     }
-    match chain.verdict_by(now, costs, hash) {
+    match chain.cells() {
+        0 => check_any(chain, now, costs, hash),
+        2 => check_cells::<2>(chain, now, costs),
+        _ => check_cells::<3>(chain, now, costs),
+    }
+}
+
+/// Decides a request of N cells. Out of line, as the next: the call of the C function ends with it.
+#[inline(never)]
+fn check_cells<const N: usize>(chain: &PreparedChain<'_>, now: u64, costs: Option<&[u64]>) -> i32 {
+    match chain.cells_pass::<N>(now, costs) {
+        Some(true) => TATCELL_PASS,
+        Some(false) => TATCELL_NON_CONFORMING,
+        None => code_of(chain.cells_long(now, costs).map_err(Code::from)),
+    }
+}
+
+/// Decides a request of other links.
+#[inline(never)]
+fn check_any(
+    chain: &PreparedChain<'_>,
+    now: u64,
+    costs: Option<&[u64]>,
+    hash: impl FnMut(usize, &Hasher) -> Result<u64, Code>,
+) -> i32 {
+    code_of(chain.verdict_by(now, costs, hash))
+}
+
+fn code_of(made: Result<Verdict, Code>) -> i32 {
+    match made {
         Ok(verdict) => verdict_code(verdict),
         Err(Code(code)) => code,
     }

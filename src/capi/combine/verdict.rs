@@ -44,21 +44,17 @@ fn code(passes: Option<bool>) -> i32 {
 #[must_use]
 pub unsafe extern "C" fn tatcell_chain_verdict(chain: *const tatcell_chain_t, now: u64) -> i32 {
     args!(c);
-    match c.chain_in_place(chain, now) {
-        Some(passes) => code(Some(passes)),
-        None => not_decided(c, chain, now).unwrap_or_else(|e| e),
-    }
+    c.chain_in_place(chain, now, true)
 }
 
-#[cold]
+/// Answers for a chain that the short way does not know.
 #[inline(never)]
-fn not_decided(c: Contract<'_>, chain: *const tatcell_chain_t, now: u64) -> Result<i32, i32> {
-    match c.options_in_place(chain) {
-        Some(given) if given.link_size as usize == size_of::<tatcell_link_t>() => {
-            not_in_place(c, given).map(|()| TATCELL_CONTENDED)
-        }
-        _ => of_another_size(c, chain, now),
-    }
+pub(super) fn not_decided(c: Contract<'_>, chain: *const tatcell_chain_t, now: u64) -> i32 {
+    let said = match c.options_in_place(chain) {
+        Some(given) if given.link_size as usize == size_of::<tatcell_link_t>() => not_in_place(c, given),
+        _ => return of_another_size(c, chain, now).unwrap_or_else(|e| e),
+    };
+    said.err().unwrap_or(TATCELL_CONTENDED)
 }
 
 /// Decides a chain whose structures have more fields than this release knows. The copies take 0.8 KiB of stack.
@@ -77,10 +73,7 @@ fn of_another_size(c: Contract<'_>, chain: *const tatcell_chain_t, now: u64) -> 
     known.size = size_of::<tatcell_chain_t>() as u32;
     known.link_size = size_of::<tatcell_link_t>() as u32;
     known.links = links.as_ptr();
-    match c.chain_in_place(&known, now) {
-        Some(passes) => Ok(code(Some(passes))),
-        None => not_in_place(c, &known).map(|()| TATCELL_CONTENDED),
-    }
+    Ok(c.chain_in_place(&known, now, true))
 }
 
 /// Returns the error of a chain that the short way does not take. It repeats the checks of that way and says what is
