@@ -63,15 +63,15 @@ cluster/src
     open
     sim: clock random machine wire lib
 cli/src
-    failure record units words
+    failure progress record units words
     input key
     limit
     emit: key limit units
     plan
     input_args
     replay
-    show: failure words
-    show_args: failure units show
+    show: failure progress words
+    show_args: failure progress units words show
     size: failure limit units words
     check: failure size units words
     args

@@ -12,6 +12,7 @@ pub mod input_args;
 pub mod key;
 pub mod limit;
 pub mod plan;
+pub mod progress;
 pub mod record;
 pub mod replay;
 pub mod show;

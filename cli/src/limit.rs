@@ -1,6 +1,6 @@
 //! Limits as arguments have them: a rate and a burst, or another algorithm; or several of these.
 
-use tatcell::{Algorithm, Ladder, LimitSpec, Rung as Tier};
+use tatcell::{Algorithm, Ladder, LimitSpec, Rung as Tier, TableOptions};
 
 use crate::units::HZ;
 
@@ -61,6 +61,26 @@ impl Asked {
     }
 }
 
+/// Whether a limit is written in bytes, as in `1.5MiB/s burst 5MB`.
+pub fn counts_bytes(text: &str) -> bool {
+    let numbers = text.split(['/', ' ']).filter(|word| word.starts_with(|c: char| c.is_ascii_digit()));
+    numbers.into_iter().any(|word| word.ends_with('B'))
+}
+
+/// Returns the largest burst with which this limit fits one word of a table.
+pub fn largest_burst(options: TableOptions, spec: LimitSpec) -> Option<u64> {
+    let fits = |burst| {
+        let fit = options.slowest(spec.burst(burst)).fit();
+        fit.is_ok_and(|fit| fit.culprit.is_none())
+    };
+    let (mut low, mut high) = (0, 1 << 62);
+    while low + 1 < high {
+        let middle = low + (high - low) / 2;
+        *(if fits(middle) { &mut low } else { &mut high }) = middle;
+    }
+    (low > 0).then_some(low)
+}
+
 /// Most limits of a chain.
 pub const MOST: usize = tatcell::MAX_LINKS;
 
@@ -101,7 +121,16 @@ impl Chained {
                 None => ("", part),
             };
             let lengths = if lengths.is_empty() { None } else { Some(crate::key::lengths(lengths)?) };
-            Ok(Rung { asked: Asked::parse(rest)?, lengths })
+            let asked = Asked::parse(rest)?;
+            let options = TableOptions::new(asked.spec.burst(1));
+            let fit = options.slowest(asked.spec).fit();
+            if asked.is_gcra() && fit.is_ok_and(|fit| fit.culprit.is_some()) {
+                let most = largest_burst(options, asked.spec).unwrap_or(1);
+                return Err(format!(
+                    "limit {rest:?}: no word of a table holds its burst; at this rate {most} fits"
+                ));
+            }
+            Ok(Rung { asked, lengths })
         };
         let rungs = text.split(" and ").map(rung).collect::<Result<Vec<_>, String>>()?;
         if rungs.len() > MOST {

@@ -10,6 +10,7 @@ use tatcell_cli::emit::Emitted;
 use tatcell_cli::failure::Failure;
 use tatcell_cli::plan::report::Report;
 use tatcell_cli::plan::Progress;
+use tatcell_cli::progress::{self, short};
 
 /// Writes how far the reading is, over itself.
 fn show(progress: &Progress) {
@@ -41,16 +42,7 @@ fn run(arguments: Arguments) -> Result<(), Failure> {
     match arguments.command {
         Command::Plan(plan) => run_plan(&plan),
         Command::Replay(replay) => {
-            let terminal = io::stderr().is_terminal();
-            let answer = replay.replay(&mut |sent, since| {
-                if terminal {
-                    let _ = write!(io::stderr(), "\r{sent} requests, {} s of the log\x1b[K", since.as_secs());
-                }
-            });
-            if terminal {
-                let _ = write!(io::stderr(), "\r\x1b[K");
-            }
-            let answer = answer?;
+            let answer = replay.replay()?;
             put(&answer, replay.json)?;
             replay.judge(&answer)
         }
@@ -60,7 +52,10 @@ fn run(arguments: Arguments) -> Result<(), Failure> {
             written(show.run(terminal, out)?)
         }
         Command::Check(check) => {
+            let config = short(&check.config);
+            let progress = progress::Progress::start(move || format!("reading {config}"));
             let answer = check.check()?;
+            drop(progress);
             put(&answer, check.json)?;
             check.judge(&answer)
         }
@@ -89,8 +84,9 @@ impl std::fmt::Display for Both<'_> {
 fn run_plan(plan: &PlanArguments) -> Result<(), Failure> {
     let terminal = std::io::stderr().is_terminal();
     let asked = plan.plan()?;
-    // What a program cannot have is said before the input is read.
+    // What a program cannot have, and a page that cannot be written, is said before the input is read.
     plan.emitted(&asked, None)?;
+    let page = plan.open_report()?;
     let report = asked.run(&mut |progress| {
         if terminal {
             show(progress);
@@ -100,13 +96,17 @@ fn run_plan(plan: &PlanArguments) -> Result<(), Failure> {
         let _ = write!(std::io::stderr(), "\r\x1b[K");
     }
     let report = report?;
-    if let Some(file) = &plan.report {
-        let page = match file.ends_with(".svg") {
+    if let (Some(file), Some(mut page)) = (&plan.report, page) {
+        let text = match file.ends_with(".svg") {
             // The arguments ask for a limit with it.
             true => report.picture().unwrap_or_default(),
             false => report.html(),
         };
-        std::fs::write(file, page).map_err(|error| Failure::Input(format!("{file}: {error}")))?;
+        // What is no file, such as a pipe, has no length.
+        let is_file = page.metadata().is_ok_and(|data| data.is_file());
+        let emptied = if is_file { page.set_len(0) } else { Ok(()) };
+        let written = emptied.and_then(|()| page.write_all(text.as_bytes()));
+        written.map_err(|error| Failure::Input(format!("{file}: {error}")))?;
     }
     match plan.emitted(&asked, Some(&report))? {
         Some(emitted) if plan.json => put(&Both { report: &report, emitted }, true)?,

@@ -1,6 +1,6 @@
 //! The arguments of `tatcell show`, and what it does with them.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,6 +11,7 @@ use tatcell::host::ReadOnlyMemory;
 use tatcell::{AttachOptions, ReadOnlyTable};
 
 use crate::failure::Failure;
+use crate::progress::{short, Progress};
 use crate::show::change::{change, Change};
 use crate::show::clock::{Clock, Named, Now};
 use crate::show::counts::{Counts, Source};
@@ -19,11 +20,16 @@ use crate::show::names::As;
 use crate::show::serve::Served;
 use crate::show::{dump, top, Place, Secret};
 use crate::units::duration;
+use crate::words::plural;
 
 const EXIT: &str = "Exit codes:
   0  done
   2  the arguments cannot be used: no such clock, no seed, another seed
-  3  the table cannot be read, or not be changed";
+  3  the table cannot be read, or not be changed
+
+Memory:
+  The table is mapped, not copied. top keeps the --count debts that it lists, with up to four names each, and the
+  candidates a line at a time.";
 
 /// An address to serve at. What is none may be the table.
 fn address(text: &str) -> Result<SocketAddr, String> {
@@ -143,6 +149,20 @@ struct Screen<'a> {
     top: &'a [top::Debt],
 }
 
+/// Counters without a table.
+#[derive(Serialize)]
+struct Alone {
+    version: u32,
+    #[serde(flatten)]
+    counts: Counts,
+}
+
+impl std::fmt::Display for Alone {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.counts.fmt(f)
+    }
+}
+
 /// Whatever keeps the answer from being given, or from being written.
 enum Ended {
     Failed(Failure),
@@ -226,7 +246,7 @@ impl ShowArguments {
     /// Shows counters without a table.
     fn counts(&self, out: &mut impl Write) -> Result<(), Ended> {
         match (&self.what, &self.counters) {
-            (None, Some(name)) => self.put(&Source::open(name)?.read(), out),
+            (None, Some(name)) => self.put(&Alone { version: 1, counts: Source::open(name)?.read() }, out),
             _ => Err(Failure::Usage("this needs the table: name it before the command".into()).into()),
         }
     }
@@ -238,6 +258,15 @@ impl ShowArguments {
             Some(name) => Some(Source::open(name)?),
             None => None,
         };
+        let progress = match &self.what {
+            // A screen that refreshes, and words that come on the terminal themselves, are their own progress.
+            Some(What::Watch { .. }) => Progress::default(),
+            Some(What::Dump { .. }) if io::stdout().is_terminal() => Progress::default(),
+            _ => Progress::start({
+                let (name, slots) = (short(&place.text), table.slots());
+                move || format!("{name}: reading {}", plural(slots as u64, "slot"))
+            }),
+        };
         match &self.what {
             Some(What::Top { count, candidates, form }) => {
                 if candidates.is_some() && self.secret().is_none() {
@@ -245,7 +274,9 @@ impl ShowArguments {
                     return Err(Failure::Usage(what.into()).into());
                 }
                 let keys = candidates.as_deref().map(|file| (file, *form));
-                self.put(&top::find(&table, &place.text, self.now(&table)?, *count, keys)?, out)
+                let answer = top::find(&table, &place.text, self.now(&table)?, *count, keys, &progress)?;
+                drop(progress);
+                self.put(&answer, out)
             }
             Some(What::Watch { count, interval, rounds }) => {
                 let clock = Clock::choose(self.clock, self.tick_hz, &table.info())?;
@@ -255,13 +286,15 @@ impl ShowArguments {
                         std::thread::sleep(*interval);
                     }
                     let counts = counters.as_mut().map(Source::read);
-                    let top = top::find(&table, &place.text, clock.now()?, *count, None)?;
+                    let top = top::find(&table, &place.text, clock.now()?, *count, None, &progress)?;
                     let load = Load::of(top.now, &table);
                     self.screen(&geometry, (&load, counts.as_ref(), &top), terminal, out)?;
                 }
                 Ok(())
             }
-            Some(What::Dump { all }) => Ok(dump::write(&table, self.now(&table)?, *all, self.json, out)?),
+            Some(What::Dump { all }) => {
+                Ok(dump::write(&table, self.now(&table)?, *all, self.json, out, &progress)?)
+            }
             _ => {
                 // Without a clock the geometry is still an answer; a clock that cannot be used is a failure.
                 let named = self.clock.is_some() || table.info().clock != tatcell::TableClock::Unknown;
@@ -270,6 +303,7 @@ impl ShowArguments {
                     false => None,
                 };
                 let counts = counters.as_mut().map(Source::read);
+                drop(progress);
                 self.put(&Answer { version: 1, geometry: Geometry::of(place, &table), load, counts }, out)
             }
         }

@@ -10,14 +10,17 @@ use tatcell::{
 };
 
 use crate::failure::Failure;
-use crate::limit::Asked;
+use crate::limit::{largest_burst, Asked};
 use crate::units::HZ;
 use crate::words::{bytes, chance, percent, plural, span};
 
 const EXIT: &str = "Exit codes:
   0  the limits fit one table, and the answer says how large it must be
   1  they do not fit, or no table is large enough; the message says what helps
-  2  the arguments cannot be used";
+  2  the arguments cannot be used
+
+Memory:
+  The table is not made, so the answer takes no memory to speak of.";
 
 /// Arguments of `tatcell size`.
 #[derive(Args, Debug)]
@@ -174,20 +177,6 @@ fn options(asked: &[Asked]) -> Result<TableOptions, Failure> {
     Ok(TableOptions::new(fastest).slowest(slowest))
 }
 
-/// The largest burst with which this limit still fits.
-fn largest_burst(options: TableOptions, spec: LimitSpec) -> Option<u64> {
-    let fits = |burst| {
-        let fit = options.slowest(spec.burst(burst)).fit();
-        fit.is_ok_and(|fit| fit.culprit.is_none())
-    };
-    let (mut low, mut high) = (0, 1 << 62);
-    while low + 1 < high {
-        let middle = low + (high - low) / 2;
-        *(if fits(middle) { &mut low } else { &mut high }) = middle;
-    }
-    (low > 0).then_some(low)
-}
-
 impl LimitSize {
     fn new(asked: &Asked, spent: Option<u64>) -> Result<LimitSize, Failure> {
         let info =
@@ -218,6 +207,16 @@ fn memory(new: u64, always: u64, hold: u128, target: u64) -> (u64, u64) {
 impl SizeArguments {
     /// Answers.
     pub fn size(&self) -> Result<Size, Failure> {
+        let is_several = |text: &&String| {
+            let text = text.trim_start();
+            text.starts_with("ladder ") || text.starts_with('/') || text.contains(" and ")
+        };
+        if let Some(text) = self.limit.iter().find(is_several) {
+            return Err(Failure::Usage(format!(
+                "--limit {text:?}: size takes the limit of one key, such as \"10/s burst 20\": repeat --limit for \
+                 limits of one table, and ask once for each table; a ladder has a key for each of its lengths"
+            )));
+        }
         let asked = self.limit.iter().map(|text| Asked::parse(text)).collect::<Result<Vec<_>, _>>();
         let asked = asked.map_err(Failure::Usage)?;
         let limits =

@@ -3,6 +3,8 @@
 //! Words, quotes, escapes and comments are those of nginx. All files together have at most [`MOST`] bytes. Blocks are
 //! at most [`DEEPEST`] deep, and so are files that include each other.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -159,7 +161,15 @@ impl Reader<'_> {
             match byte {
                 b'{' => depth += 1,
                 b'}' => depth -= 1,
+                b'[' if self.long_bracket() => {}
                 b'-' if self.peek() == Some(b'-') => {
+                    self.bump();
+                    if self.peek() == Some(b'[') {
+                        self.bump();
+                        if self.long_bracket() {
+                            continue;
+                        }
+                    }
                     while self.peek().is_some_and(|byte| byte != b'\n') {
                         self.bump();
                     }
@@ -183,6 +193,25 @@ impl Reader<'_> {
     }
 }
 
+impl Reader<'_> {
+    /// Leaves out a text of Lua in long brackets, `[[...]]` or `[=[...]=]`, of which the first bracket has been read.
+    /// False if there is none.
+    fn long_bracket(&mut self) -> bool {
+        let rest = &self.text[self.at..];
+        let level = rest.iter().take_while(|byte| **byte == b'=').count();
+        if rest.get(level) != Some(&b'[') {
+            return false;
+        }
+        let close = [&b"]"[..], &b"=".repeat(level), b"]"].concat();
+        let end =
+            memchr::memmem::find(&rest[level..], &close).map_or(rest.len(), |at| at + level + close.len());
+        for _ in 0..end {
+            self.bump();
+        }
+        true
+    }
+}
+
 fn escaped(byte: Option<u8>) -> Vec<u8> {
     match byte {
         Some(byte @ (b'"' | b'\'' | b'\\')) => vec![byte],
@@ -194,7 +223,12 @@ fn escaped(byte: Option<u8>) -> Vec<u8> {
     }
 }
 
-/// Reads a file and what it includes.
+/// Whether a directive says anything about limits. A list of a million addresses does not, and takes no memory.
+fn is_kept(name: &str) -> bool {
+    name.starts_with("limit_req") || name.starts_with("tatcell") || name == "server_name"
+}
+
+/// Reads the directives of a file and of what it includes that say something about limits.
 pub struct Files {
     /// The folder that `include` starts from: that of the first file.
     folder: PathBuf,
@@ -214,7 +248,9 @@ impl Files {
 
     /// The inner error is one of the system.
     fn file(&mut self, path: &str, deep: usize) -> Result<Vec<Directive>, Result<Failure, std::io::Error>> {
-        let text = std::fs::read(path).map_err(Err)?;
+        let mut text = Vec::new();
+        let most = (MOST - self.bytes) as u64 + 1;
+        File::open(path).and_then(|file| file.take(most).read_to_end(&mut text)).map_err(Err)?;
         self.bytes += text.len();
         if self.bytes > MOST {
             return Err(Ok(Failure::Input(format!(
@@ -239,11 +275,12 @@ impl Files {
                     let name = words.remove(0);
                     match (&*name.text, &words[..]) {
                         ("include", [pattern]) => done.extend(self.include(pattern, deep)?),
-                        _ => done.push(Directive {
+                        (text, _) if is_kept(text) => done.push(Directive {
                             name,
                             words: std::mem::take(&mut words),
                             block: Vec::new(),
                         }),
+                        _ => {}
                     }
                     words.clear();
                 }
@@ -255,7 +292,6 @@ impl Files {
                     let directive = Directive { name, words: std::mem::take(&mut words), block: Vec::new() };
                     if directive.name.text.ends_with("_by_lua_block") {
                         reader.lua(&mark)?;
-                        done.push(directive);
                     } else if open.len() + deep >= DEEPEST {
                         return Err(mark.wrong(format!("blocks are more than {DEEPEST} deep")));
                     } else {
@@ -270,7 +306,9 @@ impl Files {
                         return Err(mark.wrong("unexpected \"}\": no block is open"));
                     };
                     directive.block = std::mem::replace(&mut done, before);
-                    done.push(directive);
+                    if !directive.block.is_empty() {
+                        done.push(directive);
+                    }
                 }
             }
         }
@@ -301,9 +339,9 @@ impl Files {
     }
 }
 
-/// The files that a pattern with `*` and `?` names, sorted; a path without these as it is.
+/// The files that a pattern with `*`, `?` and `[...]` names, sorted; a path without these as it is.
 fn matching(pattern: &Path) -> Vec<PathBuf> {
-    let is_pattern = |text: &str| text.contains(['*', '?']);
+    let is_pattern = |text: &str| text.contains(['*', '?', '[']);
     let mut found = vec![PathBuf::new()];
     for part in pattern.components() {
         let text = part.as_os_str().to_string_lossy();
@@ -327,6 +365,22 @@ fn matching(pattern: &Path) -> Vec<PathBuf> {
     found
 }
 
+/// The length of a class such as `[a-z]` or `[!0-9]` at the start of a pattern, and whether the byte is in it.
+fn class(pattern: &[u8], byte: u8) -> Option<(usize, bool)> {
+    let is_not = matches!(pattern.get(1), Some(b'!' | b'^'));
+    let start = 1 + usize::from(is_not);
+    // A bracket at the start of the class is a part of it.
+    let end = start + 1 + memchr::memchr(b']', pattern.get(start + 1..)?)?;
+    let (mut rest, mut fits) = (&pattern[start..end], false);
+    while let Some((first, after)) = rest.split_first() {
+        (rest, fits) = match after {
+            [b'-', last, after @ ..] => (after, fits || (*first..=*last).contains(&byte)),
+            after => (after, fits || *first == byte),
+        };
+    }
+    Some((end + 1, fits != is_not))
+}
+
 /// Whether a name has the form of a pattern. The last `*` takes in one more byte whenever the rest does not match.
 fn is_like(name: &[u8], pattern: &[u8]) -> bool {
     let (mut n, mut p, mut star) = (0, 0, None);
@@ -335,6 +389,9 @@ fn is_like(name: &[u8], pattern: &[u8]) -> bool {
             Some(b'*') => {
                 star = Some((p, n));
                 p += 1;
+            }
+            Some(b'[') if class(&pattern[p..], name[n]).is_some_and(|(_, fits)| fits) => {
+                (n, p) = (n + 1, p + class(&pattern[p..], name[n]).map_or(1, |(length, _)| length));
             }
             Some(byte) if *byte == b'?' || *byte == name[n] => (n, p) = (n + 1, p + 1),
             _ => {
@@ -360,6 +417,12 @@ mod tests {
             ("site", "site?", false),
             ("aXbYb", "a*b", true),
             ("aXbYc", "a*b", false),
+            ("a7.conf", "a[0-9].conf", true),
+            ("ab.conf", "a[0-9].conf", false),
+            ("ab.conf", "*[!0-9].conf", true),
+            ("a7.conf", "*[!0-9].conf", false),
+            ("x]", "x[]a]", true),
+            ("x[", "x[", true),
         ] {
             assert_eq!(is_like(name.as_bytes(), pattern.as_bytes()), want, "{name} {pattern}");
         }

@@ -6,11 +6,13 @@ mod nginx;
 mod servers;
 mod zones;
 
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 use clap::{Args, ValueEnum};
 
-use self::blocks::Files;
+use self::blocks::{Files, MOST};
 use self::meaning::Checked;
 use crate::failure::Failure;
 use crate::words::plural;
@@ -19,7 +21,10 @@ const EXIT: &str = "Exit codes:
   0  the limits are kept, and each of them decides
   1  a limit cannot be kept as it is written, or never decides
   2  the arguments cannot be used
-  3  the configuration cannot be read; the message has its file, line and column";
+  3  the configuration cannot be read; the message has its file, line and column
+
+Memory:
+  The text of the configuration, of which at most 64 MiB are read, and up to 4 KiB for each limit or rule.";
 
 /// A configuration's format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -49,6 +54,25 @@ pub struct CheckArguments {
     pub json: bool,
 }
 
+/// What is looked at to find the format.
+const HEAD: usize = 1 << 16;
+
+/// Reads a file, at most so much of it.
+fn start(config: &str, most: usize) -> std::io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    File::open(config)?.take(most as u64).read_to_end(&mut text)?;
+    Ok(text)
+}
+
+/// Returns the bytes of a file, or of the files in a folder.
+fn bytes(config: &str) -> std::io::Result<u64> {
+    let whole = std::fs::metadata(config)?;
+    if !whole.is_dir() {
+        return Ok(whole.len());
+    }
+    std::fs::read_dir(config)?.try_fold(0, |sum, entry| Ok(sum + std::fs::metadata(entry?.path())?.len()))
+}
+
 /// Finds the format by the name, and else by the first line that says something.
 fn find(config: &str) -> Result<Config, Failure> {
     let path = Path::new(config);
@@ -60,7 +84,7 @@ fn find(config: &str) -> Result<Config, Failure> {
         Some("conf") => return Ok(Config::Nginx),
         _ => {}
     }
-    let text = std::fs::read(config).map_err(|error| Failure::Input(format!("{config}: {error}")))?;
+    let text = start(config, HEAD).map_err(|error| Failure::Input(format!("{config}: {error}")))?;
     let text = String::from_utf8_lossy(&text);
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     let Some(line) = lines.next() else { return Err(Failure::Input(format!("{config}: the file is empty"))) };
@@ -80,6 +104,10 @@ impl CheckArguments {
         let (config, format) = (&*self.config, self.format.map_or_else(|| find(&self.config), Ok)?);
         let name = format.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned());
         let mut checked = Checked::new(config, &name);
+        // The readers of the servers' files read all of them; that of nginx counts what it includes.
+        if format != Config::Nginx && bytes(config).is_ok_and(|bytes| bytes > MOST as u64) {
+            return Err(Failure::Input(format!("{config}: it has more than {MOST} bytes")));
+        }
         match format {
             Config::Nginx => nginx::check(config, &Files::read(config)?, &mut checked)?,
             Config::Envoy => servers::envoy(config, &mut checked)?,

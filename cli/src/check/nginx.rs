@@ -208,11 +208,13 @@ impl Check<'_> {
 
     /// Says which zones never decide where they are put to use.
     fn shadows(&mut self) {
+        let mut known = HashMap::new();
         for here in &self.places {
             for (at, one) in here.iter().enumerate() {
                 // Of two equal ones the second never decides.
                 let strict = here.iter().enumerate().find(|(other, by)| {
-                    self.is_shadowed(one, by) && (*other < at || !self.is_shadowed(by, one))
+                    self.is_shadowed(one, by, &mut known)
+                        && (*other < at || !self.is_shadowed(by, one, &mut known))
                 });
                 if let Some((_, by)) = strict {
                     let what = format!(
@@ -228,8 +230,14 @@ impl Check<'_> {
 
     /// Whether `by`, at the same place, refuses or delays whatever `one` would. Its zone must also count all that the
     /// other zone counts, at other places too: otherwise the other zone may hold debts that it does not know. The two
-    /// modules charge on their own, so each counts what the other one refuses.
-    fn is_shadowed(&self, one: &Seen, by: &Seen) -> bool {
+    /// modules charge on their own, so each counts what the other one refuses. `known`: whether a zone counts all that
+    /// another one counts, which is the same at each place.
+    fn is_shadowed<'s>(
+        &self,
+        one: &'s Seen,
+        by: &'s Seen,
+        known: &mut HashMap<[&'s (usize, String); 2], bool>,
+    ) -> bool {
         let is_next_to = |here: &Vec<Seen>| {
             let mut uses = here.iter().filter(|found| found.zone == one.zone);
             uses.all(|found| here.iter().any(|other| other.zone == by.zone && other.cost == found.cost))
@@ -240,6 +248,6 @@ impl Check<'_> {
             && by.decides
             && by.meaning.key == one.meaning.key
             && by.meaning.is_at_least_as_strict_as(&one.meaning)
-            && self.places.iter().all(is_next_to)
+            && *known.entry([&one.zone, &by.zone]).or_insert_with(|| self.places.iter().all(is_next_to))
     }
 }

@@ -1,6 +1,9 @@
 //! The limits of the servers: Envoy's rules, and the settings of `tatcell-throttled`. The servers' own readers read
 //! both.
 
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +15,7 @@ use tatcell_ratelimit::read::{self, Make};
 use tatcell_ratelimit::rules::{Counters, Pass, Rule};
 use tatcell_throttled::server::ServerSettings;
 
+use super::blocks::MOST;
 use super::meaning::{Checked, Kind, Meaning};
 use crate::failure::Failure;
 use crate::units::HZ;
@@ -68,13 +72,6 @@ fn of_rule(domain: &str, path: &str, rule: &Rule) -> Option<Meaning> {
     Some(meaning)
 }
 
-/// Whether a rule stands below another one. Their paths do not say it: a value may have a dot.
-fn is_above(above: &Rule, rule: &Rule) -> bool {
-    let mut below = Vec::new();
-    above.below.list("", &mut below);
-    below.iter().any(|(_, found)| std::ptr::eq(*found, rule))
-}
-
 /// Checks Envoy's rules: a file, or a folder of them.
 pub fn envoy(config: &str, out: &mut Checked) -> Result<(), Failure> {
     let mut notes = Vec::new();
@@ -105,10 +102,18 @@ pub fn envoy(config: &str, out: &mut Checked) -> Result<(), Failure> {
             .iter()
             .filter_map(|(path, rule)| Some((path, *rule, of_rule(domain, path, rule)?)))
             .collect();
+        // The rules that each one stands below. Their paths do not say it: a value may have a dot.
+        let mut ancestors = HashMap::<*const Rule, Vec<usize>>::new();
+        for (number, (_, by, _)) in meanings.iter().enumerate() {
+            let mut below = Vec::new();
+            by.below.list("", &mut below);
+            below.iter().for_each(|(_, rule)| ancestors.entry(*rule).or_default().push(number));
+        }
         for (path, rule, meaning) in &meanings {
             let decides = |rule: &Rule| !rule.shadow && !rule.quota;
-            let above = meanings.iter().find(|(_, by, strict)| {
-                is_above(by, rule) && decides(by) && decides(rule) && strict.is_at_least_as_strict_as(meaning)
+            let above = ancestors.get(&std::ptr::from_ref(*rule)).into_iter().flatten();
+            let above = above.map(|number| &meanings[*number]).find(|(_, by, strict)| {
+                decides(by) && decides(rule) && strict.is_at_least_as_strict_as(meaning)
             });
             if let Some((above, _, strict)) = above {
                 let what = format!(
@@ -126,8 +131,10 @@ pub fn envoy(config: &str, out: &mut Checked) -> Result<(), Failure> {
 
 /// Checks the settings of `tatcell-throttled`.
 pub fn throttled(config: &str, out: &mut Checked) -> Result<(), Failure> {
-    let text =
-        std::fs::read_to_string(config).map_err(|error| Failure::Input(format!("{config}: {error}")))?;
+    let mut text = String::new();
+    File::open(config)
+        .and_then(|file| file.take(MOST as u64).read_to_string(&mut text))
+        .map_err(|error| Failure::Input(format!("{config}: {error}")))?;
     let read = || Settings::file(config, &text);
     let settings = read().and_then(ServerSettings::take).map_err(Failure::Input)?;
     // What the server's own settings keep to themselves.

@@ -11,26 +11,62 @@ fn no_address(program: &str, field: &str) -> String {
     )
 }
 
+/// Variables of nginx that have their value when a limit decides; and the start of the names of those that a request
+/// names.
+const VARIABLES: [&str; 19] = [
+    "args",
+    "binary_remote_addr",
+    "content_length",
+    "content_type",
+    "host",
+    "https",
+    "query_string",
+    "realip_remote_addr",
+    "remote_addr",
+    "remote_port",
+    "remote_user",
+    "request",
+    "request_method",
+    "request_uri",
+    "scheme",
+    "server_name",
+    "server_port",
+    "server_protocol",
+    "uri",
+];
+const STARTS: [&str; 4] = ["arg_", "cookie_", "http_", "ssl_"];
+
 /// What nginx calls a part of a key; and the map that makes it, if it needs one.
 fn of_nginx(field: &str, part: &Part) -> Result<(String, String), String> {
     let plain = |name: &str| Ok((format!("${name}"), String::new()));
+    let is_word = field.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    let is_known =
+        VARIABLES.contains(&field) || is_word && STARTS.iter().any(|start| field.starts_with(start));
     let name = match field {
         "address" => "binary_remote_addr",
-        "path" => "uri",
+        "path" => "request_uri",
         "method" => "request_method",
-        name if name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') => name,
-        name => return Err(format!("nginx has no variable {name:?}")),
+        "user_agent" => "http_user_agent",
+        name if is_known => name,
+        name => {
+            return Err(format!("nginx has no variable for {name:?} when a limit decides: use another key"))
+        }
     };
     match part {
         Part::Address { .. } if field != "address" => Err(no_address("nginx", field)),
         Part::Address { v4: 32, v6: 128 } | Part::Text => plain(name),
-        Part::Path { segments: usize::MAX } => plain(name),
+        // The path as the client wrote it, which is what a log has: $uri is decoded, and may be rewritten.
+        Part::Path { segments: usize::MAX } => {
+            let map = "map $request_uri $tatcell_path {\n    \"~^(?<tatcell_path_is>[^?#]*)\" $tatcell_path_is;\n    \
+                default $request_uri;\n}\n";
+            Ok(("$tatcell_path".into(), map.into()))
+        }
         Part::Path { segments } => {
-            let map = format!("map $uri $tatcell_path{segments} {{\n    \
-                ~^(?<tatcell_path{segments}_is>(/[^/]*){{1,{segments}}}) \
-                $tatcell_path{segments}_is;\n    default $uri;\n}}\n");
             // A brace in a regular expression of nginx needs quotes.
-            Ok((format!("$tatcell_path{segments}"), map.replace("~^", "\"~^").replace(") $", ")\" $")))
+            let map = format!("map $request_uri $tatcell_path{segments} {{\n    \
+                \"~^(?<tatcell_path{segments}_is>(/[^/?#]*){{1,{segments}}})\" \
+                $tatcell_path{segments}_is;\n    default $request_uri;\n}}\n");
+            Ok((format!("$tatcell_path{segments}"), map))
         }
         Part::Pattern(_) => {
             Err("a pattern of paths is a location in nginx: use another key, and put the limit there".into())

@@ -3,6 +3,8 @@
 //! `request.remote_ip` is the field `remote_ip` of the object `request`. A number keeps its text, so a time loses no
 //! digit. Only what is asked for is decoded.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
@@ -96,6 +98,21 @@ impl Json {
             best,
             seen_duration: false,
         }
+    }
+
+    /// Returns the column at which a wanted value of this line begins: the line is read again.
+    pub fn column(&self, line: &[u8], field: usize) -> usize {
+        let Some((rank, _)) = &self.best[field] else { return 1 };
+        let mut value = None;
+        for name in &self.wanted[field].paths[*rank] {
+            let text = value.map_or(line, |value: &RawValue| value.get().as_bytes());
+            let Ok(object) = serde_json::from_slice::<HashMap<Cow<'_, str>, &RawValue>>(text) else {
+                return 1;
+            };
+            value = object.get(name.as_str()).copied();
+        }
+        // The value is a part of the line, so their addresses say where it stands.
+        value.map_or(1, |value| value.get().as_ptr() as usize - line.as_ptr() as usize + 1)
     }
 
     /// Whether records so far had no duration, so that their times are those of their ends.

@@ -197,6 +197,21 @@ impl Input {
         }
     }
 
+    /// Says what is wrong with a value of the last record: that of the field with this index.
+    pub fn wrong(&self, field: usize, what: String) -> Problem {
+        let (line, column) = match &self.reader {
+            Reader::Csv(csv) => csv.place_of(field),
+            Reader::Json(_, json) => (self.number, json.column(&self.line, field)),
+            // Those before the one that fits have been tried, those behind it have not.
+            Reader::Patterns(_, patterns) => {
+                let fitting = patterns.iter().find(|pattern| pattern.fits);
+                (self.number, fitting.map_or(1, |pattern| pattern.column(field)))
+            }
+            _ => (self.line(), 0),
+        };
+        Problem { line, column, what }
+    }
+
     /// Returns how many bytes of the file have been read.
     pub fn bytes_read(&self) -> u64 {
         // ORDERING: Relaxed; a single number, which nothing else depends on.

@@ -71,6 +71,8 @@ pub struct Pattern {
     cost: Option<Take>,
     /// Scratch: where each value begins and ends.
     found: Vec<(usize, usize)>,
+    /// Whether the line that was read last fits.
+    pub fits: bool,
 }
 
 /// What people call a value, and the names that formats have for it, best first.
@@ -122,8 +124,14 @@ impl Pattern {
             place(name).or_else(|| also.iter().find_map(|name| place(name)))
         };
         let known = || {
-            let names: Vec<_> = names.iter().map(|(name, _)| name.as_str()).collect();
-            names.join(", ")
+            let asked = [
+                ("address", any("address").is_some()),
+                ("path", place("request").is_some() && any("path").is_none()),
+                ("method", place("request").is_some() && any("method").is_none()),
+            ];
+            let asked = asked.into_iter().filter(|(name, is_there)| *is_there && place(name).is_none());
+            let names = names.iter().map(|(name, _)| name.as_str());
+            asked.map(|(name, _)| name).chain(names).collect::<Vec<_>>().join(", ")
         };
         let take = |name: &str| match (any(name), name) {
             (Some(at), _) => Ok(Take::Value(at)),
@@ -159,6 +167,7 @@ impl Pattern {
             duration: place("request_time"),
             cost: wants.cost.as_deref().map(take).transpose()?,
             found: vec![(0, 0); names.len()],
+            fits: false,
             start: start.into_bytes(),
         })
     }
@@ -168,8 +177,15 @@ impl Pattern {
         self.duration.is_none()
     }
 
+    /// Returns the column at which a wanted value of the last line begins.
+    pub fn column(&self, field: usize) -> usize {
+        let (Take::Value(index) | Take::Method(index) | Take::Path(index)) = self.takes[field];
+        self.found[index].0 + 1
+    }
+
     /// Reads a line.
     pub fn read(&mut self, line: &[u8], record: &mut Record) -> Result<(), Problem> {
+        self.fits = false;
         if !line.starts_with(&self.start) {
             return Err(Problem::at(
                 1,
@@ -221,6 +237,7 @@ impl Pattern {
         for (index, take) in self.takes.iter().enumerate() {
             record.set(index, get(*take));
         }
+        self.fits = true;
         Ok(())
     }
 }

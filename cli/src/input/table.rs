@@ -119,6 +119,11 @@ impl<R: Read> Csv<R> {
         })
     }
 
+    /// Returns the line and the column at which a wanted value of the last row begins; column 0 if it is not known.
+    pub fn place_of(&self, field: usize) -> (u64, usize) {
+        self.place(self.fields[field])
+    }
+
     /// Returns the line of the last row.
     pub fn line(&self) -> u64 {
         let more = self.bytes().map_or(0, |(_, lines)| lines);

@@ -23,6 +23,9 @@ struct Known {
 /// The length of a key that stands elsewhere: `bytes` begins with where it starts and ends.
 const LONG: u8 = u8::MAX;
 
+/// Bytes that long keys may have for each of the most keys: more are too many keys, too.
+pub const LONG_BYTES: usize = 128;
+
 /// Numbers keys from 0 on.
 pub struct Keys {
     index: HashTable<u32>,
@@ -124,9 +127,10 @@ impl Keys {
         (key, true)
     }
 
-    /// Returns whether there are too many keys.
+    /// Returns whether there are too many keys, or too many bytes of long ones. A single key of any length may stay.
     pub fn is_over(&self) -> bool {
-        self.known.len() > self.most
+        let bytes = self.most.saturating_mul(LONG_BYTES).max(1 << 20);
+        self.known.len() > self.most || self.long.len() > bytes
     }
 
     /// Drops half of the keys. Returns the new number of each old one.
@@ -190,6 +194,19 @@ mod tests {
         assert!(keys.find(&17u64.to_le_bytes(), hash(17)).is_some(), "a pinned key stays");
         let estimate: u64 = (0..keys.len()).map(|key| keys.weight(key)).sum();
         assert!((3_000..5_000).contains(&estimate), "{estimate} keys of 4000");
+    }
+
+    #[test]
+    fn long_keys_are_sampled_by_their_bytes() {
+        let mut keys = Keys::new(10_000, Vec::new());
+        for key in 0..10_000u64 {
+            keys.number(&[&key.to_le_bytes()[..], &[b'x'; 992]].concat(), hash(key));
+            while keys.is_over() {
+                keys.halve();
+            }
+            assert!(keys.memory() < 3 * 10_000 * LONG_BYTES, "{} bytes of {key} keys", keys.memory());
+        }
+        assert!((500..=1_280).contains(&keys.len()) && keys.one_in() == 8, "{} keys", keys.len());
     }
 
     #[test]

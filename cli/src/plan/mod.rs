@@ -29,6 +29,7 @@ use crate::failure::Failure;
 use crate::input::{How, Input, Next};
 use crate::key::KeySpec;
 use crate::limit::Chained;
+use crate::progress::bar;
 use crate::record::Record;
 use crate::words::plural;
 
@@ -210,17 +211,13 @@ pub struct Progress {
     pub records: u64,
 }
 
-/// Marks of a whole bar.
-const BAR: usize = 30;
-
 impl fmt::Display for Progress {
     /// Draws a bar where it is known how much there is: of a pipe it is not.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ", self.file)?;
         match self.bytes {
             (read, Some(all)) if all > 0 => {
-                let part = read.min(all) as f64 / all as f64;
-                write!(f, "[{:-<BAR$}] {:.0} %", "#".repeat((part * BAR as f64) as usize), part * 100.0)?;
+                f.write_str(&bar("", read, all))?;
             }
             (read, _) => write!(f, "{} MB", read / 1_000_000)?,
         }

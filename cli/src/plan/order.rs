@@ -7,8 +7,8 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// A record that waits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// A record with all that is counted of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Held {
     /// Its time, in nanoseconds.
     pub time: u64,
@@ -39,17 +39,36 @@ impl Held {
 /// Most prefixes that limits count by, besides the key itself.
 pub const RUNGS: usize = 8;
 
-/// Most records that wait, 104 bytes each: more records than this in one window leave it early.
+/// Most records that wait, 40 bytes each, and 64 more if limits count by prefixes: more records than this in one window
+/// leave it early.
 pub const MOST: usize = 1 << 21;
-const _: () = assert!(size_of::<Held>() <= 104);
+const _: () = assert!(size_of::<Waiting>() == 40);
+
+/// A record that waits. The hashes of its prefixes stand elsewhere: few plans have any.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Waiting {
+    time: u64,
+    number: u64,
+    cost: u64,
+    hash: u64,
+    key: u32,
+    /// Twice the place of the hashes of its prefixes, and 1 more if its address is one of IPv4.
+    place: u32,
+}
+const _: () = assert!(MOST < (NOWHERE >> 1) as usize);
+/// The place of a record whose hashes are all 0.
+const NOWHERE: u32 = u32::MAX - 1;
 
 /// Holds records for a window of time.
 pub struct Order {
     window: u64,
     newest: u64,
     left: u64,
-    queue: VecDeque<Held>,
-    heap: BinaryHeap<Reverse<Held>>,
+    queue: VecDeque<Waiting>,
+    heap: BinaryHeap<Reverse<Waiting>>,
+    /// The hashes of prefixes, and the places there that are free.
+    wide: Vec<[u64; RUNGS]>,
+    free: Vec<u32>,
     /// Records that came later than the window allows. Each counts at the time of the last record before it.
     pub late: u64,
     /// Records that left early, because too many waited.
@@ -60,7 +79,8 @@ impl Order {
     /// Starts with a window of so many nanoseconds.
     pub fn new(window: u64) -> Order {
         let (queue, heap) = (VecDeque::new(), BinaryHeap::new());
-        Order { window, newest: 0, left: 0, queue, heap, late: 0, early: 0 }
+        let (wide, free) = (Vec::new(), Vec::new());
+        Order { window, newest: 0, left: 0, queue, heap, wide, free, late: 0, early: 0 }
     }
 
     /// Takes a record.
@@ -70,10 +90,40 @@ impl Order {
             held.time = self.left;
         }
         self.newest = self.newest.max(held.time);
+        let waiting = self.wait(&held);
         match self.queue.back() {
-            Some(last) if last.time > held.time => self.heap.push(Reverse(held)),
-            _ => self.queue.push_back(held),
+            Some(last) if last.time > held.time => self.heap.push(Reverse(waiting)),
+            _ => self.queue.push_back(waiting),
         }
+    }
+
+    /// Puts the hashes of prefixes away.
+    fn wait(&mut self, held: &Held) -> Waiting {
+        let Held { time, number, cost, hash, wide, key, is_v4 } = *held;
+        let place = if wide == [0; RUNGS] {
+            NOWHERE
+        } else if let Some(place) = self.free.pop() {
+            self.wide[place as usize] = wide;
+            place << 1
+        } else {
+            self.wide.push(wide);
+            (self.wide.len() as u32 - 1) << 1
+        };
+        Waiting { time, number, cost, hash, key, place: place | u32::from(is_v4) }
+    }
+
+    /// Takes them back.
+    fn leave(&mut self, waiting: Waiting) -> Held {
+        let Waiting { time, number, cost, hash, key, place } = waiting;
+        let (place, is_v4) = (place & NOWHERE, place & 1 == 1);
+        let wide = match place {
+            NOWHERE => [0; RUNGS],
+            place => {
+                self.free.push(place >> 1);
+                self.wide[place as usize >> 1]
+            }
+        };
+        Held { time, number, cost, hash, wide, key, is_v4 }
     }
 
     /// Returns the oldest record, if it has waited for long enough; with `all`, in any case.
@@ -99,7 +149,7 @@ impl Order {
             self.queue.pop_front();
         }
         self.left = oldest.time;
-        Some(oldest)
+        Some(self.leave(oldest))
     }
 
     /// Renumbers the keys of what waits.
@@ -107,7 +157,7 @@ impl Order {
         let new = |key: u32| to.get(key as usize).copied().unwrap_or(key);
         self.queue.iter_mut().for_each(|held| held.key = new(held.key));
         let heap = std::mem::take(&mut self.heap).into_iter();
-        self.heap = heap.map(|Reverse(held)| Reverse(Held { key: new(held.key), ..held })).collect();
+        self.heap = heap.map(|Reverse(held)| Reverse(Waiting { key: new(held.key), ..held })).collect();
     }
 }
 
@@ -156,6 +206,30 @@ mod tests {
         let (out, late) = sorted(10, &[100, 150, 90, 200]);
         assert_eq!(late, 1);
         assert_eq!(out, [(100, 0), (100, 2), (150, 1), (200, 3)]);
+    }
+
+    #[test]
+    fn what_waits_comes_out_as_it_went_in() {
+        let mut order = Order::new(60);
+        let held = |number: u64| Held {
+            // Some come late, some have no prefix.
+            time: 1_000 + number * 3 - number % 7 * 5,
+            number,
+            cost: number + 1,
+            hash: !number,
+            wide: std::array::from_fn(|rung| if number.is_multiple_of(4) { 0 } else { number << rung }),
+            key: number as u32,
+            is_v4: number.is_multiple_of(3),
+        };
+        let mut out = Vec::new();
+        for number in 0..500 {
+            order.push(held(number));
+            out.extend(std::iter::from_fn(|| order.pop(false)));
+        }
+        assert!(order.wide.len() < 40, "places are used again: {}", order.wide.len());
+        out.extend(std::iter::from_fn(|| order.pop(true)));
+        out.sort_by_key(|held| held.number);
+        assert_eq!((out, order.late), ((0..500).map(held).collect::<Vec<_>>(), 0));
     }
 
     #[test]

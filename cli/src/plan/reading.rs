@@ -136,11 +136,8 @@ impl<'p> Reading<'p> {
                     }
                     Err(NoKey::NoAddress(index)) => {
                         let text = String::from_utf8_lossy(&record.values[index]).escape_debug().to_string();
-                        let field = &self.plan.key.fields()[index];
-                        self.bad(
-                            format!("{}:{}: {field} is no address: \"{text}\"", input.name, input.line()),
-                            good,
-                        )?;
+                        let what = format!("{} is no address: \"{text}\"", self.plan.key.fields()[index]);
+                        self.bad(input.wrong(index, what).in_file(&input.name), good)?;
                     }
                 },
             }

@@ -9,6 +9,9 @@ mod grpc;
 mod judge;
 mod server;
 
+use std::io::IsTerminal;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use clap::Args;
@@ -19,19 +22,25 @@ use self::judge::{Asked, Bounds, Judge};
 use self::server::{Connection, Server, Unanswered};
 use crate::failure::Failure;
 use crate::input_args::InputArguments;
-use crate::limit::Chained;
+use crate::limit::{counts_bytes, Chained};
 use crate::plan::keys::{keep, Keys, NO_KEY};
 use crate::plan::order::Held;
 use crate::plan::replay::{Common, Replay};
 use crate::plan::report::{InputReport, Report};
 use crate::plan::{Each, Plan};
+use crate::progress::{bar, Progress};
 use crate::units::duration;
+use crate::words::plural;
 
 const EXIT: &str = "Exit codes:
   0  the server has decided as the limit says, as far as that can be told
   1  it has not: no time at which a request was on its way explains a decision
   2  the arguments cannot be used
-  3  an input cannot be read, the server not be asked, or a request has no answer";
+  3  an input cannot be read, the server not be asked, or a request has no answer
+
+Memory:
+  A key takes about 150 bytes, the library's table 8 bytes a slot (--slots). Beyond --max-keys a sample of the keys is
+  sent. A record that waits to be sorted takes 40 bytes; at most 2 million wait.";
 
 /// Failures one after the other that end a replay.
 const HOPELESS: u64 = 20;
@@ -112,8 +121,8 @@ struct State {
     bounds: Bounds,
 }
 
-/// How far the replay is: requests, and the time since the first of the log that was sent.
-pub type Progress<'a> = &'a mut dyn FnMut(u64, Duration);
+/// How far the replay is: requests, and seconds since the first of the log that was sent.
+type Far = Arc<(AtomicU64, AtomicU64)>;
 
 struct Sending<'a> {
     plan: &'a Plan,
@@ -132,8 +141,7 @@ struct Sending<'a> {
     answer: Answer,
     failures_in_a_row: u64,
     spent: Duration,
-    told: Instant,
-    progress: Progress<'a>,
+    far: Far,
 }
 
 fn nanoseconds(time: Duration) -> u64 {
@@ -150,9 +158,23 @@ fn without_password(url: &str) -> String {
 
 impl ReplayArguments {
     /// Sends the requests, and returns what was decided.
-    pub fn replay(&self, progress: Progress) -> Result<Answer, Failure> {
+    pub fn replay(&self) -> Result<Answer, Failure> {
         let plan = self.input.plan()?;
         let limit = Chained::parse(&self.limit).map_err(Failure::Usage)?;
+        if limit.ladder.is_some() {
+            let what =
+                "a replay has no ladder: a server has a limit for each of its lengths; replay one at a time";
+            return Err(Failure::Usage(format!("--limit {:?}: {what}", self.limit)));
+        }
+        if self.timeout.is_zero() {
+            return Err(Failure::Usage("--timeout 0: use a time above 0, such as 5s".into()));
+        }
+        if let (None, true) = (&self.input.cost, counts_bytes(&self.limit)) {
+            return Err(Failure::Usage(format!(
+                "{:?} counts bytes: give --cost bytes, or another field",
+                self.limit
+            )));
+        }
         if limit.rungs.iter().any(|rung| rung.lengths.is_some()) {
             let what = "a replay counts by one key: use --key address/24,56 and a limit without lengths";
             return Err(Failure::Usage(format!("--limit {:?}: {what}", self.limit)));
@@ -186,12 +208,27 @@ impl ReplayArguments {
             states: Vec::new(),
             failures_in_a_row: 0,
             spent: Duration::ZERO,
-            told: Instant::now(),
-            progress,
+            far: Far::default(),
         };
+        let (far, all) = (Arc::clone(&sending.far), self.records(&plan)?);
+        let _progress = Progress::start(move || {
+            // ORDERING: Relaxed, both; single numbers, which nothing else depends on.
+            let (sent, since) = (far.0.load(Ordering::Relaxed), far.1.load(Ordering::Relaxed));
+            let bar = all.map_or(String::new(), |all| bar("", sent, all) + ", ");
+            format!("{bar}{}, {since} s of the log", plural(sent, "request"))
+        });
         let found = plan.stream(&mut |_| {}, &mut sending)?;
         let input = Report::new(&plan, &found).input;
         Ok(sending.finish(input, &found.keys))
+    }
+
+    /// Counts the records, for the progress: on a terminal, and if the input can be read twice.
+    fn records(&self, plan: &Plan) -> Result<Option<u64>, Failure> {
+        let is_file = |name: &String| std::fs::metadata(name).is_ok_and(|data| data.is_file());
+        if !std::io::stderr().is_terminal() || !plan.files.iter().all(is_file) {
+            return Ok(None);
+        }
+        Ok(Some(plan.read(&mut |_| {})?.counts.records))
     }
 
     /// Says whether the server keeps to the limit.
@@ -297,10 +334,9 @@ impl Sending<'_> {
             self.start = Instant::now();
         }
         let since = Duration::from_nanos(time - *self.first.get_or_insert(time));
-        if self.told.elapsed() > Duration::from_millis(300) {
-            self.told = Instant::now();
-            (self.progress)(self.answer.sent, since);
-        }
+        // ORDERING: Relaxed, both; single numbers, which nothing else depends on.
+        self.far.0.store(self.answer.sent, Ordering::Relaxed);
+        self.far.1.store(since.as_secs(), Ordering::Relaxed);
         let Speed::Times(factor) = self.speed else { return };
         let due = since.div_f64(factor);
         let elapsed = self.start.elapsed();

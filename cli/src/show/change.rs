@@ -10,6 +10,7 @@ use super::clock::{Clock, Named};
 use super::names::{hash, As};
 use super::{Place, Secret};
 use crate::failure::Failure;
+use crate::words::span;
 
 /// What to do with the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +26,8 @@ pub enum Change {
 /// What was done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Done {
+    /// The version of this structure.
+    pub version: u32,
     /// The table.
     pub table: String,
     /// The key, as it was given.
@@ -57,18 +60,32 @@ pub fn change(
     let now = Clock::choose(clock, hz, &table.info())?.now()?;
     let hash = hash(&table, key, form).map_err(Failure::Usage)?;
     let until = |time: Duration| -> Result<u64, Failure> {
+        if time.is_zero() {
+            return Err(Failure::Usage("--for 0: use a time above 0, such as 1h".into()));
+        }
         let hz = now.ticks_per_second.ok_or_else(|| {
             Failure::Usage("the image does not say how many ticks a second has: use --tick-hz".into())
         })?;
         let ticks = time.as_nanos() * u128::from(hz) / 1_000_000_000;
+        let info = table.info();
+        if info.overrides && ticks > u128::from(info.horizon) {
+            return Err(Failure::Usage(format!(
+                "--for {}: an override of this table ends within {}",
+                span(time.as_nanos()),
+                now.span(info.horizon)
+            )));
+        }
         Ok(now.ticks.saturating_add(u64::try_from(ticks).unwrap_or(u64::MAX)))
     };
-    let refused = |error: TableError| match error {
+    let refused = |error: TableError| {
+        match error {
         TableError::BadAlgorithm => Failure::Usage(format!(
-            "{}: bans and exemptions go into a table of overrides; this one holds debts",
+            "{}: bans and exemptions go into a table of overrides; this one holds debts, so only reset works here \
+             (in nginx ban by deny or geo, and exempt by the rate unlimited)",
             place.text
         )),
         error => Failure::Input(format!("{}: {error}", place.text)),
+    }
     };
     let (done, until) = match change {
         Change::Ban(time) => {
@@ -82,7 +99,7 @@ pub fn change(
         Change::Reset if table.reset_key(now.ticks, hash) => ("reset", None),
         Change::Reset => return Err(refused(TableError::Contended)),
     };
-    Ok(Done { table: place.text.clone(), key: key.into(), now: done, until })
+    Ok(Done { version: 1, table: place.text.clone(), key: key.into(), now: done, until })
 }
 
 impl fmt::Display for Done {

@@ -69,6 +69,15 @@ impl Clock {
     /// second, for images that do not say it.
     pub fn choose(named: Option<Named>, hz: Option<u64>, info: &TableInfo) -> Result<Clock, Failure> {
         let named = match named {
+            // By another clock all debts would be drained, or endless, and a ban would end at another time.
+            Some(Named::Clock(other)) if info.clock != TableClock::Unknown && info.clock != other => {
+                let of_image = name(info.clock).unwrap_or("one that this program does not know");
+                return Err(Failure::Usage(format!(
+                    "--clock {}: the image says that its callers read {of_image}: leave --clock out, or give a time \
+                     in ticks",
+                    name(other).unwrap_or("unknown")
+                )));
+            }
             Some(named) => named,
             None if info.clock != TableClock::Unknown => Named::Clock(info.clock),
             None => {

@@ -1,15 +1,19 @@
 //! The words of a table, decoded, one a line.
 
 use std::io::{self, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
 
 use serde::Serialize;
 use tatcell::{Mode, SlotWord, Table, WordKind};
 
 use super::clock::Now;
+use crate::progress::{bar, Progress};
 
 /// One word, as JSON.
 #[derive(Serialize)]
 struct Line {
+    version: u32,
     slot: u32,
     word: String,
     kind: &'static str,
@@ -40,7 +44,12 @@ pub fn write<M: Mode>(
     all: bool,
     json: bool,
     out: &mut dyn Write,
+    progress: &Progress,
 ) -> io::Result<()> {
+    let (done, slots) = (Arc::new(AtomicU64::new(0)), table.slots() as u64);
+    let shared = Arc::clone(&done);
+    // ORDERING: Relaxed, here and below; a single number, which nothing else depends on.
+    progress.says(move || bar("slots", shared.load(Ordering::Relaxed), slots));
     if !json {
         writeln!(
             out,
@@ -49,12 +58,15 @@ pub fn write<M: Mode>(
         )?;
     }
     for word in (0..).map_while(|number| table.slot_word(now.ticks, number)) {
+        // ORDERING: as above.
+        done.store(word.number.into(), Ordering::Relaxed);
         if word.word == 0 && !all {
             continue;
         }
         let (slot, bits) = (word.number, format!("{:#018x}", word.word));
         if json {
             let line = Line {
+                version: 1,
                 slot,
                 word: bits,
                 kind: kind(&word),

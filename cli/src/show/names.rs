@@ -1,12 +1,15 @@
 //! Keys as text, and their hashes in a table.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
 
 use tatcell::{Address, Mode, Slot, Table};
 
 use crate::failure::{Failure, Problem};
+use crate::progress::{bar, short, Progress};
 
 /// How a text names a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -39,7 +42,12 @@ fn address(text: &str) -> Result<Option<(Address, Option<u8>)>, String> {
         Some((address, bits)) => (address, Some(bits)),
         None => (text, None),
     };
-    let Ok(address) = address.parse::<IpAddr>() else { return Ok(None) };
+    let Ok(address) = address.parse::<IpAddr>() else {
+        return match is_nearly_an_address(address) {
+            true => Err(format!("{text:?} is no address and no network; --as text takes it as text")),
+            false => Ok(None),
+        };
+    };
     let most = if address.is_ipv4() { 32 } else { 128 };
     let bits = match bits {
         None => None,
@@ -55,6 +63,14 @@ fn address(text: &str) -> Result<Option<(Address, Option<u8>)>, String> {
     Ok(octets.map(|address| (address, bits)))
 }
 
+/// Whether a text was probably meant as an address: one that is mistyped, or has a port or a zone.
+fn is_nearly_an_address(text: &str) -> bool {
+    let host = text.trim_start_matches('[').split(['%', ']']).next().unwrap_or(text);
+    let is_number = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'.' | b':');
+    (host.len() < text.len() && host.parse::<IpAddr>().is_ok())
+        || (host.contains(['.', ':']) && host.bytes().all(is_number))
+}
+
 fn bytes(text: &str) -> Result<Vec<u8>, String> {
     let fail = || format!("{text:?} is no key in hexadecimal digits, two a byte");
     if !text.len().is_multiple_of(2) || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
@@ -65,6 +81,8 @@ fn bytes(text: &str) -> Result<Vec<u8>, String> {
 
 /// Most names that are listed for one slot.
 const NAMES: usize = 4;
+/// The longest line of a file with keys.
+const LINE: u64 = 1 << 16;
 
 /// Finds whose the slots may be among the keys of a file, one a line. Memory: only the names that it returns.
 pub fn candidates<M: Mode>(
@@ -72,17 +90,42 @@ pub fn candidates<M: Mode>(
     slots: &[Slot],
     file: &str,
     form: As,
+    progress: &Progress,
 ) -> Result<Vec<Vec<String>>, Failure> {
     let fail = |error: std::io::Error| Failure::Input(format!("{file}: {error}"));
+    let input = File::open(file).map_err(fail)?;
+    let all = input.metadata().ok().filter(|data| data.is_file()).map(|data| data.len());
+    let read = Arc::new(AtomicU64::new(0));
+    let (name, shared) = (file.to_owned(), Arc::clone(&read));
+    progress.says(move || {
+        // ORDERING: Relaxed, here and below; a single number, which nothing else depends on.
+        let read = shared.load(Ordering::Relaxed);
+        all.map_or_else(|| format!("{} {} MB", short(&name), read / 1_000_000), |all| bar(&name, read, all))
+    });
+    let mut input = BufReader::new(input);
     let mut found = vec![Vec::new(); slots.len()];
-    for (number, line) in (1..).zip(BufReader::new(File::open(file).map_err(fail)?).lines()) {
-        let line = line.map_err(fail)?;
-        let text = line.trim();
+    let mut line = Vec::new();
+    for number in 1.. {
+        let wrong = |column, what: &str| {
+            Failure::Input(Problem { line: number, column, what: what.into() }.in_file(file))
+        };
+        line.clear();
+        if input.by_ref().take(LINE + 1).read_until(b'\n', &mut line).map_err(fail)? == 0 {
+            break;
+        }
+        if line.len() as u64 > LINE {
+            return Err(wrong(1, "a key has at most 65536 bytes"));
+        }
+        // ORDERING: as above.
+        read.fetch_add(line.len() as u64, Ordering::Relaxed);
+        let text = std::str::from_utf8(&line)
+            .map_err(|error| wrong(error.valid_up_to() + 1, "not UTF-8: write such keys with --as hex"))?;
+        let column = text.len() - text.trim_start().len() + 1;
+        let text = text.trim();
         if text.is_empty() || text.starts_with('#') {
             continue;
         }
-        let hash = hash(table, text, form)
-            .map_err(|what| Failure::Input(Problem { line: number, column: 1, what }.in_file(file)))?;
+        let hash = hash(table, text, form).map_err(|what| wrong(column, &what))?;
         for (names, slot) in found.iter_mut().zip(slots) {
             if names.len() < NAMES && table.may_be(slot, hash) && !names.iter().any(|name| name == text) {
                 names.push(text.to_owned());
@@ -105,6 +148,12 @@ mod tests {
         assert_eq!(length("user/7"), Ok(None));
         assert_eq!(length("api key"), Ok(None));
         assert!(length("192.0.2.0/33").is_err() && length("192.0.2.0/x").is_err());
+        for meant in ["192.0.2.256", "192.0.2.1:80", "192.0.2/24", "fe80::1%eth0", "[2001:db8::1]:443"] {
+            assert!(length(meant).is_err(), "{meant}");
+        }
+        for text in ["12345", "example.com", "ann@example.com", "100%", "[x]"] {
+            assert_eq!(length(text), Ok(None), "{text}");
+        }
     }
 
     #[test]

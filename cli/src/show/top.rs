@@ -8,6 +8,7 @@ use tatcell::{Mode, Slot, Table};
 use super::clock::Now;
 use super::names::{candidates, As};
 use crate::failure::Failure;
+use crate::progress::Progress;
 
 /// One slot of the list.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -47,12 +48,13 @@ pub fn find<M: Mode>(
     now: Now,
     count: usize,
     keys: Option<(&str, As)>,
+    progress: &Progress,
 ) -> Result<Answer, Failure> {
-    let mut slots = vec![Slot::default(); count];
+    let mut slots = vec![Slot::default(); count.min(table.slots())];
     let found = table.top(now.ticks, &mut slots);
     slots.truncate(found);
     let names = match keys {
-        Some((file, form)) => candidates(table, &slots, file, form)?,
+        Some((file, form)) => candidates(table, &slots, file, form, progress)?,
         None => vec![Vec::new(); slots.len()],
     };
     let debt = |(slot, may_be): (&Slot, Vec<String>)| Debt {

@@ -436,3 +436,45 @@ fn text_says_what_a_limit_means() {
         assert!(text.contains(want), "{want:?} in\n{text}");
     }
 }
+
+#[test]
+fn includes_and_blocks_of_lua_are_read_as_nginx_reads_them() {
+    let folder = folder("check-as-nginx");
+    fs::create_dir(folder.join("s")).expect("a folder");
+    for (name, burst) in [("a1.conf", 11), ("a2.conf", 12), ("ax.conf", 13)] {
+        fs::write(folder.join("s").join(name), format!("limit_req zone=a burst={burst};")).expect("a file");
+    }
+    let text = "limit_req_zone $a zone=a:1m rate=1r/s;\nserver {\n include s/a[0-9].conf;\n\
+        content_by_lua_block { local t = [[ }}} ' ]] --[==[ } ' ]] ]==] local u = t[1] -- } '\n }\n}\n";
+    let file = folder.join("nginx.conf");
+    fs::write(&file, text).expect("a file");
+    let output = run(&[file.to_str().expect("a name"), "--json"]);
+    let message = String::from_utf8_lossy(&output.stderr);
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{message}"));
+    let bursts: Vec<_> =
+        json["limits"].as_array().expect("limits").iter().map(|limit| &limit["burst"]).collect();
+    assert_eq!(bursts, [12, 13]);
+}
+
+#[test]
+fn what_is_large_is_bounded_and_read_in_a_few_steps_a_limit() {
+    let folder = folder("check-large");
+    // Ten thousand places with two zones each: a comparison of all with all would take minutes.
+    let places: String = (0..10_000)
+        .map(|at| format!("location /{at} {{ limit_req zone=a burst=20; limit_req zone=b burst=40; }}\n"))
+        .collect();
+    let zones = "limit_req_zone $a zone=a:1m rate=5r/s;\nlimit_req_zone $a zone=b:1m rate=10r/s;\n";
+    let file = folder.join("nginx.conf");
+    fs::write(&file, format!("{zones}server {{ {places} }}")).expect("a file");
+    let output = run(&[file.to_str().expect("a name"), "--json"]);
+    let json: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!((output.status.code(), findings(&json, "shadowed").len()), (Some(1), 10_000));
+    // More text than is read.
+    for name in ["nginx.conf", "rules.yaml", "settings.toml"] {
+        let file = folder.join(name);
+        fs::File::create(&file).and_then(|file| file.set_len((64 << 20) + 1)).expect("a file");
+        let output = run(&[file.to_str().expect("a name")]);
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(3) && message.contains("more than 67108864 bytes"), "{message}");
+    }
+}

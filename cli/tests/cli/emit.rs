@@ -86,6 +86,8 @@ fn nginx_has_the_limit() {
         ("address", "$remote_addr"),
         ("address/24", "$tatcell_network24"),
         ("path:2", "$tatcell_path2"),
+        ("path", "$tatcell_path"),
+        ("user_agent", "$http_user_agent"),
         ("address+method", "$remote_addr:$request_method"),
     ] {
         fs::write(&file, text(&log, "nginx", &["-k", key])).expect("a file");
@@ -122,6 +124,7 @@ fn nginx_has_the_limit() {
         (1, &["-k", "address/24"]),
         (1, &["-k", "path:2"]),
         (1, &["-k", "path:1+path:2"]),
+        (1, &["-k", "path+user_agent"]),
         (1, &["-p", "sampled"]),
         (4, &["-l", chain]),
     ] {
@@ -516,6 +519,7 @@ fn what_a_program_cannot_do_is_refused_with_the_change_that_helps() {
     let (_, log) = log("emit-refused");
     for (form, more, want) in [
         ("nginx", &["-k", "address/20"][..], "nginx cuts no address to 20 and 128 bits"),
+        ("nginx", &["-k", "status"], "nginx has no variable for \"status\" when a limit decides"),
         ("nginx", &["-k", "path=/a"], "a pattern of paths is a location in nginx"),
         // A client chooses what it writes in front of a list of addresses; the plan counts by the last one.
         ("nginx", &["-k", "http_x_forwarded_for/24"], "nginx takes no address from http_x_forwarded_for"),

@@ -11,6 +11,7 @@ mod monitoring;
 mod oracle;
 mod page;
 mod program;
+mod progress;
 mod readers;
 mod replay;
 mod replay_grpc;

@@ -1,4 +1,4 @@
-//! The most memory that `plan` and `show` take, next to what the README says.
+//! The most memory that each command takes, next to what the README and --help say.
 
 use std::fmt::Write;
 use std::fs;
@@ -9,6 +9,7 @@ use tatcell::{LimitSpec, Line, Table, TableOptions};
 
 use crate::folder;
 use crate::program::PROGRAM;
+use crate::replay::Throttled;
 
 /// The program itself: its code, its stack, and buffers for reading.
 const BASE: u64 = 12 << 20;
@@ -16,10 +17,16 @@ const BASE: u64 = 12 << 20;
 /// The most memory that a command has had when its answer is made, in bytes. The answer must be longer than a pipe
 /// holds, so that the program still waits while its peak is read.
 fn peak(arguments: &[&str]) -> u64 {
+    peak_of(arguments, &[0])
+}
+
+/// The same for a command that may end with one of these codes.
+fn peak_of(arguments: &[&str], codes: &[i32]) -> u64 {
     let mut child = Command::new(PROGRAM)
         .args(arguments)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
+        .stderr(Stdio::null())
         .spawn()
         .expect("the program runs");
     let mut answer = child.stdout.take().expect("its answer");
@@ -27,7 +34,8 @@ fn peak(arguments: &[&str]) -> u64 {
     answer.read_exact(&mut text).expect("a first byte");
     let status = fs::read_to_string(format!("/proc/{}/status", child.id())).expect("its state");
     answer.read_to_end(&mut text).expect("the answer");
-    assert!(child.wait().expect("its end").success());
+    let code = child.wait().expect("its end").code().expect("a code");
+    assert!(codes.contains(&code), "{arguments:?} ended with {code}");
     assert!(text.len() > 1 << 17, "{} bytes fit into a pipe", text.len());
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
     let kib: u64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
@@ -88,4 +96,78 @@ fn a_look_into_a_table_keeps_what_it_lists() {
     let top = ["show", &table, "top", "--count", "1000", "--clock", &now, "--json"];
     let found = peak(&[&top[..], &["--candidates", &seen, "--seed-file", &seed]].concat());
     assert!(found < BASE + image.len() as u64 + 1000 * 1024, "{found} with {} of the table", image.len());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn long_keys_take_no_more_than_the_readme_says() {
+    let file = folder("memory-long").join("access.log");
+    let (keys, long) = (20_000u64, "x".repeat(1_000));
+    let mut log = String::new();
+    for key in 0..keys {
+        writeln!(log, "{} /{key}/{long}", 1_700_000_000 + key / 1_000).expect("a string");
+    }
+    fs::write(&file, log).expect("a file");
+    let name = file.to_str().expect("a name");
+    let format = ["--log-format", "$msec $path", "-k", "path", "--top", "1000", "--json"];
+    let found = peak(&[&["plan", name][..], &format, &["--max-keys", "20000"]].concat());
+    // While half of the keys are dropped, both are there; and the vectors have room for as many again.
+    assert!(found < BASE + 2 * keys * 400 + 4 * keys * 128, "{found}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_replay_takes_as_much_memory_as_the_readme_says() {
+    let server = Throttled::with("--listen 127.0.0.1:0 --keys 65536");
+    let file = folder("memory-replay").join("access.log");
+    let (keys, limit) = (20_000, "1/h burst 1");
+    // Each key twice, so that each is refused once, and is listed.
+    let log: String = addresses().take(keys).map(|key| format!("{key} 1700000000\n").repeat(2)).collect();
+    fs::write(&file, log).expect("a file");
+    let name = file.to_str().expect("a name");
+    let of = |most: &str| {
+        let format = ["--log-format", "$remote_addr $msec", "--slots", "65536", "--top", "2000", "--json"];
+        let to = ["--to", &server.1, "-l", limit, "--speed", "max", "--max-keys", most];
+        peak_of(&[&["replay", name][..], &format, &to].concat(), &[0, 1])
+    };
+    let waiting = 2 * keys as u64 * 40;
+    let (all, sample) = (of("20000"), of("2000"));
+    assert!(all < BASE + 65_536 * 8 + waiting + keys as u64 * 150, "{all}");
+    assert!(sample < BASE + 65_536 * 8 + waiting + 2 * 2_000 * 150, "{sample}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_check_takes_as_much_memory_as_the_readme_says() {
+    let folder = folder("memory-check");
+    let write = |name: &str, text: String| {
+        let path = folder.join(name);
+        fs::write(&path, &text).expect("a file");
+        (path.to_str().expect("a name").to_owned(), text.len() as u64)
+    };
+    let places: String =
+        (0..5_000).map(|at| format!("  location /{at} {{ limit_req zone=a burst=20; }}\n")).collect();
+    let zone = "limit_req_zone $binary_remote_addr zone=a:10m rate=10r/s;\n";
+    let rule = |at| format!("  - key: k{at}\n    rate_limit: {{unit: minute, requests_per_unit: {at}}}\n");
+    let rules: String = (1..5_000).map(rule).collect();
+    // What says nothing about limits takes no memory.
+    let addresses: String = addresses().map(|address| format!("  {address} 1;\n")).collect();
+    for (name, text) in [
+        ("nginx.conf", format!("{zone}geo $list {{\n{addresses}}}\nserver {{\n{places}}}\n")),
+        ("rules.yaml", format!("domain: d\ndescriptors:\n{rules}")),
+    ] {
+        let (name, length) = write(name, text);
+        let found = peak(&["check", &name, "--json"]);
+        assert!(found < BASE + length + 5_000 * 4096, "{found} for {length} bytes of {name}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_size_takes_no_memory_to_speak_of() {
+    let limits: Vec<String> = (1..=2_000).map(|rate| format!("--limit={rate}/s burst 20")).collect();
+    let limits: Vec<&str> = limits.iter().map(|limit| &**limit).collect();
+    // A table of 20 GiB.
+    let found = peak(&[&["size", "--new-keys", "100000000", "--json"], &limits[..]].concat());
+    assert!(found < BASE, "{found}");
 }

@@ -89,7 +89,10 @@ fn bad_arguments_end_with_2_and_a_message_that_helps() {
         (&["plan", name, "-l", "fixed 10/s burst 3"], "fixed has no burst"),
         (&["plan", name, "-r", "10/s burst 3"], "a rate has no burst"),
         (&["plan", name, "-k", "address/33"], "prefix length \"33\": use 0 to 32"),
-        (&["plan", name, "-k", "colour"], "no field \"colour\" in this format; it has remote_addr, ident"),
+        (
+            &["plan", name, "-k", "colour"],
+            "no field \"colour\" in this format; it has address, path, method, remote",
+        ),
         (&["plan", name, "--spare", "101"], "--spare \"101\": use percents from 0 to 100"),
         (&["plan", name, "--sort", "10"], "\"10\" is no time"),
         (&["plan", name, "--seed", "12"], "\"12\" is no seed: use 32 hexadecimal digits"),
@@ -104,11 +107,97 @@ fn bad_arguments_end_with_2_and_a_message_that_helps() {
         (&["plan", name, "--window", "0"], "--window 0: use a time above 0"),
         (&["plan", name, "--max-refused", "nan"], "\"nan\" is no share: use percents from 0 to 100"),
         (&["plan", name, "--max-refused", "101"], "\"101\" is no share: use percents from 0 to 100"),
+        (&["plan", name, "-r", "1MB/s"], "\"1MB/s\" counts bytes: give --cost bytes"),
+        (&["plan", name, "-l", "1MiB/s burst 5MB"], "\"1MiB/s burst 5MB\" counts bytes: give --cost bytes"),
+        (&["plan", name, "--target", "0"], "0 is not in 1..=1000000000"),
+        (&["plan", name, "--target", "99999999999"], "is not in 1..=1000000000"),
+        (
+            &["plan", name, "-l", "7/s burst 2000000000"],
+            "limit \"7/s burst 2000000000\": no word of a table holds its burst; at this rate 5043631",
+        ),
+        (&["plan", name, "--report", name], "the file is also read: give another name"),
+        (
+            &["size", "-n", "1", "-l", "ladder 5/s"],
+            "size takes the limit of one key, such as \"10/s burst 20\"",
+        ),
+        (&["size", "-n", "1", "-l", "5/s and 9/min"], "size takes the limit of one key"),
+        (&["size", "-n", "1", "-l", "/24 5/s"], "size takes the limit of one key"),
+        (
+            &["replay", name, "--to", "http://127.0.0.1:9/", "-l", "ladder 5/s"],
+            "a replay has no ladder: a server has a limit for each of its lengths",
+        ),
+        (
+            &["replay", name, "--to", "http://127.0.0.1:9/", "-l", "5/s", "--timeout", "0"],
+            "--timeout 0: use a time above 0",
+        ),
+        (&["replay", name, "--to", "http://127.0.0.1:9/", "-l", "5kB/s"], "counts bytes: give --cost bytes"),
     ] {
         let (code, message) = fails(arguments);
         assert_eq!(code, Some(2), "{arguments:?}: {message}");
         assert!(message.contains(want), "{arguments:?}: {message}");
     }
+}
+
+#[test]
+fn a_page_that_cannot_be_written_is_refused_before_the_input_is_read() {
+    let folder = folder("report-early");
+    let file = folder.join("access.log");
+    fs::write(&file, LINE).expect("a file");
+    let name = file.to_str().expect("a name");
+    // Nothing of the answer is written, although the log can be read.
+    let output = run(&["plan", name, "--report", "/nonexistent/x.html"]);
+    assert_eq!((output.status.code(), &*output.stdout), (Some(3), &b""[..]));
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(message.starts_with("tatcell: /nonexistent/x.html: No such file"), "{message}");
+    // The input is not overwritten, by whatever name.
+    std::os::unix::fs::symlink(&file, folder.join("link")).expect("a link");
+    let link = folder.join("link");
+    assert_eq!(fails(&["plan", name, "--report", link.to_str().expect("a name")]).0, Some(2));
+    assert_eq!(fs::read_to_string(&file).expect("the log"), LINE);
+    // A longer page that was there before leaves nothing behind.
+    let page = folder.join("page.html");
+    fs::write(&page, "x".repeat(1 << 20)).expect("a file");
+    assert!(run(&["plan", name, "--report", page.to_str().expect("a name")]).status.success());
+    let text = fs::read_to_string(&page).expect("the page");
+    assert!(text.starts_with('<') && text.trim_end().ends_with("</html>"), "{} bytes", text.len());
+}
+
+#[test]
+fn an_address_that_is_none_has_its_line_and_column() {
+    let folder = folder("no-address");
+    let combined = "192.0.2.1 - ann [14/Nov/2023:22:13:20 +0000] \"GET /a HTTP/1.1\" 200 1 \"-\" \"x\"";
+    let haproxy = "192.0.2.1:4711 [14/Nov/2023:22:13:20.123] in b/s 1 200 9 - - \"GET / HTTP/1.1\"";
+    let envoy = "[2023-11-14T22:13:20.310Z] \"GET / HTTP/2\" 204 - 154 20 226 100 \"10.0.3.2\" \"n\" \"c\" \"l\" \"t\"";
+    for (line, key, place) in [
+        (combined, "remote_user/32", "1:13: remote_user is no address: \"ann\""),
+        (
+            r#"{"ts":1,"a":{"ip":"x"},"request":{"remote_ip":"z"}}"#,
+            "address",
+            "1:47: address is no address: \"z\"",
+        ),
+        (r#"{"ts":1,"b":"\u00e9","ip":"\u00e9"}"#, "ip/32", "1:27: ip is no address: \"é\""),
+        (
+            "time,user\n1700000000,192.0.2.1\n1700000000,\"ann\"\n",
+            "user/24",
+            "3:12: user is no address: \"ann\"",
+        ),
+        ("14-Nov-2023 22:13:20.123 client @0x7 x#5 (e): query: e IN A +", "address", "1:38: address is no"),
+        ("[1700000000] unbound[1:0] info: x e. A IN", "address", "1:33: address is no address: \"x\""),
+        (haproxy, "backend/32", "1:46: backend is no address: \"b\""),
+        (envoy, "host/32", "1:88: host is no address: \"l\""),
+    ] {
+        let file = folder.join("log");
+        fs::write(&file, line).expect("a file");
+        let (code, message) = fails(&["plan", file.to_str().expect("a name"), "-k", key, "--strict"]);
+        let want = format!("tatcell: {}:{place}", file.display());
+        assert!(code == Some(3) && message.starts_with(&want), "{message} not {want}");
+    }
+    let file = folder.join("log");
+    let name = file.to_str().expect("a name");
+    let own = ["--log-format", "- $who - $msec", "-k", "who/32", "--strict"];
+    fs::write(&file, "- x - 1700000000\n").expect("a file");
+    let (code, message) = fails(&[&["plan", name], &own[..]].concat());
+    assert!(code == Some(3) && message.contains("log:1:3: who is no address"), "{message}");
 }
 
 #[test]

@@ -134,6 +134,9 @@ fn the_longest_debts_are_named_from_a_list_of_keys() {
         (&(2 * SECOND).into(), &(SECOND / 10 * 9).into())
     );
     assert!(!text(&base).contains("may be"));
+    // More than there are slots are all of them.
+    let most = json(&[&*named.0, "top", "--count", "18446744073709551615", "--clock", &clock]);
+    assert_eq!(most["top"].as_array().map(Vec::len), Some(32));
 
     let named_ones = json(&[&base[..], &["--candidates", keys, "--seed-file", seed]].concat());
     assert_eq!(named_ones["top"][0]["may_be"], serde_json::json!(["198.51.100.7"]));
@@ -148,6 +151,15 @@ fn the_longest_debts_are_named_from_a_list_of_keys() {
     let (code, message) = fails(&[&base[..], &["--candidates", keys]].concat());
     assert_eq!((code, message.contains("--candidates needs the seed")), (Some(2), true), "{message}");
     // A key that cannot be read is named by its line.
+    for (bytes, want) in [
+        (&b"192.0.2.1\n  192.0.2.256\n"[..], "keys:2:3: \"192.0.2.256\" is no address"),
+        (b"192.0.2.1\nab\xff\n", "keys:2:3: not UTF-8: write such keys with --as hex"),
+        (&[b'x'; 100_000], "keys:1:1: a key has at most 65536 bytes"),
+    ] {
+        fs::write(keys, bytes).expect("a file");
+        let (code, message) = fails(&[&base[..], &["--candidates", keys, "--seed-file", seed]].concat());
+        assert_eq!((code, message.contains(want)), (Some(3), true), "{message}");
+    }
     fs::write(keys, "192.0.2.1\n192.0.2.0/33\n").expect("a file");
     let (code, message) = fails(&[&base[..], &["--candidates", keys, "--seed-file", seed]].concat());
     assert_eq!(code, Some(3));
@@ -168,6 +180,7 @@ fn each_word_is_decoded() {
     let clock = NOW.to_string();
     let lines = text(&[&*named.0, "dump", "--json", "--clock", &clock]);
     let words: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert!(words.iter().all(|word| word["version"] == 1));
     let count = |kind: &str| words.iter().filter(|word| word["kind"] == kind).count();
     assert_eq!((count("live"), count("tombstone"), words.len()), (31, 1, 32));
     // What is decoded is the word.
@@ -211,6 +224,8 @@ fn counters_that_a_program_shares_are_summed() {
     let said = json(&base);
     assert_eq!((&said["counts"]["passed"], &said["counts"]["refused"]), (&7.into(), &34.into()));
     assert_eq!(said["counts"]["per_second"], Value::Null);
+    let alone = json(&["--counters", &*counts.0]);
+    assert_eq!((&alone["version"], &alone["passed"]), (&1.into(), &7.into()));
     let screens = text(&[&base[..], &["watch", "--interval", "1ms", "--rounds", "2"]].concat());
     assert_eq!(screens.matches("counted: 7 passed, 34 refused").count(), 2);
     // Nothing is counted meanwhile.
@@ -253,9 +268,29 @@ fn keys_are_banned_exempt_and_reset_with_the_seed_only() {
         (code, &*message),
         (Some(2), "tatcell: a change needs the seed of the table: --seed-file or --seed-fd\n")
     );
-    let (code, message) = fails(&[&[&*named.0, "ban", "192.0.2.9", "--for", "1h"][..], &with[..]].concat());
-    assert_eq!(code, Some(3));
-    assert!(message.contains("ends too far ahead"), "{message}");
+    assert_eq!(done["version"], 1);
+    for (time, want) in [
+        ("1h", "--for 60 min: an override of this table ends within 100 s"),
+        ("0", "--for 0: use a time above 0"),
+    ] {
+        let ban = [&[&*named.0, "ban", "192.0.2.9", "--for", time][..], &with[..]].concat();
+        let (code, message) = fails(&ban);
+        assert_eq!((code, message.contains(want)), (Some(2), true), "{message}");
+    }
+    // By another clock than that of the image a ban would end at another time.
+    let (code, message) = fails(&[&*named.0, "ban", "192.0.2.9", "--for", "1s", "--clock", "monotonic"]);
+    assert_eq!(code, Some(2), "{message}");
+    let other = [&*named.0, "ban", "192.0.2.9", "--for", "1s", with[2], with[3], "--clock", "monotonic"];
+    let (code, message) = fails(&other);
+    let want = "--clock monotonic: the image says that its callers read realtime: leave --clock out";
+    assert_eq!((code, message.contains(want)), (Some(2), true), "{message}");
+    assert_eq!(fails(&[&*named.0, "--clock", "monotonic"]).0, Some(2));
+    // What was meant as an address is not taken as text.
+    for meant in ["192.0.2.256", "192.0.2.1:80", "fe80::1%eth0", "192.0.2/24"] {
+        let (code, message) = fails(&[&[&*named.0, "ban", meant, "--for", "10s"][..], &with[..]].concat());
+        assert_eq!((code, message.contains("is no address and no network; --as text")), (Some(2), true));
+    }
+    text(&[&[&*named.0, "ban", "192.0.2.256", "--for", "10s", "--as", "text"][..], &with[..]].concat());
 }
 
 #[test]
