@@ -58,7 +58,7 @@ builds() {
 }
 serves() {
     printf '%s\n' 'load_module modules/ngx_http_tatcell_module.so;' 'events {}' \
-        'http { tatcell_zone $binary_remote_addr zone=clients:1m rate=10r/s burst=20;
+        'http { tatcell_zone $binary_remote_addr zone=clients:1m rate=1r/m burst=20;
                 server { listen 127.0.0.1:'"$port"'; location / { tatcell zone=clients nodelay; } } }' > "$root/tmp/nginx.conf"
     # Its package loads the module; with a configuration of its own it limits: a client of the loopback address, which the
     # root shares with this machine.
