@@ -36,7 +36,7 @@ lint)
     exit ;;
 compare)
     ./build.sh > /dev/null && ./packages.sh "$out" compare && unpacked compare && cp compare/*.js "$out/compare" &&
-        exec "$NODE" "$out/compare/compare.js"
+        exec ${TIMED:-} "$NODE" "$out/compare/compare.js"
     exit 1 ;;
 esac
 for tool in "$NPM" python3; do

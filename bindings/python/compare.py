@@ -1,4 +1,5 @@
-"""Times tatcell and other limiters of PyPI, and prints a table in Markdown. SPDX-License-Identifier: MIT OR Apache-2.0
+"""Times tatcell and other limiters of PyPI, and prints a table in Markdown, then the version of Python.
+SPDX-License-Identifier: MIT OR Apache-2.0
 
 Every limiter gets the same limit, 10 a second and 20 at once, and the same keys, 100 000 addresses as str. Where a
 limiter has no burst of its own, it is its kind's nearest: 20 in 2 seconds. Each runs in a process of its own:
@@ -7,7 +8,7 @@ limiter has no burst of its own, it is its kind's nearest: 20 in 2 seconds. Each
 2. all keys    each key once, twice over: the keys are in memory by the second time
 3. bytes       what the process grew by, for a key: all keys had their first request, and all state is still needed
 
-A time is the least of five runs. `async` limiters are asked without waiting, if the limiter can be.
+A time is the least of five runs, and their median. `async` limiters are asked without waiting, if the limiter can be.
 """
 
 import asyncio
@@ -15,6 +16,8 @@ import gc
 import importlib.metadata
 import json
 import os
+import platform
+import statistics
 import subprocess
 import sys
 import time
@@ -138,21 +141,22 @@ def all_keys() -> list[str]:
     return [f"10.{n >> 16}.{n >> 8 & 255}.{n & 255}" for n in range(KEYS)]
 
 
-def best(work: Callable[[], object]) -> float:
+def timed(work: Callable[[], object], calls: int) -> str:
+    """The least of five times of a call, and their median, in nanoseconds."""
     times = []
     for _ in range(RUNS):
         start = time.perf_counter_ns()
         work()
-        times.append(time.perf_counter_ns() - start)
-    return min(times)
+        times.append((time.perf_counter_ns() - start) / calls)
+    return f"{min(times):.0f} ({statistics.median(times):.0f})"
 
 
-def measure(index: int) -> dict[str, float]:
+def measure(index: int) -> dict[str, str]:
     """In a process of its own."""
     keys = all_keys()
     gc.collect()
 
-    async def main() -> dict[str, float]:
+    async def main() -> dict[str, str]:
         LIMITERS[index][3]()("192.0.2.1")  # imports what it needs
         gc.collect()
         before = grown()
@@ -164,18 +168,18 @@ def measure(index: int) -> dict[str, float]:
 
         every()
         size = (grown() - before) / KEYS
-        answers = {"bytes": size, "all": best(every) / KEYS}
+        answers = {"bytes": f"{size:.0f}", "all": timed(every, KEYS)}
 
         def one() -> None:
             for _ in range(20_000):
                 hit("192.0.2.1")
 
-        return answers | {"one": best(one) / 20_000}
+        return answers | {"one": timed(one, 20_000)}
 
     return asyncio.run(main())
 
 
-def bursts() -> list[tuple[str, float]]:
+def bursts() -> list[tuple[str, str]]:
     from array import array
 
     from tatcell import Limiter
@@ -184,7 +188,7 @@ def bursts() -> list[tuple[str, float]]:
     rows = []
     for name, given in ("a list of str", keys), ("an array of 64-bit numbers", numbers):
         limiter.hit_many(given)
-        rows.append((f"tatcell, `hit_many`, {name}", best(lambda: limiter.hit_many(given)) / KEYS))
+        rows.append((f"tatcell, `hit_many`, {name}", timed(lambda: limiter.hit_many(given), KEYS)))
     return rows
 
 
@@ -192,7 +196,7 @@ def main() -> None:
     if len(sys.argv) > 1:
         print(json.dumps(measure(int(sys.argv[1]))))
         return
-    print("| Limiter | Decides by | ns, one key | ns, each of 100 000 keys | bytes a key |\n|---|---|---|---|---|")
+    print("| Limiter | Decides by | one key, ns | each of 100 000 keys, ns | bytes a key |\n|---|---|---|---|---|")
     for index, (name, package, kind, _) in enumerate(LIMITERS):
         done = subprocess.run([sys.executable, __file__, str(index)], capture_output=True, text=True, check=False)
         if done.returncode:
@@ -200,9 +204,10 @@ def main() -> None:
             continue
         row = json.loads(done.stdout)
         shown = name if name.startswith("tatcell") else f"{name} {importlib.metadata.version(package)}"
-        print(f"| {shown} | {kind} | {row['one']:.0f} | {row['all']:.0f} | {row['bytes']:.0f} |", flush=True)
+        print(f"| {shown} | {kind} | {row['one']} | {row['all']} | {row['bytes']} |", flush=True)
     for name, time_ns in bursts():
-        print(f"| {name} | GCRA | | {time_ns:.0f} | the same |")
+        print(f"| {name} | GCRA | | {time_ns} | the same |")
+    print(f"\nPython {platform.python_version()}")
 
 
 if __name__ == "__main__":

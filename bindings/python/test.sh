@@ -1,6 +1,6 @@
 #!/bin/sh
 # Tests the wheel: bindings/python/test.sh VENV [lint]
-# It prints lines PASS, FAIL and SKIP. Without Python 3.11 or packages from PyPI it skips, and says how to get them.
+# It prints lines PASS, FAIL and SKIP. Without Python 3.11, venv or PyPI it skips, and says how to get them.
 set -u
 cd "$(dirname "$0")" || exit 1
 venv=$1 out=$(dirname "$1")
@@ -16,11 +16,13 @@ said() {
 }
 # none PATTERN: in no line of the C sources.
 none() { ls ext/*.c && fails env LC_ALL=C.UTF-8 grep -nE "$1" ext/*.[ch]; }
-fails() { ! "$@"; }
+. ../../mk/tap.sh
 
 mkdir -p "$out"
 if ! make -s "$venv/ready" > "$out/log" 2>&1; then
     why=$(grep -v '^make' "$out/log" | tail -n 1)
+    unreached "$out/log" || grep -qE 'older than 3\.11|ensurepip|not found$' "$out/log" ||
+        { echo "FAIL packages of requirements.txt: $why"; exit 1; }
     echo "SKIP python: $why (needs PyPI, and Python 3.11 with venv: apt-get install python3-venv)"
     exit 0
 fi

@@ -85,7 +85,7 @@ fn trial(setup: &Setup, rounds: u64, events: &[Event], load: Load, seconds: f64)
     let after = sums()?;
     let [sent, answers, run, wait, took] = std::array::from_fn(|i| (after[i] - before[i]) as f64);
     let took = took / 1e9;
-    let delay_s = stats.lock().expect("stats lock").recent.quantile(0.5) as f64 / 1e9;
+    let delay_s = stats.lock().expect("stats lock").recent.value_at_quantile(0.5) as f64 / 1e9;
     let greeting = gate.greeting.clone();
     if stopping() {
         return Err(STOPPED.to_string());

@@ -22,7 +22,7 @@ use load::{stopping, STOP, STOPPED};
 use net::{clock_ns, Net};
 use oracle::Audit;
 use schedule::{attack, BIN_US, END_US, LIMIT_BURST, LIMIT_PER_SEC, SETTLE_US, SWITCH_US};
-use stats::{Histogram, Stats};
+use stats::{times, Stats};
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::path::PathBuf;
@@ -178,7 +178,7 @@ fn watch(
         }
         let (sent, answered, recent) = {
             let mut stats = stats.lock().expect("stats lock");
-            let recent = std::mem::replace(&mut stats.recent, Histogram::new());
+            let recent = std::mem::replace(&mut stats.recent, times());
             (stats.sent_total, stats.answered_total, recent)
         };
         let now = {
@@ -187,7 +187,7 @@ fn watch(
                 elapsed_us: (clock_ns() - start_ns) / 1_000,
                 sent,
                 answered,
-                p99_ns: recent.quantile(0.99),
+                p99_ns: recent.value_at_quantile(0.99),
                 resident_kib,
                 decisions: audit.decisions,
                 over_admitted: audit.over_admitted,

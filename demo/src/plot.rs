@@ -110,8 +110,11 @@ fn latency<'a>(area: &Area<'a>, outcome: &Outcome) -> Result<(), Failure<'a>> {
         })
         .draw()?;
     for (quantile, colour) in [(0.99, COLOURS[0].to_rgba()), (0.5, COLOURS[0].mix(0.4))] {
-        let values =
-            outcome.stats.latency.iter().map(|h| (h.quantile(quantile) as f64 / 1e6).clamp(bottom, top));
+        let values = outcome
+            .stats
+            .latency
+            .iter()
+            .map(|h| (h.value_at_quantile(quantile) as f64 / 1e6).clamp(bottom, top));
         chart.draw_series(LineSeries::new(steps(values), colour.stroke_width(2)))?;
     }
     mark(&mut chart, bottom, top, 4_000.0)

@@ -153,7 +153,7 @@ pub fn judge(outcome: &Outcome) -> Vec<Line> {
         ),
     );
 
-    let p99 = |bins| stats.polite_latency(bins).quantile(0.99) as f64 / 1e6;
+    let p99 = |bins| stats.polite_latency(bins).value_at_quantile(0.99) as f64 / 1e6;
     let (on, off) = (p99(ON_BINS), p99(OFF_BINS));
     line(
         on > 0.0 && on <= off * P99_SHARE,
@@ -292,7 +292,7 @@ mod tests {
     const BREAKS: [(Break, bool); 9] = [
         (|run| run.stats.answered[0] = run.stats.sent[0].clone(), true),
         (|run| run.stats.answered[0][ON_BINS.end - 2] -= 6, true),
-        (|run| (0..20).for_each(|_| run.stats.latency[ON_BINS.start].record(50_000_000)), true),
+        (|run| (0..20).for_each(|_| run.stats.latency[ON_BINS.start].saturating_record(50_000_000)), true),
         (|run| run.audit.refused[Class::Exact as usize] = 1, true),
         (|run| run.stats.abuser_limited[7] = run.audit.allowance() + 1, false),
         (|run| run.audit.over_admitted = 1, false),
@@ -400,7 +400,7 @@ mod tests {
     #[test]
     fn slow_answers_fail_the_second_line() {
         let mut run = good();
-        (0..20).for_each(|_| run.stats.latency[ON_BINS.start].record(50_000_000));
+        (0..20).for_each(|_| run.stats.latency[ON_BINS.start].saturating_record(50_000_000));
         assert_eq!(failed(&run), [1]);
     }
 

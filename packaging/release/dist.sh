@@ -11,10 +11,11 @@
 #   binary    tatcell-VERSION-TARGET.tar.xz      what `make install` installs, the command, both servers, licences
 #   firmware  tatcell-firmware-VERSION.tar.xz    archives for bare cores, headers, recipes
 #   deb       *.deb                              packages for Debian, by packaging/debian
-#   sbom      tatcell-VERSION*.cdx.json          what each binary is made of, if cargo-cyclonedx is installed; the module of
-#                                                nginx has of crates what the library has
+#   sbom      tatcell-VERSION*.cdx.json          what each binary is made of; the wheel and the module of nginx have of
+#                                                crates what the library has
 #
-# All of them without PART; then SHA256SUMS. Two runs on one machine make the same bytes, in whatever folder: times are
+# All of them without PART; then SHA256SUMS. If the machine lacks a tool of a part, nothing is made: a release lacks no
+# part that nobody left out. Two runs on one machine make the same bytes, in whatever folder: times are
 # that of the commit, owners are 0, and the compiler is told to forget the folders.
 set -eu
 cd "$(dirname "$0")/../.."
@@ -47,8 +48,17 @@ tree() {
     cd "$root"
 }
 notices() { python3 -B packaging/release/notices.py "$@"; }
-# lacks PART TOOL PACKAGES: says why there is no PART, if there is no TOOL.
-lacks() { ! command -v "$2" > /dev/null && say "no $1: apt-get install $3"; }
+# lacks PART: how to get the tool of a part, if it is not there.
+lacks() {
+    case $1 in
+    node) tool=npm get='apt-get install nodejs npm' ;;
+    firmware) tool=arm-none-eabi-ld get='apt-get install binutils-arm-none-eabi binutils-riscv64-unknown-elf' ;;
+    deb) tool=dh get='apt-get install debhelper dpkg-dev nginx-dev' ;;
+    sbom) tool=cargo-cyclonedx get='cargo install --locked cargo-cyclonedx' ;;
+    *) return 1 ;;
+    esac
+    ! command -v "$tool" > /dev/null && say "no $tool for the part $1: $get"
+}
 
 source() {
     cd "$work/$name"
@@ -62,7 +72,8 @@ source() {
 crate() {
     (cd "$work/$name" && $CARGO package --quiet --no-verify --allow-dirty --target-dir "$root/target/package-crate")
     # The layer belongs to a workspace of its own, and the library that it names is in no registry yet: so no lock file.
-    (cd "$work/$name/bindings/tower" && $CARGO package --quiet --no-verify --allow-dirty --exclude-lockfile \
+    (cd "$work/$name/bindings/tower" && awk -f "$root/packaging/release/manifest.awk" "$root/bindings/tower/Cargo.toml" \
+        > Cargo.toml && $CARGO package --quiet --no-verify --allow-dirty --exclude-lockfile \
         --target-dir "$root/target/package-crate")
     cp "target/package-crate/package/$name.crate" "target/package-crate/package/tatcell-tower-$version.crate" "$dist"
 }
@@ -72,7 +83,6 @@ python() {
     cp target/python/dist/*.tar.gz target/python/dist/*.whl "$dist"
 }
 node() {
-    lacks 'Node package' npm 'nodejs npm' && return
     $MAKE -s -C bindings/node pack > "$work/node.log"
     cp target/node/dist/*.tgz "$dist"
 }
@@ -95,7 +105,6 @@ binary() {
 }
 # Laid out like the tree, so that each recipe finds its files.
 firmware() {
-    lacks 'firmware archives' arm-none-eabi-ld 'binutils-arm-none-eabi binutils-riscv64-unknown-elf' && return
     folder=tatcell-firmware-$version
     git archive --prefix="$folder/" HEAD Cargo.toml LICENSE-MIT LICENSE-APACHE include/tatcell.h include/tatcell_small.h \
         firmware/README.md firmware/RECIPES.md firmware/examples/c firmware/recipes | tar -x -C "$work"
@@ -105,17 +114,10 @@ firmware() {
     notices Cargo.toml small-capi single-core > "$work/$folder/THIRD-PARTY"
     packed "$work" "$folder"
 }
-deb() {
-    lacks 'Debian packages' dh 'debhelper dpkg-dev nginx-dev' && return
-    packaging/release/deb.sh "$dist"
-}
+deb() { packaging/release/deb.sh "$dist"; }
 sbom() {
-    if ! $CARGO cyclonedx --version > /dev/null 2>&1; then
-        say 'no SBOM: cargo install --locked cargo-cyclonedx'
-        return
-    fi
     for of in .::capi,host .:-firmware:small-capi,single-core cli:-cli: cluster/throttled:-throttled:tls \
-        cluster/envoy:-ratelimit:tls; do
+        cluster/envoy:-ratelimit:tls bindings/node:-node:; do
         folder=${of%%:*} features=${of##*:} suffix=${of#*:} suffix=${suffix%:*}
         $CARGO cyclonedx --quiet --format json --manifest-path "$work/$name/$folder/Cargo.toml" \
             --features "$features" --override-filename "$name$suffix.cdx"
@@ -135,9 +137,13 @@ firmware/recipes/arduino/tatcell/library.properties url=https://
 packaging/debian/control Homepage: https://
 END
 git diff --quiet HEAD || say 'the tree has changes that are not committed: binaries and packages contain them, the source does not'
+[ $# -gt 0 ] || set -- source crate go binary python node firmware deb sbom
+whole=yes
+for part; do ! lacks "$part" || whole=no; done
+[ $whole = yes ] || { say 'get these tools, or name the other parts'; exit 1; }
 rm -rf "$dist" && mkdir -p "$dist"
 tree
-for part in ${@:-source crate go binary python node firmware deb sbom}; do
+for part; do
     say "$part"
     $part
 done

@@ -1,6 +1,7 @@
 #!/bin/sh
 # All of a release, as TAP: packaging/test/dist.sh. It is made in two clones of the last commit, in folders with other
-# names, and each file must have the same sum. Release builds of everything, twice: half an hour.
+# names, and each file must have the same sum. Release builds of everything, twice: half an hour. What this machine has no
+# tool for is left out, with a line; without that, nothing is made.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 MAKE=${MAKE:-make} out=$PWD/target/dist-test
@@ -10,10 +11,23 @@ version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 target=$(rustc -vV | sed -n 's/^host: //p')
 
 . mk/tap.sh
+parts='source crate go binary python'
+! have npm || parts="$parts node"
+! have arm-none-eabi-ld || parts="$parts firmware"
+! have dh || parts="$parts deb"
+! have cargo-cyclonedx || parts="$parts sbom"
 # The second one has a build of the library with other flags, as after `make lib`.
 made() {
     git clone --quiet --no-hardlinks "file://$PWD" "$out/$1" && { [ "$1" = a ] || $MAKE -s -C "$out/$1" lib; } &&
-        $MAKE -s -C "$out/$1" dist
+        "$out/$1/packaging/release/dist.sh" $parts
+}
+# A machine without the tools: all programs that a shell and the start of the script need, and no more.
+incomplete() {
+    mkdir -p "$out/few" && for tool in sh dirname sed head rustc git; do
+        ln -sf "$(command -v "$tool")" "$out/few/$tool" || return 1
+    done
+    fails env "PATH=$out/few" packaging/release/dist.sh > "$out/said" 2>&1 &&
+        grep 'no dh for the part deb: apt-get install' "$out/said" && grep 'no npm for the part node' "$out/said"
 }
 sums() { (cd "$out/a/target/dist" && sha256sum --check --quiet SHA256SUMS) && diff "$out"/*/target/dist/SHA256SUMS; }
 named() {
@@ -29,7 +43,8 @@ binaries() (
     done
     grep -q '^rustls ' share/doc/tatcell/THIRD-PARTY-tatcell-ratelimit
 )
-check 'make dist makes a release in a clone' made a
+check 'without a tool of a part nothing is made' incomplete
+check 'a release is made in a clone' made a
 check 'and in another one' made another
 check 'both have the same bytes' sums
 check 'it has its tarballs, crates, Go module and Python package' named "tatcell-$version.tar.xz" \
@@ -39,12 +54,17 @@ if have npm; then check 'and the Node package' named "tatcell-$version.tgz"
 else skip 'and the Node package' 'no npm: apt-get install nodejs npm'; fi
 if have dh; then check 'and the Debian packages' named 'tatcell_.*\.deb' 'libtatcell1_.*\.deb' 'libtatcell-dev_.*\.deb'
 else skip 'and the Debian packages' 'no dh: apt-get install debhelper dpkg-dev nginx-dev'; fi
-if ${CARGO:-cargo} cyclonedx --version > "$out/log" 2>&1; then
+if have cargo-cyclonedx; then
     check 'and an SBOM of each binary' named "tatcell-$version.cdx.json" "tatcell-$version-firmware.cdx.json" \
-        "tatcell-$version-cli.cdx.json" "tatcell-$version-throttled.cdx.json" "tatcell-$version-ratelimit.cdx.json"
+        "tatcell-$version-cli.cdx.json" "tatcell-$version-throttled.cdx.json" "tatcell-$version-ratelimit.cdx.json" \
+        "tatcell-$version-node.cdx.json"
 else skip 'and an SBOM of each binary' 'no cargo-cyclonedx: cargo install --locked cargo-cyclonedx'; fi
 if have arm-none-eabi-ld; then check 'and the firmware' named "tatcell-firmware-$version.tar.xz"
 else skip 'and the firmware' 'no arm-none-eabi-ld: apt-get install binutils-arm-none-eabi binutils-riscv64-unknown-elf'; fi
 check 'its programs run, and have the licences of their crates' binaries
 rm -rf "$out/a" "$out/another"
+. packaging/test/oldest.sh
+oldest bindings/node 'the addon for Node'
+oldest cluster 'the cluster and its servers' --features tls -p tatcell-cluster -p tatcell-throttled -p tatcell-ratelimit
+oldest cli 'the command'
 echo "1..$n"

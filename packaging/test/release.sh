@@ -35,8 +35,12 @@ small() { [ "$(stat -c %s "target/dist/$name.crate")" -le 650000 ] || { ls -l "t
 bare() {
     tar -xzf "target/dist/$name.crate" -C "$out" && fails grep -q dev-dependencies "$out/$name/Cargo.toml" &&
         [ -z "$(find "$out/$name" -name '*_tests.rs' -o -name 'loom_*' -o -name models)" ] &&
-        [ "$(find "$out/$name" -name README.md | wc -l)" = 1 ]
+        [ "$(find "$out/$name" -name README.md | wc -l)" = 1 ] || return 1
+    tar -xzf "target/dist/tatcell-tower-$version.crate" -C "$out" &&
+        fails grep -rE 'dev-dependencies|governor' "$out/tatcell-tower-$version" --include=Cargo.toml --include='*.rs'
 }
+# How fast the code is does not matter here, so the compiler is asked for less.
+export CARGO_PROFILE_RELEASE_OPT_LEVEL=1
 check 'two runs make the same tarball, crates and Go module' twice
 check 'the tarball builds without a registry' offline a
 check 'in another folder too' offline b
@@ -56,12 +60,10 @@ one_version() {
 }
 check 'all packages have one version' one_version
 check 'licences are read from their expressions' python3 -B -m doctest packaging/release/notices.py
-check 'the crate has no tests, and no readme but its own' bare
+check 'the crates have nothing that only tests need' bare
 check 'the crate has at most 650 kB' small
 
-# cross TARGET PREFIX QEMU: the package of another machine, and its program under qemu. How fast the code is does not
-# matter here, so the compiler is asked for less.
-export CARGO_PROFILE_RELEASE_OPT_LEVEL=1
+# cross TARGET PREFIX QEMU: the package of another machine, and its program under qemu.
 cross() {
     # For one of them each tool is named by itself.
     case $1 in
@@ -117,15 +119,11 @@ newer() {
 }
 check 'a program that needs a newer library is refused by name' newer
 
-# The oldest compiler that Cargo.toml promises.
-oldest=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
-builds() {
-    rustup run "$oldest" cargo build --quiet --lib --features "$1" --target-dir "$out/oldest"
-}
-if have rustup && rustup toolchain install "$oldest" --profile minimal > "$out/log" 2>&1; then
-    check "Rust $oldest builds the library" builds ''
-    check "Rust $oldest builds the library with the system and the C ABI" builds host,capi,heapless
-else skip "Rust $oldest builds the library" "it is not there: rustup toolchain install $oldest"; fi
+. packaging/test/oldest.sh
+oldest . 'the library' --lib
+oldest . 'the library with the system and the C ABI' --lib --features host,capi,heapless
+oldest bindings/tower 'the layer for axum and hyper' --lib --features axum
+# The other parts are larger: packaging/test/dist.sh.
 
 # What docs.rs builds, with the marks of features, which need a compiler of tomorrow.
 docs_rs() {
@@ -154,7 +152,7 @@ sbom() {
     packaging/release/dist.sh sbom && fails grep -nF "$PWD" target/dist/*.cdx.json && python3 - "$name" << 'END'
 import json, sys
 for suffix, wanted in (('', 'siphasher'), ('-firmware', 'siphasher'), ('-cli', 'clap'), ('-throttled', 'rustls'),
-                       ('-ratelimit', 'h2')):
+                       ('-ratelimit', 'h2'), ('-node', 'napi')):
     with open(f'target/dist/{sys.argv[1]}{suffix}.cdx.json') as file:
         bill = json.load(file)
     names = {part['name'] for part in bill['components']}

@@ -8,7 +8,7 @@ import (
 )
 
 func init() {
-	peers = append(peers, peer{name: "throttled v2, memstore", make: func() func(string) bool {
+	peers = append(peers, peer{name: "throttled v2, memstore", by: "GCRA", make: func() func(string) bool {
 		store, err := memstore.New(2 * keys)
 		if err != nil {
 			panic(err)

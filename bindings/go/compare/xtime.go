@@ -10,7 +10,8 @@ import (
 
 func init() {
 	// What its users write: a map with a lock, and nothing ever leaves it.
-	peers = append(peers, peer{name: "x/time/rate in a map", make: func() func(string) bool {
+	by := "token bucket, one object a key"
+	peers = append(peers, peer{name: "x/time/rate in a map", by: by, make: func() func(string) bool {
 		var lock sync.Mutex
 		limiters := map[string]*rate.Limiter{}
 		return func(key string) bool {

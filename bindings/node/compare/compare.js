@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Times tatcell and other limiters of npm, and prints a table in Markdown.
+// Times tatcell and other limiters of npm, and prints a table in Markdown, then the version of Node.
 //
 // Every limiter gets the same limit, 10 a second and 20 at once, and the same keys, 100 000 addresses as strings. Where
 // a limiter has no burst of its own, it is its kind's nearest: 20 in 2 seconds. Each runs in a process of its own:
@@ -8,7 +8,7 @@
 // 2. all keys    each key once, twice over: the keys are in memory by the second time
 // 3. bytes       what the process grew by, for a key: all keys had their first request, and all state is still needed
 //
-// A time is the least of five runs. What returns a promise is awaited, as a server does.
+// A time is the least of five runs, and their median. What returns a promise is awaited, as a server does.
 'use strict';
 
 const { spawnSync } = require('node:child_process');
@@ -77,14 +77,16 @@ const LIMITERS = [
   ['limiter in a Map', 'limiter', 'token bucket, one object a key', buckets, false],
 ];
 
-async function best(work) {
-  let least = Infinity;
+// The least of the times of a call, and their median, in nanoseconds.
+async function timed(work, calls) {
+  const times = [];
   for (let run = 0; run < RUNS; run++) {
     const start = process.hrtime.bigint();
     await work();
-    least = Math.min(least, Number(process.hrtime.bigint() - start));
+    times.push(Number(process.hrtime.bigint() - start) / calls);
   }
-  return least;
+  times.sort((a, b) => a - b);
+  return `${times[0].toFixed(0)} (${times[RUNS >> 1].toFixed(0)})`;
 }
 
 // In a process of its own. Loops that await and loops that do not are different functions.
@@ -104,8 +106,8 @@ async function measure(index) {
   await every();
   global.gc();
   const bytes = (process.memoryUsage().rss - before) / KEYS;
-  const all = (await best(every)) / KEYS;
-  console.log(JSON.stringify({ bytes, all, one: (await best(one)) / 20_000 }));
+  const all = await timed(every, KEYS);
+  console.log(JSON.stringify({ bytes, all, one: await timed(one, 20_000) }));
   process.exit();
 }
 
@@ -121,7 +123,7 @@ async function bursts() {
     ['a Buffer of 4 bytes a key', () => one.hitMany(rows, 1, { keyLength: 4 })],
   ]) {
     work();
-    console.log(`| tatcell, \`hitMany\`, ${name} | GCRA | | ${((await best(work)) / KEYS).toFixed(0)} | the same |`);
+    console.log(`| tatcell, \`hitMany\`, ${name} | GCRA | | ${await timed(work, KEYS)} | the same |`);
   }
 }
 
@@ -131,7 +133,7 @@ function version(name) {
 
 async function main() {
   if (process.argv[2] !== undefined) return measure(Number(process.argv[2]));
-  console.log('| Limiter | Decides by | ns, one key | ns, each of 100 000 keys | bytes a key |\n|---|---|---|---|---|');
+  console.log('| Limiter | Decides by | one key, ns | each of 100 000 keys, ns | bytes a key |\n|---|---|---|---|---|');
   LIMITERS.forEach(([name, from, kind], index) => {
     const args = ['--expose-gc', __filename, index];
     const { status, stdout, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8' });
@@ -141,9 +143,10 @@ async function main() {
     const shown = from === 'tatcell' ? name : `${title.replace(from, `${from} ${version(from)}`)}${rest ?? ''}`;
     // The growth of the process includes objects that are garbage by then.
     const bytes = name.startsWith('tatcell,') && index > 0 ? 'the same' : row.bytes.toFixed(0);
-    console.log(`| ${shown} | ${kind} | ${row.one.toFixed(0)} | ${row.all.toFixed(0)} | ${bytes} |`);
+    console.log(`| ${shown} | ${kind} | ${row.one} | ${row.all} | ${bytes} |`);
   });
-  return bursts();
+  await bursts();
+  console.log(`\nNode ${process.versions.node}`);
 }
 
 main();

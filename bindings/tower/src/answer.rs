@@ -17,7 +17,20 @@ const FIELDS: [(HeaderName, Field); 2] = [
 
 /// Describes a refusal, for a closure that changes its response.
 ///
-/// [`LayerBuilder::on_refusal`](crate::LayerBuilder::on_refusal) has an example.
+/// [`LayerBuilder::on_refusal`](crate::LayerBuilder::on_refusal) takes the closure.
+///
+/// ```
+/// use tatcell_tower::Refusal;
+///
+/// /// A line for the log of the server.
+/// fn line(refusal: &Refusal<'_>) -> String {
+///     match refusal.decision {
+///         Some(decision) => format!("{}: retry in {} ns", refusal.limit, decision.retry_after),
+///         None => format!("{}: the request has no key", refusal.limit),
+///     }
+/// }
+/// # let _ = line;
+/// ```
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Refusal<'a> {

@@ -21,7 +21,28 @@ pub(crate) struct Later {
 }
 
 pin_project! {
-    /// The future of a [`RateLimit`](crate::RateLimit).
+    /// The future of a [`RateLimit`](crate::RateLimit): the response of the inner service, or that of a refusal.
+    ///
+    /// Its body is the left one of [`Either`] for a refusal, the right one for the inner service.
+    ///
+    /// ```
+    /// # use std::{convert::Infallible, future::{ready, Ready}};
+    /// use http::{Request, Response};
+    /// use http_body_util::Either;
+    /// use tatcell::LimitSpec;
+    /// use tatcell_tower::{key, Limit, RateLimitLayer, ResponseFuture};
+    /// use tower::{service_fn, Layer, Service};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let layer = RateLimitLayer::new(Limit::new("per-path", LimitSpec::parse("1/h", 1_000_000_000)?, key::path()))?;
+    /// let mut service = layer.layer(service_fn(|_: Request<()>| ready(Ok::<_, Infallible>(Response::new("hello")))));
+    /// let first: ResponseFuture<Ready<_>> = service.call(Request::new(()));
+    /// assert!(matches!(first.await?.body(), Either::Right("hello")));
+    /// assert!(matches!(service.call(Request::new(())).await?.body(), Either::Left(_)));
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use = "a future does nothing unless it is polled"]
     pub struct ResponseFuture<F> {
         #[pin]

@@ -47,6 +47,18 @@ pub trait Key: Send + Sync + 'static {
 }
 
 /// Finds the address of a client. Made by [`peer`] and [`forwarded_for`].
+///
+/// ```
+/// use std::net::SocketAddr;
+/// use tatcell::Address;
+/// use tatcell_tower::key::{self, Client};
+///
+/// let client: Client = key::peer();
+/// let request = http::Request::builder().extension(SocketAddr::from(([192, 0, 2, 1], 40_000))).body(())?;
+/// let (parts, ()) = request.into_parts();
+/// assert_eq!(client.address(&parts), Some(Address::from([192, 0, 2, 1])));
+/// # Ok::<(), http::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Client {
     hops: usize,
@@ -142,6 +154,20 @@ fn host(entry: &str) -> Option<IpAddr> {
 }
 
 /// Is the key that [`header`] makes.
+///
+/// ```
+/// use http::{HeaderName, Request};
+/// use tatcell_tower::{key, Key};
+///
+/// let by_key: key::Header = key::header(HeaderName::from_static("x-api-key"));
+/// // Any function of the bytes shows what is the key: here their number.
+/// let length = |bytes: &[u8]| bytes.len() as u64;
+/// let (with, ()) = Request::builder().header("x-api-key", "secret").body(())?.into_parts();
+/// let (without, ()) = Request::new(()).into_parts();
+/// assert_eq!(by_key.hash(&with, &length), Some(6));
+/// assert_eq!(by_key.hash(&without, &length), None);
+/// # Ok::<(), http::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Header(HeaderName);
 
@@ -169,6 +195,17 @@ impl Key for Header {
 }
 
 /// Is the key that [`path`] makes.
+///
+/// ```
+/// use http::Request;
+/// use tatcell_tower::{key, Key};
+///
+/// let by_path: key::Path = key::path();
+/// let length = |bytes: &[u8]| bytes.len() as u64;
+/// let (request, ()) = Request::builder().uri("/login?user=ann").body(())?.into_parts();
+/// assert_eq!(by_path.hash(&request, &length), Some(6));
+/// # Ok::<(), http::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Path;
 
@@ -192,6 +229,17 @@ impl Key for Path {
 }
 
 /// Is the key that [`from_fn`] makes.
+///
+/// ```
+/// use http::Request;
+/// use tatcell_tower::{key, Key};
+///
+/// let by_method = key::from_fn(|request| Some(request.method.as_str().as_bytes().into()));
+/// let length = |bytes: &[u8]| bytes.len() as u64;
+/// let (request, ()) = Request::delete("/").body(())?.into_parts();
+/// assert_eq!(by_method.hash(&request, &length), Some(6));
+/// # Ok::<(), http::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct FromFn<F>(F);
 

@@ -29,6 +29,16 @@ pub(crate) struct Shared {
 }
 
 /// Says why a layer could not be opened.
+///
+/// ```
+/// use tatcell::{Ladder, LimitSpec};
+/// use tatcell_tower::{key, Limit, OpenError, RateLimitLayer};
+///
+/// let nets = |name: &str| Limit::ladder(name, LimitSpec::per_second(10), Ladder::DEFAULT, key::peer());
+/// let error = RateLimitLayer::builder().limit(nets("a")).limit(nets("b")).open().unwrap_err();
+/// assert_eq!(error, OpenError::TooManyLimits(10));
+/// assert_eq!(RateLimitLayer::new(nets("\n")).unwrap_err(), OpenError::BadName("\n".into()));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OpenError {
@@ -320,6 +330,25 @@ impl<S> Layer<S> for RateLimitLayer {
 /// A refusal does not use what the inner service reserved when it was ready, such as the permit of a
 /// `ConcurrencyLimit`: this service keeps it for its next call, or until it is dropped. So drop a clone after its call,
 /// as servers do, or put this layer inside of such a service.
+///
+/// ```
+/// # use std::{convert::Infallible, future::ready};
+/// use http::{Request, Response, StatusCode};
+/// use tatcell::LimitSpec;
+/// use tatcell_tower::{key, Limit, RateLimitLayer};
+/// use tower::{service_fn, Layer, Service};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let layer = RateLimitLayer::new(Limit::new("per-path", LimitSpec::parse("1/h", 1_000_000_000)?, key::path()))?;
+/// let mut service = layer.layer(service_fn(|_: Request<()>| ready(Ok::<_, Infallible>(Response::new("hello")))));
+/// assert_eq!(service.call(Request::new(())).await?.status(), StatusCode::OK);
+/// let refused = service.call(Request::new(())).await?;
+/// assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
+/// assert_eq!(refused.headers()["retry-after"], "3600");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct RateLimit<S> {
     inner: S,

@@ -5,6 +5,19 @@ use tatcell::{FullPolicy, Ladder, LimitSpec};
 use crate::key::{Client, Key};
 
 /// Says what happens to a request that has no key for a limit.
+///
+/// ```
+/// use http::HeaderName;
+/// use tatcell::LimitSpec;
+/// use tatcell_tower::{key, Limit, NoKey, RateLimitLayer};
+///
+/// let api_key = key::header(HeaderName::from_static("x-api-key"));
+/// let per_key = Limit::new("per-key", LimitSpec::per_second(50), api_key).without_key(NoKey::Refuse);
+/// let layer = RateLimitLayer::new(per_key)?;
+/// // How many requests came without a key, since the layer was opened.
+/// assert_eq!(layer.without_key().non_conforming, 0);
+/// # Ok::<(), tatcell_tower::OpenError>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NoKey {
