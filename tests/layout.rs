@@ -76,8 +76,9 @@ cli/src
     check: failure size units words
     args
 cli/src/input
-    time
-    capture dnstap json pattern table: time lib
+    time packed packet
+    capture: packet lib
+    dnstap json pattern table: time lib
 cli/src/show
     clock: lib
     names: lib

@@ -3,12 +3,14 @@
 mod capture;
 mod dnstap;
 mod json;
+mod packed;
+mod packet;
 mod pattern;
 mod table;
 pub mod time;
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
@@ -16,6 +18,7 @@ use std::sync::Arc;
 use self::capture::Capture;
 use self::dnstap::Dnstap;
 use self::json::Json;
+use self::packed::{head, Counted};
 use self::pattern::Pattern;
 use self::table::Csv;
 use crate::failure::{Failure, Problem};
@@ -124,31 +127,6 @@ pub struct Input {
 
 /// The longest line. A longer one is a bad record; its rest is read as if it were further lines.
 const LINE: u64 = 1 << 20;
-/// What is looked at to find the format.
-const HEAD: usize = 1 << 16;
-
-/// Counts the bytes that come from the file, for the progress.
-struct Counted<R> {
-    inner: R,
-    read: Arc<AtomicU64>,
-}
-
-impl<R: Read> Read for Counted<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.inner.read(buffer)?;
-        // ORDERING: Relaxed; a single number, which nothing else depends on.
-        self.read.fetch_add(count as u64, Ordering::Relaxed);
-        Ok(count)
-    }
-}
-
-/// Reads the start of an input, and returns it with a reader that still begins there.
-fn head(mut input: Box<dyn Read + Send>) -> io::Result<(Vec<u8>, Box<dyn Read + Send>)> {
-    let mut head = Vec::with_capacity(HEAD);
-    input.by_ref().take(HEAD as u64).read_to_end(&mut head)?;
-    let whole = Box::new(Cursor::new(head.clone()).chain(input));
-    Ok((head, whole))
-}
 
 impl Input {
     /// Opens a file, or the standard input for `-`.
