@@ -104,7 +104,8 @@ cli/src/plan
     keys order
     curve live tiers timeline
     replay
-    reading: curve keys order replay lib
+    merge: lib
+    reading: curve keys merge order replay lib
     limits: keys replay tiers timeline lib
     report: curve keys limits order replay lib
     charts: limits report
