@@ -76,8 +76,9 @@ cli/src
     check: failure size units words
     args
 cli/src/input
-    time
-    capture dnstap json pattern table: time lib
+    time packed packet
+    capture: packet lib
+    dnstap json pattern table: time lib
 cli/src/show
     clock: lib
     names: lib
@@ -103,7 +104,8 @@ cli/src/plan
     keys order
     curve live tiers timeline
     replay
-    reading: curve keys order replay lib
+    merge: lib
+    reading: curve keys merge order replay lib
     limits: keys replay tiers timeline lib
     report: curve keys limits order replay lib
     charts: limits report

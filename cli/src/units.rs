@@ -19,6 +19,11 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_nanos(info.period))
 }
 
+/// Writes nanoseconds as a duration that [`duration`] reads: in whole seconds, rounded up.
+pub fn seconds(nanoseconds: u64) -> String {
+    format!("{}s", nanoseconds.div_ceil(HZ))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -29,6 +34,11 @@ mod tests {
         assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
         assert_eq!(duration("1min"), Ok(Duration::from_secs(60)));
         assert_eq!(duration("0"), Ok(Duration::ZERO));
+        assert_eq!(
+            (seconds(1), seconds(HZ), seconds(u64::MAX)),
+            ("1s".into(), "1s".into(), "18446744074s".into())
+        );
+        assert_eq!(duration(&seconds(3_599_000_000_001)), Ok(Duration::from_secs(3600)));
         assert!(duration("10").is_err() && duration("1s burst 3").is_err());
     }
 }

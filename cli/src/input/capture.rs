@@ -1,34 +1,60 @@
-//! Packets of a pcap or pcapng file: Ethernet with VLAN tags, Linux "cooked", raw IP, BSD loopback.
+//! Packets of a pcap or pcapng file.
 //!
 //! The fields of a packet are `address` (its source), `destination`, `protocol`, `source_port`, `destination_port` and
 //! `bytes` (its length on the wire). Addresses are not text here but 4 or 16 bytes.
 
-use std::io::Read;
+use std::io::{self, Read};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pcap_parser::traits::PcapReaderIterator;
 use pcap_parser::{create_reader, Block, Linktype, PcapBlockOwned, PcapError};
 
+use super::packet::{ip, NoPacket};
 use super::{Fields, Next};
 use crate::failure::{Failure, Problem};
 use crate::record::{Record, Wants};
 
 const NAMES: [&str; 6] = ["address", "destination", "protocol", "source_port", "destination_port", "bytes"];
 
-/// What is known of a packet.
-#[derive(Default)]
-struct Packet<'a> {
-    source: &'a [u8],
-    destination: &'a [u8],
-    protocol: u8,
-    ports: Option<(u16, u16)>,
-}
-
 /// An interface of pcapng: its link type, and how it counts time.
 struct Interface {
     link: Linktype,
-    /// Ticks a second.
-    ticks: u64,
+    /// Ticks a second, and a tick in nanoseconds, rounded up; None if the file says what nobody can count.
+    ticks: Option<(u128, u64)>,
     offset: i64,
+}
+
+/// Ticks a second, of pcapng's option if_tsresol: a power of 10, or with the first bit a power of 2.
+fn ticks(resolution: u8) -> Option<(u128, u64)> {
+    let ticks = match resolution & 0x80 {
+        0 => 10u128.checked_pow(u32::from(resolution))?,
+        _ => 1 << (resolution & 0x7f),
+    };
+    Some((ticks, 1_000_000_000u128.div_ceil(ticks) as u64))
+}
+
+/// Keeps the error of a source, because the parser does not.
+struct Noted<R> {
+    input: R,
+    error: Arc<Mutex<Option<String>>>,
+}
+
+impl<R: Read> Read for Noted<R> {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        self.input.read(to).inspect_err(|error| {
+            *self.error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_string());
+        })
+    }
+}
+
+/// What is wrong with a capture, in words.
+fn words<T>(error: &PcapError<T>) -> &'static str {
+    match error {
+        PcapError::BufferTooSmall => "a block or packet says that it is longer than 1 MiB",
+        PcapError::HeaderNotRecognized => "this is none",
+        PcapError::Incomplete(_) | PcapError::UnexpectedEof => "it is cut",
+        _ => "a block or packet does not have its form",
+    }
 }
 
 /// A reader of packets.
@@ -40,21 +66,23 @@ pub struct Capture<R: Read> {
     nanoseconds: bool,
     interfaces: Vec<Interface>,
     number: u64,
-    /// The file was cut: what is left of it is no packet.
-    is_cut: bool,
+    /// The coarsest unit of time of a packet so far, in nanoseconds.
+    grain: u64,
+    error: Arc<Mutex<Option<String>>>,
     input: std::marker::PhantomData<R>,
 }
 
 /// Larger than any packet, so that a block always fits.
 const BUFFER: usize = 1 << 20;
 
-fn bad(number: u64, what: impl Into<String>) -> Next {
-    Next::Bad(Problem { line: number, column: 0, what: what.into() })
+fn bad(what: String) -> Option<Result<(), NoPacket>> {
+    Some(Err(NoPacket::Bad(what)))
 }
 
 impl<R: Read + Send + 'static> Capture<R> {
     /// Reads the header of the file.
     pub fn new(input: R, wants: &Wants) -> Result<Capture<R>, Failure> {
+        Fields::one_time(wants)?;
         let column = |name: &str| {
             let place = NAMES.iter().position(|known| *known == name);
             place.ok_or_else(|| Failure::Usage(Fields::missing(name, &NAMES.join(", "))))
@@ -68,8 +96,9 @@ impl<R: Read + Send + 'static> Capture<R> {
                 )))
             }
         }
-        let reader = create_reader(BUFFER, input)
-            .map_err(|error| Failure::Input(format!("the header of the capture: {error:?}")))?;
+        let error = Arc::new(Mutex::new(None));
+        let reader = create_reader(BUFFER, Noted { input, error: Arc::clone(&error) })
+            .map_err(|error| Failure::Input(format!("1: the header of the capture: {}", words(&error))))?;
         Ok(Capture {
             reader,
             fields,
@@ -78,7 +107,8 @@ impl<R: Read + Send + 'static> Capture<R> {
             nanoseconds: false,
             interfaces: Vec::new(),
             number: 0,
-            is_cut: false,
+            grain: 1,
+            error,
             input: std::marker::PhantomData,
         })
     }
@@ -88,9 +118,19 @@ impl<R: Read + Send + 'static> Capture<R> {
         self.number
     }
 
+    /// Returns the coarsest unit of time of a packet so far, in nanoseconds.
+    pub fn grain(&self) -> u64 {
+        self.grain
+    }
+
+    /// Says where the capture cannot be read any further.
+    fn end(&self, what: &str) -> Failure {
+        Failure::Input(format!("{}: {what}", self.number + 1))
+    }
+
     /// Reads until the next packet.
     pub fn next(&mut self, record: &mut Record) -> Result<Next, Failure> {
-        while !self.is_cut {
+        loop {
             let (size, found) = match self.reader.next() {
                 Ok((size, block)) => {
                     let found = match block {
@@ -102,50 +142,48 @@ impl<R: Read + Send + 'static> Capture<R> {
                         PcapBlockOwned::Legacy(packet) => {
                             self.number += 1;
                             let unit = if self.nanoseconds { 1 } else { 1_000 };
+                            self.grain = unit;
                             record.ended(
                                 u64::from(packet.ts_sec) * 1_000_000_000 + u64::from(packet.ts_usec) * unit,
                                 0,
                             );
                             let kept = &packet.data[..packet.data.len().min(packet.caplen as usize)];
-                            Some(read(self.link, kept, packet.origlen, &self.fields, self.bytes_cost, record))
+                            let of = (&self.fields[..], self.bytes_cost);
+                            Some(read(self.link, kept, packet.origlen, of, record))
                         }
                         PcapBlockOwned::NG(Block::SectionHeader(_)) => {
                             self.interfaces.clear();
                             None
                         }
                         PcapBlockOwned::NG(Block::InterfaceDescription(block)) => {
-                            let ticks = block.ts_resolution().unwrap_or(1_000_000).max(1);
-                            self.interfaces.push(Interface {
-                                link: block.linktype,
-                                ticks,
-                                offset: block.ts_offset(),
-                            });
+                            let (link, ticks) = (block.linktype, ticks(block.if_tsresol));
+                            self.interfaces.push(Interface { link, ticks, offset: block.ts_offset() });
                             None
                         }
                         PcapBlockOwned::NG(Block::EnhancedPacket(packet)) => {
                             self.number += 1;
-                            match self.interfaces.get(packet.if_id as usize) {
-                                None => Some(Err(format!("interface {} is not described", packet.if_id))),
-                                Some(interface) => {
+                            let interface = self.interfaces.get(packet.if_id as usize);
+                            match interface.map(|known| (known, known.ticks)) {
+                                None => bad(format!("interface {} is not described", packet.if_id)),
+                                Some((_, None)) => {
+                                    bad(format!("interface {} has no known unit of time", packet.if_id))
+                                }
+                                Some((interface, Some((ticks, grain)))) => {
                                     let stamp = u128::from(packet.ts_high) << 32 | u128::from(packet.ts_low);
-                                    let ns = stamp * 1_000_000_000 / u128::from(interface.ticks);
+                                    let ns = stamp * 1_000_000_000 / ticks;
                                     let offset = i128::from(interface.offset) * 1_000_000_000;
-                                    record.ended(u64::try_from(ns as i128 + offset).unwrap_or(0), 0);
+                                    let time = u64::try_from(ns as i128 + offset).unwrap_or(u64::MAX);
+                                    record.ended(time, 0);
+                                    self.grain = self.grain.max(grain);
                                     let kept = &packet.data[..packet.data.len().min(packet.caplen as usize)];
-                                    Some(read(
-                                        interface.link,
-                                        kept,
-                                        packet.origlen,
-                                        &self.fields,
-                                        self.bytes_cost,
-                                        record,
-                                    ))
+                                    let of = (&self.fields[..], self.bytes_cost);
+                                    Some(read(interface.link, kept, packet.origlen, of, record))
                                 }
                             }
                         }
                         PcapBlockOwned::NG(Block::SimplePacket(_)) => {
                             self.number += 1;
-                            Some(Err("a simple packet block has no time".into()))
+                            bad("a simple packet block has no time".into())
                         }
                         PcapBlockOwned::NG(_) => None,
                     };
@@ -153,28 +191,29 @@ impl<R: Read + Send + 'static> Capture<R> {
                 }
                 Err(PcapError::Eof) => return Ok(Next::End),
                 Err(PcapError::UnexpectedEof) => {
-                    self.is_cut = true;
-                    return Ok(bad(self.number + 1, "the capture ends inside of this packet"));
+                    return Err(self.end("the capture ends inside of this packet"));
                 }
                 Err(PcapError::Incomplete(_)) => {
-                    self.reader.refill().map_err(|error| Failure::Input(format!("{error:?}")))?;
-                    continue;
+                    if self.reader.refill().is_ok() {
+                        continue;
+                    }
+                    let error = self.error.lock().unwrap_or_else(PoisonError::into_inner).take();
+                    return Err(self.end(&error.unwrap_or_default()));
                 }
                 Err(error) => {
-                    let number = self.number + 1;
-                    return Err(Failure::Input(format!(
-                        "packet {number}: the capture is damaged: {error:?}"
-                    )));
+                    let what = words(&error);
+                    return Err(self.end(&format!("the capture is damaged: {what}")));
                 }
             };
             self.reader.consume(size);
+            let problem = |what| Problem { line: self.number, column: 0, what };
             match found {
                 None => {}
                 Some(Ok(())) => return Ok(Next::Record),
-                Some(Err(what)) => return Ok(bad(self.number, what)),
+                Some(Err(NoPacket::Bad(what))) => return Ok(Next::Bad(problem(what))),
+                Some(Err(NoPacket::Other(what))) => return Ok(Next::Other(problem(what))),
             }
         }
-        Ok(Next::End)
     }
 }
 
@@ -182,15 +221,15 @@ fn read(
     link: Linktype,
     bytes: &[u8],
     length: u32,
-    fields: &[usize],
-    bytes_cost: bool,
+    (fields, bytes_cost): (&[usize], bool),
     record: &mut Record,
-) -> Result<(), String> {
+) -> Result<(), NoPacket> {
     let packet = ip(link, bytes)?;
     record.cost = if bytes_cost { u64::from(length) } else { 1 };
     let mut text = [0; 20];
     for (index, field) in fields.iter().enumerate() {
-        let port = |port: Option<u16>| port.ok_or("a packet without ports".to_string()).map(u64::from);
+        let without = || NoPacket::Other("a packet without ports".into());
+        let port = |port: Option<u16>| port.ok_or_else(without).map(u64::from);
         let number = match field {
             0 => {
                 record.set(index, packet.source);
@@ -220,52 +259,4 @@ fn decimal(mut number: u64, text: &mut [u8; 20]) -> &[u8] {
             return &text[at..];
         }
     }
-}
-
-fn be16(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_be_bytes([*bytes.get(at)?, *bytes.get(at + 1)?]))
-}
-
-/// Finds the IP header behind that of the link.
-fn ip(link: Linktype, bytes: &[u8]) -> Result<Packet<'_>, String> {
-    let short = || format!("{} bytes are no whole header", bytes.len());
-    let start = match link {
-        Linktype::ETHERNET => {
-            let mut at = 12;
-            let mut kind = be16(bytes, at).ok_or_else(short)?;
-            // VLAN tags, also stacked.
-            while matches!(kind, 0x8100 | 0x88a8 | 0x9100) {
-                at += 4;
-                kind = be16(bytes, at).ok_or_else(short)?;
-            }
-            if !matches!(kind, 0x0800 | 0x86dd) {
-                return Err(format!("not IP: type {kind:#06x}"));
-            }
-            at + 2
-        }
-        Linktype::LINUX_SLL => 16,
-        Linktype::LINUX_SLL2 => 20,
-        Linktype::NULL | Linktype::LOOP => 4,
-        Linktype::RAW | Linktype(12) | Linktype(14) | Linktype::IPV4 | Linktype::IPV6 => 0,
-        Linktype(other) => return Err(format!("link type {other} is not known")),
-    };
-    let header = bytes.get(start..).ok_or_else(short)?;
-    let (source, destination, protocol, next) = match header.first().ok_or_else(short)? >> 4 {
-        4 => {
-            let fixed = header.get(..20).ok_or_else(short)?;
-            let length = usize::from(fixed[0] & 15) * 4;
-            // Only the first fragment has the ports.
-            let first = u16::from_be_bytes([fixed[6], fixed[7]]) & 0x1fff == 0;
-            (&fixed[12..16], &fixed[16..20], fixed[9], first.then_some(length))
-        }
-        6 => {
-            let fixed = header.get(..40).ok_or_else(short)?;
-            (&fixed[8..24], &fixed[24..40], fixed[6], Some(40))
-        }
-        other => return Err(format!("not IP: version {other}")),
-    };
-    // TCP, UDP, DCCP, SCTP, UDP-Lite.
-    let has_ports = matches!(protocol, 6 | 17 | 33 | 132 | 136);
-    let ports = next.filter(|_| has_ports).and_then(|at| Some((be16(header, at)?, be16(header, at + 2)?)));
-    Ok(Packet { source, destination, protocol, ports })
 }

@@ -146,6 +146,7 @@ fn type_name(number: u16) -> String {
 impl<R: Read> Dnstap<R> {
     /// Prepares a reader for what is wanted.
     pub fn new(source: R, wants: &Wants) -> Result<Dnstap<R>, Failure> {
+        Fields::one_time(wants)?;
         let column = |name: &String| {
             let place = NAMES.iter().position(|known| known == name);
             place.ok_or_else(|| Failure::Usage(Fields::missing(name, &NAMES.join(", "))))
@@ -203,7 +204,7 @@ impl<R: Read> Dnstap<R> {
                 Ok(false) => return Ok(Next::End),
                 // A program that is killed writes no last frame.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(Next::End),
-                Err(error) => return Err(Failure::Input(format!("message {}: {error}", self.number + 1))),
+                Err(error) => return Err(Failure::Input(format!("{}: {error}", self.number + 1))),
             }
             let bad = |what: &str| Next::Bad(Problem { line: self.number, column: 0, what: what.into() });
             let Some(query) = query(&self.frame) else { return Ok(bad("no dnstap message")) };

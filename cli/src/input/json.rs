@@ -15,7 +15,7 @@ use crate::failure::Problem;
 use crate::record::{cost, Record, Wants};
 
 /// What people call a value, and where formats have it, best first.
-const ALSO: [(&str, &[&str]); 7] = [
+const ALSO: [(&str, &[&str]); 6] = [
     (
         "address",
         &[
@@ -50,9 +50,14 @@ const ALSO: [(&str, &[&str]); 7] = [
             "time_unix",
         ],
     ),
-    // In seconds. The time is then that of the end.
-    ("duration", &["request_time", "duration"]),
 ];
+
+/// The durations that are known to be in seconds, and to be written at the end with a time of that name: nginx's, and
+/// Caddy's. Others may be milliseconds of a time that is the start, as Envoy's.
+const DURATIONS: [&str; 2] = ["request_time", "duration"];
+const CADDY_TIME: &str = "ts";
+/// What only Caddy has next to these.
+const CADDY: &str = "request.uri";
 
 /// One value that is asked for: the paths where it may stand.
 struct Wanted {
@@ -74,13 +79,15 @@ impl Wanted {
 
 /// A reader of lines that are JSON objects.
 pub struct Json {
-    /// The key's fields, the time, the duration, the cost.
+    /// The key's fields, the time, the duration of nginx, that of Caddy and what shows Caddy, the cost.
     wanted: Vec<Wanted>,
     fields: usize,
     has_cost: bool,
     /// The best path found for each so far in this line, and its text.
     best: Vec<Option<(usize, String)>>,
-    seen_duration: bool,
+    subtracted: Option<&'static str>,
+    /// Whether the time of the last line is that of the start.
+    is_start: bool,
 }
 
 impl Json {
@@ -88,7 +95,7 @@ impl Json {
     pub fn new(wants: &Wants) -> Json {
         let mut wanted: Vec<_> = wants.fields.iter().map(|name| Wanted::new(name)).collect();
         wanted.push(Wanted::new(wants.time.as_deref().unwrap_or("time")));
-        wanted.push(Wanted::new("duration"));
+        wanted.extend(DURATIONS.iter().chain([&CADDY]).map(|name| Wanted::new(name)));
         wanted.extend(wants.cost.as_deref().map(Wanted::new));
         let best = wanted.iter().map(|_| None).collect();
         Json {
@@ -96,7 +103,8 @@ impl Json {
             has_cost: wants.cost.is_some(),
             wanted,
             best,
-            seen_duration: false,
+            subtracted: None,
+            is_start: false,
         }
     }
 
@@ -115,9 +123,14 @@ impl Json {
         value.map_or(1, |value| value.get().as_ptr() as usize - line.as_ptr() as usize + 1)
     }
 
-    /// Whether records so far had no duration, so that their times are those of their ends.
+    /// Whether records so far had neither a duration nor the time of their start.
     pub fn stamps_end(&self) -> bool {
-        !self.seen_duration
+        self.subtracted.is_none() && !self.is_start
+    }
+
+    /// The field that was subtracted from times.
+    pub fn subtracted(&self) -> Option<&'static str> {
+        self.subtracted
     }
 
     /// Reads a line.
@@ -140,16 +153,29 @@ impl Json {
             let (_, value) = self.best[index].as_ref().ok_or_else(|| missing(index))?;
             record.set(index, value.as_bytes());
         }
-        let (_, when) = self.best[self.fields].as_ref().ok_or_else(|| missing(self.fields))?;
+        let time = self.fields;
+        let (rank, when) = self.best[time].as_ref().ok_or_else(|| missing(time))?;
         let stamp = time::parse(when.as_bytes())
             .ok_or_else(|| Problem::at(1, format!("no time: {}", Fields::quote(when.as_bytes()))))?;
+        let named = self.wanted[time].paths[*rank].last().map_or("", |name| name);
+        self.is_start = Fields::is_start(named);
+        let is_caddy = named == CADDY_TIME && self.best[time + 3].is_some();
+        let known = [!self.is_start, is_caddy && !self.is_start];
         // Text is a duration with a unit of its own ("1.5s"), and then left alone.
-        let duration =
-            self.best[self.fields + 1].as_ref().and_then(|(_, text)| time::seconds(text.as_bytes()));
-        self.seen_duration |= duration.is_some();
-        record.ended(stamp, duration.unwrap_or(0));
+        let durations =
+            DURATIONS.iter().zip(known).zip(&self.best[time + 1..]).filter(|((_, known), _)| *known);
+        let mut found = durations.filter_map(|((name, _), best)| {
+            best.as_ref()
+                .and_then(|(_, text)| time::seconds(text.as_bytes()))
+                .map(|duration| (*name, duration))
+        });
+        let duration = found.next().map_or(0, |(name, duration)| {
+            self.subtracted = Some(name);
+            duration
+        });
+        record.ended(stamp, duration);
         if self.has_cost {
-            let (_, text) = self.best[self.fields + 2].as_ref().ok_or_else(|| missing(self.fields + 2))?;
+            let (_, text) = self.best[time + 4].as_ref().ok_or_else(|| missing(time + 4))?;
             record.cost = cost(text.as_bytes()).ok_or_else(|| {
                 Problem::at(1, format!("no whole number of units: {}", Fields::quote(text.as_bytes())))
             })?;

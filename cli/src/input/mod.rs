@@ -3,12 +3,14 @@
 mod capture;
 mod dnstap;
 mod json;
+mod packed;
+mod packet;
 mod pattern;
 mod table;
 pub mod time;
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
@@ -16,6 +18,7 @@ use std::sync::Arc;
 use self::capture::Capture;
 use self::dnstap::Dnstap;
 use self::json::Json;
+use self::packed::{head, unpack, Bytes, Counted, Head, HEAD};
 use self::pattern::Pattern;
 use self::table::Csv;
 use crate::failure::{Failure, Problem};
@@ -26,6 +29,8 @@ use crate::record::{Record, Wants};
 pub enum Format {
     /// nginx and Apache: combined or common.
     Combined,
+    /// Apache's vhost_combined: the server and its port before combined.
+    Vhost,
     /// One JSON object a line, also of Caddy and Envoy.
     Json,
     /// Columns that the first line names.
@@ -49,6 +54,7 @@ impl Format {
     pub fn name(self) -> &'static str {
         match self {
             Format::Combined => "combined",
+            Format::Vhost => "vhost",
             Format::Json => "json",
             Format::Csv => "csv",
             Format::Haproxy => "haproxy",
@@ -68,6 +74,8 @@ pub enum Next {
     Record,
     /// There was one, but it cannot be used.
     Bad(Problem),
+    /// There was something of another kind, such as a packet that is not IP.
+    Other(Problem),
     /// The input is at its end.
     End,
 }
@@ -84,7 +92,7 @@ pub struct How {
 }
 
 /// Texts that several formats share.
-struct Fields;
+pub(crate) struct Fields;
 
 impl Fields {
     fn missing(name: &str, known: &str) -> String {
@@ -92,15 +100,33 @@ impl Fields {
     }
 
     /// A value for a message: its start, if it is long.
-    fn quote(value: &[u8]) -> String {
+    pub(crate) fn quote(value: &[u8]) -> String {
         let text = String::from_utf8_lossy(&value[..value.len().min(60)]).into_owned();
         format!("{text:?}")
     }
+
+    /// Whether a field of this name has the time at which a request began.
+    fn is_start(name: &str) -> bool {
+        let name = name.to_ascii_lowercase();
+        name.contains("start") || name.contains("begin")
+    }
+
+    /// For packets and queries, whose time has no name.
+    fn one_time(wants: &Wants) -> Result<(), Failure> {
+        match wants.time.as_deref() {
+            None | Some("time") => Ok(()),
+            Some(other) => {
+                Err(Failure::Usage(format!("no field {other:?} for --time: this format has one time")))
+            }
+        }
+    }
 }
 
-type Source = BufReader<Box<dyn Read + Send>>;
+type Source = BufReader<Bytes>;
 
 enum Reader {
+    /// Nothing, or nothing that can be read.
+    Empty(Option<String>),
     Patterns(Source, Vec<Pattern>),
     Json(Source, Box<Json>),
     Csv(Box<Csv<Source>>),
@@ -122,33 +148,12 @@ pub struct Input {
     pub size: Option<u64>,
 }
 
-/// The longest line. A longer one is a bad record; its rest is read as if it were further lines.
-const LINE: u64 = 1 << 20;
-/// What is looked at to find the format.
-const HEAD: usize = 1 << 16;
+/// The longest line, and the longest row of CSV. A longer one is a bad record.
+const LINE: usize = 1 << 20;
+const TOO_LONG: &str = "longer than 1 MiB";
 
-/// Counts the bytes that come from the file, for the progress.
-struct Counted<R> {
-    inner: R,
-    read: Arc<AtomicU64>,
-}
-
-impl<R: Read> Read for Counted<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.inner.read(buffer)?;
-        // ORDERING: Relaxed; a single number, which nothing else depends on.
-        self.read.fetch_add(count as u64, Ordering::Relaxed);
-        Ok(count)
-    }
-}
-
-/// Reads the start of an input, and returns it with a reader that still begins there.
-fn head(mut input: Box<dyn Read + Send>) -> io::Result<(Vec<u8>, Box<dyn Read + Send>)> {
-    let mut head = Vec::with_capacity(HEAD);
-    input.by_ref().take(HEAD as u64).read_to_end(&mut head)?;
-    let whole = Box::new(Cursor::new(head.clone()).chain(input));
-    Ok((head, whole))
-}
+/// How files of text begin that come from Windows.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 impl Input {
     /// Opens a file, or the standard input for `-`.
@@ -171,19 +176,26 @@ impl Input {
         let fail = |error: io::Error| Failure::Input(format!("{name}: {error}"));
         let read = Arc::new(AtomicU64::new(0));
         let counted = Box::new(Counted { inner: raw, read: Arc::clone(&read) });
-        let (mut start, mut input) = head(counted).map_err(fail)?;
-        if start.starts_with(&[0x1f, 0x8b]) {
-            (start, input) = head(Box::new(flate2::read::MultiGzDecoder::new(input))).map_err(fail)?;
-        } else if start.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
-            (start, input) = head(Box::new(zstd::Decoder::new(input).map_err(fail)?)).map_err(fail)?;
-        }
+        let made = match unpack(head(counted).map_err(fail)?) {
+            Ok(Head { start, cut: None, .. }) if start.len() < HEAD && is_blank(&start) => {
+                Ok((how.format, Reader::Empty(None)))
+            }
+            Ok(Head { start, input, cut }) => {
+                let source = BufReader::with_capacity(1 << 18, input);
+                match (reader(&start, source, how), cut) {
+                    // There is too little of it.
+                    (Err(Failure::Input(_)), Some(cut)) => Ok((how.format, Reader::Empty(Some(cut)))),
+                    (made, _) => made,
+                }
+            }
+            Err(error) => Ok((how.format, Reader::Empty(Some(error.to_string())))),
+        };
         let in_file = |failure: Failure| match failure {
             Failure::Usage(what) => Failure::Usage(format!("{name}: {what}")),
             Failure::Input(what) => Failure::Input(format!("{name}: {what}")),
             other => other,
         };
-        let source = BufReader::with_capacity(1 << 18, input);
-        let (format, reader) = reader(&start, source, how).map_err(in_file)?;
+        let (format, reader) = made.map_err(in_file)?;
         Ok(Input { name: name.into(), format, reader, line: Vec::new(), number: 0, read, size: None })
     }
 
@@ -218,6 +230,29 @@ impl Input {
         self.read.load(Ordering::Relaxed)
     }
 
+    /// Returns whether there is nothing in it, also once it is decompressed.
+    pub fn is_empty(&self) -> bool {
+        matches!(self.reader, Reader::Empty(None))
+    }
+
+    /// Returns the unit in which the input says that it counts time, in nanoseconds: 1 if it does not say.
+    pub fn grain(&self) -> u64 {
+        match &self.reader {
+            Reader::Packets(packets) => packets.grain(),
+            _ => 1,
+        }
+    }
+
+    /// Returns the field, in seconds, that has been subtracted from times, because they are those of ends.
+    pub fn subtracted(&self) -> Option<&'static str> {
+        match &self.reader {
+            Reader::Patterns(_, patterns) => patterns.iter().find_map(Pattern::subtracted),
+            Reader::Json(_, json) => json.subtracted(),
+            Reader::Csv(csv) => csv.subtracted(),
+            _ => None,
+        }
+    }
+
     /// Returns whether the addresses of records are bytes, not text.
     pub fn is_binary(&self) -> bool {
         matches!(self.reader, Reader::Packets(_) | Reader::Dnstap(_))
@@ -231,79 +266,100 @@ impl Input {
                 patterns.iter().all(Pattern::stamps_end)
             }
             (Reader::Json(_, json), _) => json.stamps_end(),
+            (Reader::Csv(csv), _) => csv.stamps_end(),
             _ => false,
         }
     }
 
-    /// Reads the next record.
+    /// Reads the next record. An error says where the input cannot be read any further.
     pub fn next(&mut self, record: &mut Record) -> Result<Next, Failure> {
-        match &mut self.reader {
-            Reader::Csv(csv) => csv.next(record).map_err(|failure| self.named(failure)),
-            Reader::Packets(packets) => packets.next(record).map_err(|failure| self.named(failure)),
-            Reader::Dnstap(queries) => queries.next(record).map_err(|failure| self.named(failure)),
-            Reader::Patterns(source, patterns) => loop {
-                match next_line(source, &mut self.line, &mut self.number) {
-                    Ok(true) => {}
-                    Ok(false) => return Ok(Next::End),
-                    Err(error) => return Err(self.cut(&error)),
-                }
-                if self.line.is_empty() || self.line.starts_with(b"#") {
-                    continue;
-                }
-                // The message is that of the pattern that fits furthest.
-                let mut worst: Option<Problem> = None;
-                for pattern in patterns.iter_mut() {
-                    match pattern.read(&self.line, record) {
-                        Ok(()) => return Ok(Next::Record),
-                        Err(problem) if worst.as_ref().is_none_or(|worst| worst.column < problem.column) => {
-                            worst = Some(problem);
+        let result = match &mut self.reader {
+            Reader::Empty(None) => Ok(Next::End),
+            Reader::Empty(Some(error)) => Err(Failure::Input(format!("1: {error}"))),
+            Reader::Csv(csv) => csv.next(record),
+            Reader::Packets(packets) => packets.next(record),
+            Reader::Dnstap(queries) => queries.next(record),
+            Reader::Patterns(source, patterns) => {
+                // Lines that begin with # are those of a header.
+                next_text(source, &mut self.line, &mut self.number, b"#", |line| {
+                    // The message is that of the pattern that fits furthest.
+                    let mut worst: Option<Problem> = None;
+                    for pattern in patterns.iter_mut() {
+                        match pattern.read(line, record) {
+                            Ok(()) => return Ok(()),
+                            Err(problem)
+                                if worst.as_ref().is_none_or(|worst| worst.column < problem.column) =>
+                            {
+                                worst = Some(problem);
+                            }
+                            Err(_) => {}
                         }
-                        Err(_) => {}
                     }
-                }
-                let problem = worst.unwrap_or_else(|| Problem::at(1, "no pattern"));
-                return Ok(Next::Bad(Problem { line: self.number, ..problem }));
-            },
-            Reader::Json(source, json) => loop {
-                match next_line(source, &mut self.line, &mut self.number) {
-                    Ok(true) => {}
-                    Ok(false) => return Ok(Next::End),
-                    Err(error) => return Err(self.cut(&error)),
-                }
-                if self.line.is_empty() {
-                    continue;
-                }
-                return Ok(match json.read(&self.line, record) {
-                    Ok(()) => Next::Record,
-                    Err(problem) => Next::Bad(Problem { line: self.number, ..problem }),
-                });
-            },
-        }
-    }
-
-    fn named(&self, failure: Failure) -> Failure {
-        Failure::Input(format!("{}: {failure}", self.name))
-    }
-
-    fn cut(&self, error: &io::Error) -> Failure {
-        Failure::Input(format!("{}:{}: {error}", self.name, self.number + 1))
+                    Err(worst.unwrap_or_else(|| Problem::at(1, "no pattern")))
+                })
+            }
+            Reader::Json(source, json) => {
+                next_text(source, &mut self.line, &mut self.number, b"", |line| json.read(line, record))
+            }
+        };
+        result.map_err(|failure| Failure::Input(format!("{}:{failure}", self.name)))
     }
 }
 
-/// Reads a line without its end. False at the end of the input.
-fn next_line(source: &mut Source, line: &mut Vec<u8>, number: &mut u64) -> io::Result<bool> {
+/// A line that was read.
+enum Line {
+    Text,
+    /// One that is too long; its rest is passed over.
+    TooLong,
+    End,
+}
+
+/// Reads a line with its end.
+fn next_line(source: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Line> {
     line.clear();
-    if source.by_ref().take(LINE).read_until(b'\n', line)? == 0 {
-        return Ok(false);
+    if source.by_ref().take(LINE as u64).read_until(b'\n', line)? == 0 {
+        return Ok(Line::End);
     }
-    *number += 1;
-    if line.last() == Some(&b'\n') {
-        line.pop();
+    if line.len() < LINE || line.last() == Some(&b'\n') {
+        return Ok(Line::Text);
     }
-    if line.last() == Some(&b'\r') {
-        line.pop();
+    source.skip_until(b'\n')?;
+    Ok(Line::TooLong)
+}
+
+/// A line without its end.
+fn trim(line: &[u8]) -> &[u8] {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    line.strip_suffix(b"\r").unwrap_or(line)
+}
+
+/// Reads the next line that is neither empty nor a comment, as a record.
+fn next_text(
+    source: &mut Source,
+    line: &mut Vec<u8>,
+    number: &mut u64,
+    comment: &[u8],
+    mut read: impl FnMut(&[u8]) -> Result<(), Problem>,
+) -> Result<Next, Failure> {
+    loop {
+        *number += 1;
+        let found = match next_line(source, line) {
+            Ok(Line::Text) => {
+                let text = trim(line);
+                if text.is_empty() || !comment.is_empty() && text.starts_with(comment) {
+                    continue;
+                }
+                read(text)
+            }
+            Ok(Line::TooLong) => Err(Problem::at(1, TOO_LONG)),
+            Ok(Line::End) => return Ok(Next::End),
+            Err(error) => return Err(Failure::Input(format!("{number}: {error}"))),
+        };
+        return Ok(match found {
+            Ok(()) => Next::Record,
+            Err(problem) => Next::Bad(Problem { line: *number, ..problem }),
+        });
     }
-    Ok(true)
 }
 
 fn patterns(format: Format, wants: &Wants) -> Result<Vec<Pattern>, String> {
@@ -317,8 +373,21 @@ fn patterns(format: Format, wants: &Wants) -> Result<Vec<Pattern>, String> {
 }
 
 /// Finds the format, from the start of the input, and makes its reader.
-fn reader(start: &[u8], source: Source, how: &How) -> Result<(Option<Format>, Reader), Failure> {
+fn reader(mut start: &[u8], mut source: Source, how: &How) -> Result<(Option<Format>, Reader), Failure> {
     let wants = &how.wants;
+    let is_binary = matches!(how.format, Some(Format::Pcap | Format::Dnstap)) || binary(start).is_some();
+    if !is_binary || how.log_format.is_some() {
+        if is_utf16(start) {
+            let what = "1:1: the text is UTF-16: convert it by iconv -f UTF-16 -t UTF-8";
+            return Err(Failure::Input(what.into()));
+        }
+        if let Some(rest) = start.strip_prefix(BYTE_ORDER_MARK) {
+            start = rest;
+            // It is in the buffer: the start was read before.
+            source.fill_buf().map_err(|error| Failure::Input(error.to_string()))?;
+            source.consume(BYTE_ORDER_MARK.len());
+        }
+    }
     if let Some(pattern) = &how.log_format {
         let pattern = Pattern::new(pattern, wants).map_err(Failure::Usage)?;
         return Ok((None, Reader::Patterns(source, vec![pattern])));
@@ -327,7 +396,7 @@ fn reader(start: &[u8], source: Source, how: &How) -> Result<(Option<Format>, Re
         Some(format) => format,
         None => find(start, wants).ok_or_else(|| {
             let first = start.split(|byte| *byte == b'\n').next().unwrap_or(b"");
-            let first = if start.is_empty() { "the input is empty".into() } else { Fields::quote(first) };
+            let first = Fields::quote(first);
             Failure::Input(format!("1:1: no known format: {first}; name it by --format or --log-format"))
         })?,
     };
@@ -344,14 +413,33 @@ fn reader(start: &[u8], source: Source, how: &How) -> Result<(Option<Format>, Re
     Ok((Some(format), reader))
 }
 
-/// Guesses the format: by its first bytes, or as the one whose patterns fit most of the first lines.
-fn find(start: &[u8], wants: &Wants) -> Option<Format> {
+/// Whether there is nothing in a whole input but ends of lines.
+fn is_blank(start: &[u8]) -> bool {
+    start.strip_prefix(BYTE_ORDER_MARK).unwrap_or(start).trim_ascii().is_empty()
+}
+
+/// Whether a text has two bytes for each character: it says so, or every other byte is 0.
+fn is_utf16(start: &[u8]) -> bool {
+    let pairs = start[..start.len().min(64)].chunks_exact(2);
+    let zeros = |at: usize| pairs.clone().all(|pair| pair[at] == 0 && pair[1 - at] != 0);
+    start.starts_with(&[0xff, 0xfe])
+        || start.starts_with(&[0xfe, 0xff])
+        || pairs.len() > 3 && (zeros(0) || zeros(1))
+}
+
+/// Finds a format that is not text, by its first bytes.
+fn binary(start: &[u8]) -> Option<Format> {
     let magic = start.first_chunk::<4>().map(|bytes| u32::from_le_bytes(*bytes));
     if let Some(0xa1b2_c3d4 | 0xd4c3_b2a1 | 0xa1b2_3c4d | 0x4d3c_b2a1 | 0x0a0d_0d0a) = magic {
         return Some(Format::Pcap);
     }
-    if dnstap::is_start(start) {
-        return Some(Format::Dnstap);
+    dnstap::is_start(start).then_some(Format::Dnstap)
+}
+
+/// Guesses the format: by its first bytes, or as the one whose patterns fit most of the first lines.
+fn find(start: &[u8], wants: &Wants) -> Option<Format> {
+    if let Some(format) = binary(start) {
+        return Some(format);
     }
     let lines: Vec<_> = start.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).take(20).collect();
     if lines.first()?.trim_ascii_start().starts_with(b"{") {
@@ -366,7 +454,8 @@ fn find(start: &[u8], wants: &Wants) -> Option<Format> {
             |line: &&&[u8]| patterns.iter_mut().any(|pattern| pattern.read(line, &mut record).is_ok());
         Some((lines.iter().filter(&mut fits).count(), format)).filter(|(count, _)| *count > 0)
     };
-    let text = [Format::Combined, Format::Haproxy, Format::Envoy, Format::Bind, Format::Unbound];
+    let text =
+        [Format::Combined, Format::Vhost, Format::Haproxy, Format::Envoy, Format::Bind, Format::Unbound];
     // Of equals the first.
     let best =
         text.into_iter().filter_map(fits).reduce(|best, next| if next.0 > best.0 { next } else { best });

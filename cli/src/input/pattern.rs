@@ -3,7 +3,8 @@
 //! A pattern is written as in nginx's `log_format`: `$name` stands for a value, everything else for itself. A value
 //! ends
 //! where the text that follows it in the pattern begins; between double quotes a quote after a backslash does not end
-//! it. What a line has behind the pattern is left alone.
+//! it. A value before `:$..port` ends at the last colon before the end of the port, because addresses of IPv6 have
+//! colons, too. What a line has behind the pattern is left alone.
 
 use memchr::memmem::Finder;
 
@@ -12,7 +13,7 @@ use crate::failure::Problem;
 use crate::record::{cost, Record, Wants};
 
 /// The patterns of known formats; of those with one name, a line takes the first that fits.
-pub const KNOWN: [(&str, &str); 13] = [
+pub const KNOWN: [(&str, &str); 14] = [
     (
         "combined",
         concat!(
@@ -22,12 +23,28 @@ pub const KNOWN: [(&str, &str); 13] = [
     ),
     ("combined", r#"$remote_addr $ident $remote_user [$time_local] "$request" $status $body_bytes_sent"#),
     (
-        "haproxy",
-        r#"$prefix]: $client [$time] $frontend $backend/$server $timers $status $bytes $rest "$request""#,
+        "vhost",
+        concat!(
+            r#"$server:$port $remote_addr $ident $remote_user [$time_local] "$request" $status $body_bytes_sent "#,
+            r#""$http_referer" "$http_user_agent""#,
+        ),
     ),
-    ("haproxy", "$prefix]: $client [$time] $frontend $backend/$server $timers $bytes $rest"),
-    ("haproxy", r#"$client [$time] $frontend $backend/$server $timers $status $bytes $rest "$request""#),
-    ("haproxy", "$client [$time] $frontend $backend/$server $timers $bytes $rest"),
+    (
+        "haproxy",
+        concat!(
+            "$prefix]: $client:$client_port [$time] $frontend $backend/$server $timers $status $bytes $rest ",
+            r#""$request""#,
+        ),
+    ),
+    ("haproxy", "$prefix]: $client:$client_port [$time] $frontend $backend/$server $timers $bytes $rest"),
+    (
+        "haproxy",
+        concat!(
+            "$client:$client_port [$time] $frontend $backend/$server $timers $status $bytes $rest ",
+            r#""$request""#,
+        ),
+    ),
+    ("haproxy", "$client:$client_port [$time] $frontend $backend/$server $timers $bytes $rest"),
     (
         "envoy",
         concat!(
@@ -58,6 +75,8 @@ struct Mark {
     length: usize,
     first: u8,
     quoted: bool,
+    /// What ends the port that follows, if the value ends at the last colon before it.
+    port: Option<Finder<'static>>,
 }
 
 /// One pattern, and what it is asked for.
@@ -66,8 +85,13 @@ pub struct Pattern {
     marks: Vec<Mark>,
     takes: Vec<Take>,
     time: usize,
-    /// The duration of the request in seconds, if its time is its end.
+    /// The duration of the request in seconds, if its time is its end, and whether a line had one.
     duration: Option<usize>,
+    seen_duration: bool,
+    /// Whether the time is that of the end, and no field says how long before it the request began.
+    stamps_end: bool,
+    /// The second and third value of a line that has three before its time: combined.
+    three: Option<(usize, usize)>,
     cost: Option<Take>,
     /// Scratch: where each value begins and ends.
     found: Vec<(usize, usize)>,
@@ -80,7 +104,7 @@ const ALSO: [(&str, &[&str]); 4] = [
     ("address", &["remote_addr", "client", "client_ip", "x_forwarded_for", "http_x_forwarded_for"]),
     ("bytes", &["body_bytes_sent", "bytes_sent"]),
     ("user_agent", &["http_user_agent"]),
-    ("host", &["http_host"]),
+    ("host", &["http_host", "server"]),
 ];
 const TIMES: [&str; 4] = ["msec", "time_iso8601", "time_local", "time"];
 
@@ -154,17 +178,24 @@ impl Pattern {
             let want = wants.time.as_deref().unwrap_or("time_local, msec, time_iso8601 or time");
             return Err(Fields::missing(want, &known()));
         };
-        let marks = names.iter().scan(start.clone(), |before, (_, after)| {
+        let begins = Fields::is_start(&names[time].0);
+        let after = names.iter().skip(1).map(Some).chain([None]);
+        let marks = names.iter().zip(after).scan(start.clone(), |before, ((_, after), next)| {
+            let port = next.filter(|(name, _)| after == ":" && name.ends_with("port"));
+            let port = port.map(|(_, end)| Finder::new(end).into_owned());
             let quoted = before.ends_with('"') && after.starts_with('"');
             *before = after.clone();
             let first = after.bytes().next().unwrap_or(b'\n');
-            Some(Mark { end: Finder::new(after).into_owned(), length: after.len(), first, quoted })
+            Some(Mark { end: Finder::new(after).into_owned(), length: after.len(), first, quoted, port })
         });
         Ok(Pattern {
             marks: marks.collect(),
             takes: wants.fields.iter().map(|name| take(name)).collect::<Result<_, _>>()?,
             time,
-            duration: place("request_time"),
+            duration: place("request_time").filter(|_| !begins),
+            seen_duration: false,
+            stamps_end: place("request_time").is_none() && !begins,
+            three: place("ident").zip(place("remote_user")).filter(|_| place("remote_addr") == Some(0)),
             cost: wants.cost.as_deref().map(take).transpose()?,
             found: vec![(0, 0); names.len()],
             fits: false,
@@ -174,7 +205,12 @@ impl Pattern {
 
     /// Whether a record's time is that of its end, because the format has no duration.
     pub fn stamps_end(&self) -> bool {
-        self.duration.is_none()
+        self.stamps_end
+    }
+
+    /// The field that was subtracted from times.
+    pub fn subtracted(&self) -> Option<&'static str> {
+        self.seen_duration.then_some("request_time")
     }
 
     /// Returns the column at which a wanted value of the last line begins.
@@ -209,13 +245,21 @@ impl Pattern {
             at += length + mark.length;
         }
         let value = |index: usize| &line[self.found[index].0..self.found[index].1];
+        if let Some((second, third)) = self.three.filter(|(second, _)| value(*second) != b"-") {
+            if value(third).contains(&b' ') {
+                return Err(Problem::at(
+                    self.found[second].0 + 1,
+                    "more than three values before the time: for a log that begins with the server, --format vhost",
+                ));
+            }
+        }
         let when = value(self.time);
         let stamp = time::parse(when).ok_or_else(|| {
             Problem::at(self.found[self.time].0 + 1, format!("no time: {}", Fields::quote(when)))
         })?;
         // `-` where there was none.
-        let duration = self.duration.and_then(|index| time::seconds(value(index))).unwrap_or(0);
-        record.ended(stamp, duration);
+        let duration = self.duration.and_then(|index| time::seconds(value(index)));
+        record.ended(stamp, duration.unwrap_or(0));
         let get = |take: Take| match take {
             Take::Value(index) => value(index),
             Take::Method(index) => value(index).split(|byte| *byte == b' ').next().unwrap_or(b""),
@@ -238,6 +282,7 @@ impl Pattern {
             record.set(index, get(*take));
         }
         self.fits = true;
+        self.seen_duration |= duration.is_some();
         Ok(())
     }
 }
@@ -245,6 +290,10 @@ impl Pattern {
 impl Mark {
     /// Where the value ends in the text that begins with it.
     fn find(&self, text: &[u8]) -> Option<usize> {
+        if let Some(port) = &self.port {
+            let end = if port.needle().is_empty() { text.len() } else { port.find(text)? };
+            return memchr::memrchr(b':', &text[..end]);
+        }
         if !self.quoted {
             return match self.length {
                 1 => memchr::memchr(self.first, text),

@@ -106,6 +106,13 @@ impl Report {
             let (bad, late) = (plural(input.bad, "record"), plural(input.late, "record"));
             let _ = writeln!(out, "<p>{bad} could not be read; {late} came too late to be sorted.</p>");
         }
+        for cut in &input.cut {
+            let cut = escape(cut);
+            let _ = writeln!(
+                out,
+                "<p>An input could not be read to its end; what comes before counts: {cut}.</p>"
+            );
+        }
         self.limits.iter().for_each(|limit| out += &limit.words());
         if let Some(rate) = self.rates.get(self.rates.len() / 2) {
             let _ = writeln!(

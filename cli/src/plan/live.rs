@@ -49,7 +49,7 @@ impl Live {
         // No debt at all: an end before now.
         self.end[key] = 0;
         if reset_after > 0 {
-            let part = (now + reset_after.min(longest)) / self.width;
+            let part = now.saturating_add(reset_after.min(longest)) / self.width;
             let part = part.min(now_part + self.ends.len() as u64 - 1);
             let place = self.place(part);
             self.ends[place] += 1;

@@ -6,6 +6,7 @@ mod html;
 pub mod keys;
 pub mod limits;
 mod live;
+mod merge;
 pub mod order;
 mod reading;
 pub mod replay;
@@ -21,16 +22,16 @@ use tatcell::FullPolicy;
 
 use self::curve::{Curves, Rate};
 use self::keys::Keys;
-use self::order::{Held, RUNGS};
-use self::reading::{Reading, HOPELESS};
+use self::order::{Held, MOST, RUNGS};
+use self::reading::Reading;
 use self::replay::Replay;
 use self::report::Report;
 use crate::failure::Failure;
-use crate::input::{How, Input, Next};
+use crate::input::How;
 use crate::key::KeySpec;
 use crate::limit::Chained;
 use crate::progress::bar;
-use crate::record::Record;
+use crate::units::seconds;
 use crate::words::plural;
 
 /// What is asked.
@@ -80,10 +81,18 @@ pub struct Counts {
     pub bad: u64,
     /// The first of them, with file, line and column.
     pub first_bad: Vec<String>,
+    /// What was of another kind than a request, such as packets that are not IP.
+    pub others: u64,
+    /// The first of these, with its place.
+    pub first_other: Option<String>,
+    /// Where inputs could not be read any further.
+    pub cut: Vec<String>,
     /// The first and the last time.
     pub span: Option<(u64, u64)>,
-    /// The coarsest unit of time of which all stamps are multiples, in nanoseconds.
+    /// The coarsest unit of time of which all stamps of an input are multiples, in nanoseconds.
     pub grain: u64,
+    /// The fields that were subtracted from times.
+    pub subtracted: Vec<String>,
     /// Whether times are those of the ends of requests.
     pub stamps_end: bool,
     /// The formats that were found.
@@ -102,6 +111,8 @@ pub struct Found {
     pub replays: Vec<Replay>,
     /// Records that came too late to be sorted, and those that left the window early.
     pub late: (u64, u64),
+    /// The window in which all could have been sorted, in nanoseconds; 0 if none came too late.
+    pub sort_needed: u64,
     /// The good keys with their numbers, if they were seen.
     pub good: Vec<(String, Option<u32>)>,
 }
@@ -114,6 +125,9 @@ pub trait Each {
     /// Drops the keys that are not in the sample any more: the new number of each old one.
     fn keep(&mut self, to: &[u32]);
 }
+
+/// One record in so many may come too late to be sorted. If more do, there is no answer.
+const LATE: u64 = 100;
 
 struct NoMore;
 
@@ -133,15 +147,32 @@ impl Plan {
 
     /// Reads the inputs.
     pub fn read(&self, progress: &mut dyn FnMut(&Progress)) -> Result<Found, Failure> {
-        self.stream(progress, &mut NoMore)
+        let found = self.stream(progress, &mut NoMore)?;
+        self.judge_order(&found)?;
+        Ok(found)
+    }
+
+    /// Refuses to answer if too many records count at another time than their own.
+    fn judge_order(&self, found: &Found) -> Result<(), Failure> {
+        let (late, all) = (found.late.0, found.counts.records);
+        if late <= all / LATE {
+            return Ok(());
+        }
+        let (given, needed) = (self.sort.as_secs_f64(), seconds(found.sort_needed));
+        let many = match all > MOST as u64 {
+            true => format!(", if no more than {MOST} records lie within it; else sort the input first"),
+            false => String::new(),
+        };
+        Err(Failure::Input(format!(
+            "{late} of {all} records came more than {given} s after a newer one, and the answer would be wrong: \
+             --sort {needed} sorts them{many}"
+        )))
     }
 
     /// Reads the inputs, and hands each record on in the order of their times.
     pub fn stream(&self, progress: &mut dyn FnMut(&Progress), each: &mut dyn Each) -> Result<Found, Failure> {
         let mut reading = Reading::new(self, each)?;
-        for file in self.in_order()? {
-            reading.file(&file, progress)?;
-        }
+        reading.all(progress)?;
         reading.finish()
     }
 
@@ -169,43 +200,13 @@ impl Plan {
         }
         Ok(places)
     }
-
-    /// The files, the one with the oldest first record first. Pipes stay where they are named.
-    fn in_order(&self) -> Result<Vec<String>, Failure> {
-        let is_file = |name: &String| std::fs::metadata(name).is_ok_and(|data| data.is_file());
-        if self.files.len() < 2 || !self.files.iter().all(is_file) {
-            return Ok(self.files.clone());
-        }
-        let mut known = Vec::new();
-        // A log that was rotated a moment ago is empty, and an empty file has no format.
-        let is_empty = |name: &&String| std::fs::metadata(name).is_ok_and(|data| data.len() == 0);
-        if self.files.iter().all(|name| is_empty(&name)) {
-            return Ok(self.files.clone());
-        }
-        for name in self.files.iter().filter(|name| !is_empty(name)) {
-            let mut input = Input::open(name, &self.how)?;
-            let mut record = Record::new(&self.how.wants);
-            let mut first = u64::MAX;
-            for _ in 0..HOPELESS {
-                match input.next(&mut record)? {
-                    Next::Record => first = record.time,
-                    Next::Bad(_) => continue,
-                    Next::End => {}
-                }
-                break;
-            }
-            known.push((first, name.clone()));
-        }
-        known.sort_by_key(|(first, _)| *first);
-        Ok(known.into_iter().map(|(_, name)| name).collect())
-    }
 }
 
 /// How far the reading is.
 pub struct Progress {
-    /// The file.
+    /// The file, or how many they are.
     pub file: String,
-    /// Its bytes so far, and all of them where that is known.
+    /// Their bytes so far, and all of them where that is known.
     pub bytes: (u64, Option<u64>),
     /// Records of all files so far.
     pub records: u64,

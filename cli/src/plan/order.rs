@@ -73,6 +73,8 @@ pub struct Order {
     pub late: u64,
     /// Records that left early, because too many waited.
     pub early: u64,
+    /// The window that would have been long enough for all, in nanoseconds; 0 if no record was late.
+    pub needed: u64,
 }
 
 impl Order {
@@ -80,13 +82,14 @@ impl Order {
     pub fn new(window: u64) -> Order {
         let (queue, heap) = (VecDeque::new(), BinaryHeap::new());
         let (wide, free) = (Vec::new(), Vec::new());
-        Order { window, newest: 0, left: 0, queue, heap, wide, free, late: 0, early: 0 }
+        Order { window, newest: 0, left: 0, queue, heap, wide, free, late: 0, early: 0, needed: 0 }
     }
 
     /// Takes a record.
     pub fn push(&mut self, mut held: Held) {
         if held.time < self.left {
             self.late += 1;
+            self.needed = self.needed.max((self.newest - held.time).saturating_add(1));
             held.time = self.left;
         }
         self.newest = self.newest.max(held.time);
@@ -165,7 +168,7 @@ impl Order {
 mod tests {
     use super::*;
 
-    fn sorted(window: u64, times: &[u64]) -> (Vec<(u64, u64)>, u64) {
+    fn sorted(window: u64, times: &[u64]) -> (Vec<(u64, u64)>, u64, u64) {
         let mut order = Order::new(window);
         let mut out = Vec::new();
         for (number, time) in times.iter().enumerate() {
@@ -181,7 +184,7 @@ mod tests {
             out.extend(std::iter::from_fn(|| order.pop(false)).map(|held| (held.time, held.number)));
         }
         out.extend(std::iter::from_fn(|| order.pop(true)).map(|held| (held.time, held.number)));
-        (out, order.late)
+        (out, order.late, order.needed)
     }
 
     #[test]
@@ -193,7 +196,7 @@ mod tests {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 times.push(1_000 + step * 3 - (state >> 40) % 50);
             }
-            let (out, late) = sorted(60, &times);
+            let (out, late, _) = sorted(60, &times);
             let mut want: Vec<_> =
                 times.iter().enumerate().map(|(number, time)| (*time, number as u64)).collect();
             want.sort();
@@ -203,8 +206,8 @@ mod tests {
 
     #[test]
     fn what_comes_too_late_is_counted_and_keeps_its_units() {
-        let (out, late) = sorted(10, &[100, 150, 90, 200]);
-        assert_eq!(late, 1);
+        let (out, late, needed) = sorted(10, &[100, 150, 90, 200]);
+        assert_eq!((late, needed), (1, 61));
         assert_eq!(out, [(100, 0), (100, 2), (150, 1), (200, 3)]);
     }
 
@@ -230,6 +233,14 @@ mod tests {
         out.extend(std::iter::from_fn(|| order.pop(true)));
         out.sort_by_key(|held| held.number);
         assert_eq!((out, order.late), ((0..500).map(held).collect::<Vec<_>>(), 0));
+    }
+
+    #[test]
+    fn the_window_that_is_named_is_long_enough() {
+        let times = [500, 400, 480, 300, 200, 260, 100];
+        let (_, late, needed) = sorted(10, &times);
+        assert_eq!((late, needed), (4, 401));
+        assert_eq!(sorted(needed, &times).1, 0);
     }
 
     #[test]

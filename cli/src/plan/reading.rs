@@ -9,18 +9,17 @@ use tatcell::{ExclusiveTable, FullPolicy, LimitSpec};
 
 use super::curve::Curves;
 use super::keys::{Keys, NO_KEY};
+use super::merge::{Merge, Opened, HOPELESS};
 use super::order::{Held, Order, RUNGS};
 use super::replay::{self, Common, Replay};
 use super::{Counts, Each, Found, Plan, Progress};
 use crate::failure::Failure;
-use crate::input::{Input, Next};
+use crate::input::{Fields, Next};
 use crate::key::{KeySpec, NoKey};
 use crate::record::Record;
 
 /// Bad records whose message is kept.
 const MESSAGES: usize = 3;
-/// So many bad records without a good one end the plan.
-pub(super) const HOPELESS: u64 = 1000;
 const GRAINS: [u64; 3] = [1_000_000_000, 1_000_000, 1_000];
 
 /// Records that are taken at a time.
@@ -54,6 +53,10 @@ pub(super) struct Reading<'p> {
     asks_family: bool,
     is_v4: bool,
     number: u64,
+    /// The first input that is empty.
+    empty: Option<String>,
+    /// When the progress was told.
+    told: Instant,
     /// Records whose keys are to be numbered, and the bytes of these.
     unnumbered: Vec<Unnumbered>,
     bytes: Vec<u8>,
@@ -82,11 +85,12 @@ impl<'p> Reading<'p> {
             }
         }
         let found = Found {
-            counts: Counts { grain: u64::MAX, ..Counts::default() },
+            counts: Counts::default(),
             keys: Keys::new(plan.max_keys, pinned),
             curves: Curves::new(plan.rates.clone()),
             replays,
             late: (0, 0),
+            sort_needed: 0,
             good: Vec::new(),
         };
         let order = Order::new(u64::try_from(plan.sort.as_nanos()).unwrap_or(u64::MAX));
@@ -103,60 +107,109 @@ impl<'p> Reading<'p> {
             asks_family: plan.limits.iter().any(|limit| limit.ladder.is_some()),
             is_v4: false,
             number: 0,
+            empty: None,
+            told: Instant::now(),
             unnumbered: Vec::new(),
             bytes: Vec::new(),
             ready: Vec::new(),
         })
     }
 
-    /// Reads one input.
-    pub(super) fn file(&mut self, name: &str, progress: &mut dyn FnMut(&Progress)) -> Result<(), Failure> {
-        let mut input = Input::open(name, &self.plan.how)?;
-        let format = input.format.map_or("a log format of one's own", |format| format.name());
-        if !self.found.counts.formats.iter().any(|known| known == format) {
-            self.found.counts.formats.push(format.into());
-        }
-        let binary = input.is_binary();
-        let mut record = Record::new(&self.plan.how.wants);
-        let mut told = Instant::now();
-        let mut good = 0;
-        loop {
-            match input.next(&mut record)? {
-                Next::End => break,
-                Next::Bad(problem) => self.bad(problem.in_file(&input.name), good)?,
-                Next::Record => match self.plan.key.write(&record.values, binary, &mut self.key) {
-                    Ok(()) => {
-                        self.widen(&record, binary)?;
-                        self.take(&record)?;
-                        good += 1;
-                    }
-                    Err(NoKey::OtherPath) => {
-                        self.found.counts.other_paths += 1;
-                        good += 1;
-                    }
-                    Err(NoKey::NoAddress(index)) => {
-                        let text = String::from_utf8_lossy(&record.values[index]).escape_debug().to_string();
-                        let what = format!("{} is no address: \"{text}\"", self.plan.key.fields()[index]);
-                        self.bad(input.wrong(index, what).in_file(&input.name), good)?;
-                    }
-                },
+    /// Reads all inputs, in the order of their times.
+    pub(super) fn all(&mut self, progress: &mut dyn FnMut(&Progress)) -> Result<(), Failure> {
+        let mut merge = Merge::new(self.plan)?;
+        while let Some(mut one) = merge.next(&mut self.empty)? {
+            if one.is_new {
+                let format = one.input.format.map_or("a log format of one's own", |format| format.name());
+                add(&mut self.found.counts.formats, format);
             }
-            self.number += 1;
-            if self.number.is_multiple_of(1 << 16) && told.elapsed() > Duration::from_millis(300) {
-                told = Instant::now();
-                let bytes = (input.bytes_read(), input.size);
-                progress(&Progress { file: input.name.clone(), bytes, records: self.found.counts.records });
+            if self.some(&mut one, &merge, progress)? {
+                merge.wait(one);
+                continue;
             }
+            let counts = &mut self.found.counts;
+            if one.grain != u64::MAX {
+                counts.grain = counts.grain.max(one.grain).max(one.input.grain());
+            }
+            counts.stamps_end |= one.good > 0 && one.input.stamps_end();
+            if let Some(field) = one.input.subtracted() {
+                add(&mut counts.subtracted, &format!("{field} (seconds)"));
+            }
+            merge.close(&one);
         }
-        self.found.counts.stamps_end |= good > 0 && input.stamps_end();
         Ok(())
     }
 
-    fn bad(&mut self, message: String, good: u64) -> Result<(), Failure> {
+    /// Reads one input, until its next record is that of another time than the next one of all. False at its end.
+    fn some(
+        &mut self,
+        one: &mut Opened,
+        merge: &Merge<'_>,
+        progress: &mut dyn FnMut(&Progress),
+    ) -> Result<bool, Failure> {
+        loop {
+            if !std::mem::take(&mut one.waits) {
+                match one.input.next(&mut one.record) {
+                    Ok(Next::End) => return Ok(false),
+                    Ok(Next::Record) if one.is_behind() => {
+                        one.waits = true;
+                        return Ok(true);
+                    }
+                    Ok(Next::Record) => self.record(one)?,
+                    Ok(Next::Bad(problem)) => self.bad(problem.in_file(&one.input.name), one)?,
+                    Ok(Next::Other(problem)) => {
+                        self.found.counts.others += 1;
+                        let first = &mut self.found.counts.first_other;
+                        first.get_or_insert_with(|| problem.in_file(&one.input.name));
+                    }
+                    Err(failure) if self.plan.strict => return Err(failure),
+                    Err(failure) => {
+                        self.found.counts.cut.push(failure.to_string());
+                        return Ok(false);
+                    }
+                }
+            } else {
+                self.record(one)?;
+            }
+            self.number += 1;
+            if self.number.is_multiple_of(1 << 16) && self.told.elapsed() > Duration::from_millis(300) {
+                self.told = Instant::now();
+                progress(&merge.progress(one, self.found.counts.records));
+            }
+        }
+    }
+
+    /// Takes the record that an input has.
+    fn record(&mut self, one: &mut Opened) -> Result<(), Failure> {
+        match self.plan.key.write(&one.record.values, one.is_binary, &mut self.key) {
+            Ok(()) => {
+                self.widen(&one.record, one.is_binary)?;
+                self.take(&one.record, &mut one.grain)?;
+                one.good += 1;
+            }
+            Err(NoKey::OtherPath) => {
+                self.found.counts.other_paths += 1;
+                one.good += 1;
+            }
+            Err(NoKey::NoAddress(index)) => {
+                let text = Fields::quote(&one.record.values[index]);
+                let what = format!("{} is no address: {text}", self.plan.key.fields()[index]);
+                self.bad(one.input.wrong(index, what).in_file(&one.input.name), one)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn bad(&mut self, message: String, one: &mut Opened) -> Result<(), Failure> {
         let counts = &mut self.found.counts;
         counts.bad += 1;
-        if self.plan.strict || counts.bad >= HOPELESS && good == 0 {
+        one.bad += 1;
+        if self.plan.strict {
             return Err(Failure::Input(message));
+        }
+        if one.bad >= HOPELESS && one.good == 0 {
+            let what = format!("{message}; none of {HOPELESS} records could be read");
+            return Err(Failure::Input(what));
         }
         if counts.first_bad.len() < MESSAGES {
             counts.first_bad.push(message);
@@ -177,13 +230,13 @@ impl<'p> Reading<'p> {
         Ok(())
     }
 
-    fn take(&mut self, record: &Record) -> Result<(), Failure> {
+    fn take(&mut self, record: &Record, grain: &mut u64) -> Result<(), Failure> {
         let hash = self.hasher.hash(&self.key).map_err(|error| Failure::Usage(error.to_string()))?;
         let counts = &mut self.found.counts;
         counts.records += 1;
-        if !record.stamp.is_multiple_of(counts.grain) || counts.grain == u64::MAX {
-            let grain = GRAINS.into_iter().find(|grain| record.stamp.is_multiple_of(*grain)).unwrap_or(1);
-            counts.grain = counts.grain.min(grain);
+        if !record.stamp.is_multiple_of(*grain) || *grain == u64::MAX {
+            let found = GRAINS.into_iter().find(|grain| record.stamp.is_multiple_of(*grain)).unwrap_or(1);
+            *grain = found.min(*grain);
         }
         self.bytes.extend_from_slice(&self.key);
         let (time, cost, end) = (record.time, record.cost, self.bytes.len());
@@ -273,22 +326,37 @@ impl<'p> Reading<'p> {
         }
         self.count()?;
         if self.found.counts.records == 0 {
-            let first = self.found.counts.first_bad.first();
-            let why = match (first, self.found.counts.other_paths) {
-                (Some(first), _) => first.clone(),
-                (None, 0) => "the input has no record".into(),
-                (None, other) => format!("none of {other} paths has the form that the key asks for"),
+            let counts = &self.found.counts;
+            let first = counts.cut.first().or(counts.first_bad.first());
+            let why = match (first, counts.other_paths, &counts.first_other, &self.empty) {
+                (Some(first), ..) => first.clone(),
+                (None, 1.., ..) => {
+                    format!("none of {} paths has the form that the key asks for", counts.other_paths)
+                }
+                (None, 0, Some(other), _) => {
+                    format!("none of {} packets counts, the first: {other}", counts.others)
+                }
+                (None, 0, None, Some(empty)) => format!("{empty}: 1:1: no known format: the input is empty"),
+                (None, 0, None, None) => "the input has no record".into(),
             };
             return Err(Failure::Input(why));
         }
         self.found.replays.iter_mut().for_each(Replay::finish);
         self.found.late = (self.order.late, self.order.early);
+        self.found.sort_needed = self.order.needed;
         for text in &self.plan.good {
             let key = self.plan.key.read(text).map_err(Failure::Usage)?;
             let hash = self.hasher.hash(&key).map_err(|error| Failure::Usage(error.to_string()))?;
             self.found.good.push((text.clone(), self.found.keys.find(&key, hash)));
         }
         Ok(self.found)
+    }
+}
+
+/// Adds a text that is not there yet.
+fn add(texts: &mut Vec<String>, text: &str) {
+    if !texts.iter().any(|known| known == text) {
+        texts.push(text.into());
     }
 }
 

@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::limits::{largest, LimitReport};
 use super::{Found, Plan};
 use crate::input::time;
+use crate::units::seconds;
 
 /// All answers of a plan.
 #[derive(Clone, Debug, Serialize)]
@@ -48,16 +49,26 @@ pub struct InputReport {
     pub last: String,
     /// The time between these, in seconds.
     pub seconds: f64,
-    /// The unit of the times in the input, in nanoseconds.
+    /// The unit of the times in the input, in nanoseconds: that of the input whose times are the coarsest.
     pub grain_ns: u64,
     /// Whether times are those at which requests ended, as far as the format says.
     pub stamps_end: bool,
+    /// The fields that were subtracted from times, with their unit, because these are those of ends.
+    pub subtracted: Vec<String>,
     /// Records that came later than the window for sorting.
     pub late: u64,
+    /// The `--sort` that would have been long enough for them, if there are any.
+    pub sort_needed: Option<String>,
     /// Records that left that window early, because too many were in it.
     pub early: u64,
     /// Records whose path has not the form of the key.
     pub other_paths: u64,
+    /// What was of another kind than a request, such as packets that are not IP.
+    pub others: u64,
+    /// The first of these, with its place.
+    pub first_other: Option<String>,
+    /// Where inputs could not be read any further: what came before counts.
+    pub cut: Vec<String>,
     /// Records that could not be read.
     pub bad: u64,
     /// The first of those, with their places.
@@ -160,10 +171,15 @@ impl InputReport {
             first: time::show(first),
             last: time::show(last),
             seconds: (last - first) as f64 / 1e9,
-            grain_ns: counts.grain,
+            grain_ns: counts.grain.max(1),
             stamps_end: counts.stamps_end,
+            subtracted: counts.subtracted.clone(),
             late: found.late.0,
+            sort_needed: (found.late.0 > 0).then(|| seconds(found.sort_needed)),
             early: found.late.1,
+            others: counts.others,
+            first_other: counts.first_other.clone(),
+            cut: counts.cut.clone(),
             other_paths: counts.other_paths,
             bad: counts.bad,
             first_bad: counts.first_bad.clone(),

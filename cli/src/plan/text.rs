@@ -6,12 +6,13 @@ use super::limits::{LimitReport, TableReport};
 use super::report::{InputReport, RateReport, Report};
 use crate::words::{bytes, chance, percent, plural};
 
-fn grain(ns: u64) -> &'static str {
+fn grain(ns: u64) -> String {
     match ns {
-        1_000_000_000 => "whole seconds",
-        1_000_000 => "whole milliseconds",
-        1_000 => "whole microseconds",
-        _ => "nanoseconds",
+        1_000_000_000 => "whole seconds".into(),
+        1_000_000 => "whole milliseconds".into(),
+        1_000 => "whole microseconds".into(),
+        1 => "nanoseconds".into(),
+        other => format!("in steps of {other} ns"),
     }
 }
 
@@ -45,18 +46,33 @@ impl fmt::Display for InputReport {
                 ", and nginx writes them when a request ends ($request_time would tell when it began)"
             )?;
         }
+        if !input.subtracted.is_empty() {
+            let fields = input.subtracted.join(", ");
+            write!(f, ", less {fields}, because they are those of the ends of requests")?;
+        }
         writeln!(f, ".")?;
+        let late = input.sort_needed.as_deref().unwrap_or_default();
+        let late = format!(
+            "came later than --sort allows, and counted when the line before it did; --sort {late} would sort all"
+        );
+        let other = input.first_other.as_deref().unwrap_or_default();
+        let other = format!("were not IP, or had no port to count by, and did not count; the first: {other}");
         for (count, what) in [
-            (input.late, "came later than --sort allows, and counted when the line before it did"),
+            (input.late, &*late),
             (input.early, "left the window of --sort early, because too many were in it"),
             (input.other_paths, "had another path than the key asks for, and did not count"),
+            (input.others, &*other),
             (input.bad, "could not be read"),
         ] {
             if count > 0 {
                 writeln!(f, "{} {what}.", plural(count, "record"))?;
             }
         }
-        input.first_bad.iter().try_for_each(|bad| writeln!(f, "  {bad}"))
+        input.first_bad.iter().try_for_each(|bad| writeln!(f, "  {bad}"))?;
+        for cut in &input.cut {
+            writeln!(f, "An input could not be read to its end; what comes before counts: {cut}.")?;
+        }
+        Ok(())
     }
 }
 

@@ -40,8 +40,6 @@ const WHOLE: [(&str, u64, u64); 4] = [
 #[test]
 fn a_thousand_random_logs_have_the_bursts_and_refusals_of_the_oracle() {
     let folder = folder("accuracy");
-    let file = folder.join("log.csv");
-    let name = file.to_str().expect("a name");
     let (mut refusals, mut compared) = (0, 0);
     for log in 0..1000u64 {
         let mut random = Random(log);
@@ -49,19 +47,29 @@ fn a_thousand_random_logs_have_the_bursts_and_refusals_of_the_oracle() {
         let with_cost = random.below(2) == 0;
         // From many at one instant to one in several seconds.
         let step = 10u64.pow(4 + random.below(6) as u32);
-        let grain = [1, 1_000_000, 1_000_000_000][random.below(3) as usize];
+        // Several servers have clocks of their own. With costs all requests of a client go to one of them, because
+        // their order matters among those of one time.
+        let grains: Vec<u64> = (0..1 + random.below(4))
+            .map(|_| [1, 1_000_000, 1_000_000_000][random.below(3) as usize])
+            .collect();
         let mut now = 1_700_000_000_000_000_000;
         let mut rows: Vec<(u64, u64, u64)> = Vec::new();
+        let mut logs = vec![Vec::new(); grains.len()];
         for _ in 0..20 + random.below(150) {
             now += random.below(step) * random.below(4);
-            let cost = if with_cost { random.below(5) } else { 1 };
-            rows.push((now / grain * grain, random.below(keys), cost));
+            let (key, cost) = (random.below(keys), if with_cost { random.below(5) } else { 1 });
+            let server = if with_cost { key } else { random.next() } as usize % logs.len();
+            let row = (now / grains[server] * grains[server], key, cost);
+            rows.push(row);
+            logs[server].push(row);
         }
         let mut requests = BTreeMap::<u64, Vec<Request>>::new();
         rows.iter().for_each(|(time, key, cost)| requests.entry(*key).or_default().push((*time, *cost)));
-        // A little out of order, within the default of --sort. Rows of one time keep their order.
-        if random.below(2) == 0 {
-            for at in 1..rows.len() {
+        requests.values_mut().for_each(|requests| requests.sort_by_key(|request| request.0));
+        // A little out of order, within the default of --sort. Rows of one time and key keep their order.
+        for rows in &mut logs {
+            let disordered = random.below(2) == 0;
+            for at in (1..rows.len()).filter(|_| disordered) {
                 let apart = rows[at].0 - rows[at - 1].0;
                 if apart > 0 && apart < 4_000_000_000 && random.below(3) == 0 && rows[at].1 != rows[at - 1].1
                 {
@@ -69,16 +77,22 @@ fn a_thousand_random_logs_have_the_bursts_and_refusals_of_the_oracle() {
                 }
             }
         }
-        let mut text = String::from("time,user,cost\n");
-        for (time, key, cost) in &rows {
-            let _ = writeln!(text, "{time},k{key},{cost}");
+        let mut files = Vec::new();
+        for (server, rows) in logs.iter().enumerate() {
+            let mut text = String::from("time,user,cost\n");
+            for (time, key, cost) in rows {
+                let _ = writeln!(text, "{time},k{key},{cost}");
+            }
+            let file = folder.join(format!("{server}.csv"));
+            std::fs::write(&file, text).expect("a file");
+            files.push(file.to_str().expect("a name").to_owned());
         }
-        std::fs::write(&file, text).expect("a file");
 
         let (rate, units, period) = WHOLE[random.below(4) as usize];
         let burst = 1 + random.below(12);
         let limit = format!("{rate} burst {burst}");
-        let mut arguments = vec![name, "-k", "user", "--slots", "4096", "-l", &limit, "--top", "100"];
+        let mut arguments: Vec<_> = files.iter().map(String::as_str).collect();
+        arguments.extend(["-k", "user", "--slots", "4096", "-l", &limit, "--top", "100"]);
         if with_cost {
             arguments.extend(["-c", "cost"]);
         }
@@ -87,6 +101,8 @@ fn a_thousand_random_logs_have_the_bursts_and_refusals_of_the_oracle() {
 
         assert_eq!(report.input.records, rows.len() as u64, "log {log}");
         assert_eq!((report.input.keys, report.input.late), (requests.len() as u64, 0), "log {log}");
+        let coarsest = logs.iter().zip(&grains).filter(|(rows, _)| !rows.is_empty()).map(|(_, grain)| *grain);
+        assert!(Some(report.input.grain_ns) >= coarsest.max(), "log {log}");
         for (at, (rate, units, period)) in RATES.iter().enumerate() {
             let needed = |requests: &Vec<Request>| smallest_burst(requests, *units, *period);
             let most = requests.values().map(needed).max();

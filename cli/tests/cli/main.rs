@@ -5,6 +5,7 @@ mod bpf;
 mod chains;
 mod check;
 mod emit;
+mod inputs;
 mod logs;
 mod memory;
 mod monitoring;

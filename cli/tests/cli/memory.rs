@@ -73,6 +73,55 @@ fn a_plan_takes_as_much_memory_as_the_readme_says() {
     assert!(sample < BASE + 2 * bytes(KEYS / 10), "{sample}");
 }
 
+/// What an input takes that is open: buffers, and those of its compression.
+const OPEN: u64 = 768 << 10;
+
+#[cfg(target_os = "linux")]
+#[test]
+fn many_inputs_at_a_time_take_as_much_memory_as_the_readme_says() {
+    let folder = folder("memory-inputs");
+    let keys = 50_000;
+    let mut inputs = Vec::new();
+    for part in 0..100 {
+        let mut log = String::new();
+        for (at, address) in addresses().take(keys).enumerate().filter(|(at, _)| at % 100 == part) {
+            writeln!(log, "{address} {}.{}", 1_700_000_000 + at / 10, at % 10).expect("a string");
+        }
+        let file = folder.join(format!("{part}.log.gz"));
+        let mut out = flate2::write::GzEncoder::new(
+            fs::File::create(&file).expect("a file"),
+            flate2::Compression::fast(),
+        );
+        std::io::Write::write_all(&mut out, log.as_bytes()).expect("written");
+        out.finish().expect("written");
+        inputs.push(file.to_str().expect("a name").to_owned());
+    }
+    let inputs: Vec<_> = inputs.iter().map(String::as_str).collect();
+    let format = ["--log-format", "$remote_addr $msec", "--slots", "65536", "--top", "1000", "--json"];
+    let found = peak(&[&["plan"][..], &inputs, &format].concat());
+    assert!(found < BASE + keys as u64 * 400 + 100 * OPEN, "{found}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_quote_that_does_not_end_takes_no_memory() {
+    let file = folder("memory-quote").join("log.csv.gz");
+    let mut out =
+        flate2::write::GzEncoder::new(fs::File::create(&file).expect("a file"), flate2::Compression::fast());
+    let mut write = |text: &str| std::io::Write::write_all(&mut out, text.as_bytes()).expect("written");
+    write("time,address,ua\n");
+    let keys = 2_000;
+    addresses().take(keys).for_each(|address| write(&format!("1700000000,{address},x\n")));
+    write("1700000000,192.0.2.1,\"");
+    let row = "y".repeat(999) + "\n";
+    (0..16_000).for_each(|_| write(&row));
+    write(&"z".repeat(16 << 20));
+    out.finish().expect("written");
+    let name = file.to_str().expect("a name");
+    let found = peak(&["plan", name, "--slots", "65536", "--top", "2000", "--json"]);
+    assert!(found < BASE + keys as u64 * 400 + (8 << 20), "{found}");
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn a_look_into_a_table_keeps_what_it_lists() {

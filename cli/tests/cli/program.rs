@@ -226,7 +226,7 @@ fn an_input_that_cannot_be_read_ends_with_3_and_its_place() {
         (&["plan", &empty], format!("{empty}: 1:1: no known format: the input is empty")),
         (&["plan", &broken, "--strict"], format!("{broken}:3:16: no time: \"no time\"")),
         (&["plan", &json, "--strict"], format!("{json}:2:")),
-        (&["plan", &cut], format!("{cut}: ")),
+        (&["plan", &cut], format!("{cut}:1: ")),
         (&["plan", &good, "-k", "path=/none"], "none of 2 paths has the form".into()),
     ] {
         let (code, message) = fails(arguments);

@@ -33,7 +33,7 @@ fn all(bytes: &[u8], how: &How) -> (Vec<Read>, Vec<String>) {
                 };
                 records.push((record.time, record.cost, record.values.iter().map(show).collect()));
             }
-            Next::Bad(problem) => bad.push(problem.in_file("log")),
+            Next::Bad(problem) | Next::Other(problem) => bad.push(problem.in_file("log")),
             Next::End => return (records, bad),
         }
     }
@@ -107,7 +107,7 @@ fn json_of_nginx_caddy_and_envoy() {
     );
     let envoy = concat!(
         r#"{"start_time":"2023-11-14T22:13:20.007Z","method":"GET","path":"/a","downstream_remote_add"#,
-        r#"ress":"192.0.2.1:4711","bytes_sent":5,"duration":"30ms","x":null}"#,
+        r#"ress":"192.0.2.1:4711","bytes_sent":5,"duration":30,"x":null}"#,
     );
     let want = read(T, 7_000_000, 5, &["192.0.2.1:4711", "/a"]);
     assert_eq!(one(envoy, Format::Json, &["address", "path"], Some("bytes")), want);
@@ -154,12 +154,14 @@ fn csv_with_named_columns() {
     let how = How { wants: wants(&["user"], Some("units")), ..How::default() };
     let want = ["log:2:1: no time: \"17\\\"\"", "log:5:4: no whole number of units: \"y\""];
     assert_eq!(all(quoted.as_bytes(), &how).1, want);
-    // Far into a file, too; and a row whose start is not kept has no column.
+    // Far into a file, too, and in a long row.
     let row = "1700000000,ann,1\n".repeat(20_000);
     let long = "x".repeat(200_000);
     let text = format!("time,user,units\n{row}1700000000,bob,?\n1700000000,{long},?\n");
-    let want =
-        ["log:20002:16: no whole number of units: \"?\"", "log:20003: no whole number of units: \"?\""];
+    let want = [
+        "log:20002:16: no whole number of units: \"?\"",
+        "log:20003:200013: no whole number of units: \"?\"",
+    ];
     assert_eq!(all(text.as_bytes(), &how).1, want);
     let how = How { wants: Wants { time: Some("when".into()), ..wants(&["who"], None) }, ..How::default() };
     assert_eq!(all(b"who,when\nann,1700000000\n", &how).0, [read(T, 0, 1, &["ann"])]);
@@ -172,7 +174,7 @@ fn haproxy() {
         r#"static/srv1 10/0/30/69/109 200 2750 - - ---- 1/1/1/1/0 0/0 {1wt.eu} {} "GET /index.html "#,
         r#"HTTP/1.1""#,
     );
-    let want = read(T, 123_000_000, 2750, &["192.0.2.1:4711", "static", "/index.html"]);
+    let want = read(T, 123_000_000, 2750, &["192.0.2.1", "static", "/index.html"]);
     assert_eq!(one(http, Format::Haproxy, &["address", "backend", "path"], Some("bytes")), want);
     let tcp = concat!(
         "Nov 14 22:13:20 host haproxy[1]: 2001:db8::1:4711 [14/Nov/2023:22:13:20.001] in out/s ",
@@ -180,7 +182,7 @@ fn haproxy() {
     );
     assert_eq!(
         one(tcp, Format::Haproxy, &["address"], Some("bytes")),
-        read(T, 1_000_000, 212, &["2001:db8::1:4711"])
+        read(T, 1_000_000, 212, &["2001:db8::1"])
     );
 }
 
@@ -296,13 +298,6 @@ fn packets_of_pcap() {
     assert_eq!(records, want);
     assert_eq!(bad, ["log:3: not IP: type 0x0806", "log:4: 20 bytes are no whole header"]);
     assert_eq!(all(&pcap(true, &packets[..1]), &how).0[0].0, T * 1_000_000_000 + 5);
-    // Cut in the middle of a packet.
-    let file = pcap(false, &packets);
-    let (records, bad) = all(&file[..file.len() - 3], &how);
-    assert_eq!(
-        (records.len(), bad.last().map(|bad| &**bad)),
-        (2, Some("log:4: the capture ends inside of this packet"))
-    );
 }
 
 #[test]
@@ -483,7 +478,7 @@ fn no_bytes_make_a_reader_panic() {
                     let _ = key.write(&record.values, input.is_binary(), &mut out);
                     records += 1;
                 }
-                Ok(Next::Bad(_)) => others += 1,
+                Ok(Next::Bad(_) | Next::Other(_)) => others += 1,
                 Ok(Next::End) | Err(_) => break,
             }
         }

@@ -112,6 +112,12 @@ fn the_log_of_apache_has_its_lines_and_its_bad_one() {
         json["input"]
     );
     assert_eq!(json["limits"][0]["refused"], 0);
+    // The format is also found by itself.
+    let found = plan(&file, &["-k", "path", "--limit", "1/d burst 1"]);
+    assert_eq!(
+        (&found["input"]["formats"][0], &found["input"]["records"], &found["input"]["bad"]),
+        (&"vhost".into(), &6.into(), &1.into())
+    );
     let json = plan(&file, &["--log-format", format, "--limit", "1/d burst 1"]);
     assert_eq!(refused(&json), BTreeMap::from([("203.62.1.80".to_owned(), 5)]));
 }

@@ -1,0 +1,105 @@
+//! Where the bytes of an input come from: a file or a pipe, compressed or not.
+
+use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+
+use flate2::bufread::GzDecoder;
+
+/// A source of bytes.
+pub(super) type Bytes = Box<dyn Read + Send>;
+
+/// What is looked at to find the format.
+pub(super) const HEAD: usize = 1 << 16;
+
+/// Counts the bytes that come from the file, for the progress.
+pub(super) struct Counted<R> {
+    pub(super) inner: R,
+    pub(super) read: Arc<AtomicU64>,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read(buffer)?;
+        // ORDERING: Relaxed; a single number, which nothing else depends on.
+        self.read.fetch_add(count as u64, Ordering::Relaxed);
+        Ok(count)
+    }
+}
+
+/// Ends a source with its error, also if it is asked again.
+struct Broken(io::Error);
+
+impl Read for Broken {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        Err(io::Error::new(self.0.kind(), self.0.to_string()))
+    }
+}
+
+/// The start of an input.
+pub(super) struct Head {
+    pub(super) start: Vec<u8>,
+    /// All of it, from its start on.
+    pub(super) input: Bytes,
+    /// Why it ends where the start ends. The input has this error there, too.
+    pub(super) cut: Option<String>,
+}
+
+/// Reads the start of an input.
+pub(super) fn head(mut input: Bytes) -> io::Result<Head> {
+    let mut start = Vec::with_capacity(HEAD);
+    let (end, cut): (Bytes, _) = match input.by_ref().take(HEAD as u64).read_to_end(&mut start) {
+        Ok(_) => (input, None),
+        Err(error) if start.is_empty() => return Err(error),
+        Err(error) => {
+            let cut = error.to_string();
+            (Box::new(Broken(error)), Some(cut))
+        }
+    };
+    let input = Box::new(Cursor::new(start.clone()).chain(end));
+    Ok(Head { start, input, cut })
+}
+
+/// Takes the compression away that the start of an input shows.
+pub(super) fn unpack(packed: Head) -> io::Result<Head> {
+    if packed.start.starts_with(&[0x1f, 0x8b]) {
+        head(Box::new(Gzip(Some(GzDecoder::new(BufReader::new(packed.input))))))
+    } else if packed.start.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
+        head(Box::new(zstd::Decoder::new(packed.input)?))
+    } else {
+        Ok(packed)
+    }
+}
+
+/// gzip in one or more parts. Zeros behind a part are padding, as tapes have it.
+struct Gzip(Option<GzDecoder<BufReader<Bytes>>>);
+
+impl Read for Gzip {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while let Some(part) = &mut self.0 {
+            let count = part.read(buffer)?;
+            if count > 0 || buffer.is_empty() {
+                return Ok(count);
+            }
+            let rest = self.0.take().map(GzDecoder::into_inner);
+            self.0 = rest.map(behind_padding).transpose()?.flatten().map(GzDecoder::new);
+        }
+        Ok(0)
+    }
+}
+
+/// Passes over zeros. None at the end of the input.
+fn behind_padding(mut input: BufReader<Bytes>) -> io::Result<Option<BufReader<Bytes>>> {
+    loop {
+        let bytes = input.fill_buf()?;
+        if bytes.is_empty() {
+            return Ok(None);
+        }
+        let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
+        let all = zeros == bytes.len();
+        input.consume(zeros);
+        if !all {
+            return Ok(Some(input));
+        }
+    }
+}
