@@ -194,8 +194,8 @@ fn an_address_that_is_none_has_its_line_and_column() {
     }
     let file = folder.join("log");
     let name = file.to_str().expect("a name");
-    let own = ["--log-format", "- $who - $msec", "-k", "who/32", "--strict"];
-    fs::write(&file, "- x - 1700000000\n").expect("a file");
+    let own = ["--log-format", "a $who - $msec", "-k", "who/32", "--strict"];
+    fs::write(&file, "a x - 1700000000\n").expect("a file");
     let (code, message) = fails(&[&["plan", name], &own[..]].concat());
     assert!(code == Some(3) && message.contains("log:1:3: who is no address"), "{message}");
 }
