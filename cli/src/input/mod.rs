@@ -144,8 +144,6 @@ pub struct Input {
     line: Vec<u8>,
     number: u64,
     read: Arc<AtomicU64>,
-    /// Its size, if it is a file.
-    pub size: Option<u64>,
 }
 
 /// The longest line, and the longest row of CSV. A longer one is a bad record.
@@ -159,16 +157,11 @@ impl Input {
     /// Opens a file, or the standard input for `-`.
     pub fn open(name: &str, how: &How) -> Result<Input, Failure> {
         let fail = |error: io::Error| Failure::Input(format!("{name}: {error}"));
-        let (raw, size): (Box<dyn Read + Send>, _) = if name == "-" {
-            (Box::new(io::stdin()), None)
-        } else {
-            let file = File::open(Path::new(name)).map_err(fail)?;
-            let size = file.metadata().ok().filter(|data| data.is_file()).map(|data| data.len());
-            (Box::new(file), size)
+        let (name, raw): (_, Bytes) = match name {
+            "-" => ("(standard input)", Box::new(io::stdin())),
+            file => (file, Box::new(File::open(Path::new(file)).map_err(fail)?)),
         };
-        let mut input = Input::new(if name == "-" { "(standard input)" } else { name }, raw, how)?;
-        input.size = size;
-        Ok(input)
+        Input::new(name, raw, how)
     }
 
     /// Opens any source of bytes.
@@ -196,7 +189,7 @@ impl Input {
             other => other,
         };
         let (format, reader) = made.map_err(in_file)?;
-        Ok(Input { name: name.into(), format, reader, line: Vec::new(), number: 0, read, size: None })
+        Ok(Input { name: name.into(), format, reader, line: Vec::new(), number: 0, read })
     }
 
     /// Returns the line of the last record, or its number where there are no lines.
