@@ -188,7 +188,7 @@ fn the_guide_names_the_units_of_overrides() {
     let below = (1 << bits) - first.expect("it is one");
     assert_eq!(unit((1 << bits) - below), 2);
     says(&format!(
-        "a tick where the longest is below 2^{bits} - {below} of them, else the next power of two"
+        "below 2^{bits} - {below} ticks, the unit is a tick; else it is the smallest power of two that suffices"
     ));
     says(&format!("({} us for a year of nanoseconds)", unit(YEAR) / 1_000));
 }
