@@ -129,7 +129,10 @@ export function network(address: string, v4Bits?: number, v6Bits?: number): Buff
 export interface RateLimitOptions<R> {
   /** Returns the key, an array of keys for a Chain, or null for a request that has no limit. Left out: the client. */
   key?: (request: R) => Key | readonly Key[] | null | undefined;
-  /** Returns the address of the client, if something else has found it: `(request) => request.ip` of express. */
+  /**
+   * Returns the address of the client, if something else has found it: `(request) => request.ip` of express. Clients
+   * without one (null, undefined) share one key.
+   */
   address?: (request: R) => string | null | undefined;
   /** The names of the limits in the header fields. */
   names?: readonly string[];

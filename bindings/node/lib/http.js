@@ -44,7 +44,7 @@ function clientKey(peer, forwarded, trustedHops, v4Bits, v6Bits) {
 
 // Returns a function that asks a limit of any kind.
 function asker(limit) {
-  if (limit instanceof Cell) return () => limit.check();
+  if (limit instanceof Cell || (limit instanceof Chain && limit.limiters === 0)) return () => limit.check();
   if (limit instanceof Chain || limit instanceof Limiter) return (key) => limit.check(key);
   throw new TypeError(`rateLimit takes a Limiter, a Cell or a Chain, not ${scratch.describe(limit)}`);
 }
@@ -68,7 +68,7 @@ function judge(limit, given = {}) {
     }
   }
   if (key !== undefined && address !== undefined) throw new TypeError('pass key or address, not both');
-  if (limit instanceof Chain && key === undefined && limit.limiters !== 1) {
+  if (limit instanceof Chain && key === undefined && limit.limiters > 1) {
     throw new TypeError(`a Chain of ${limit.limiters} limiters needs key, which returns an array of as many keys`);
   }
   checkNames(limit, names);

@@ -47,7 +47,7 @@ class RateLimited(Exception):
         self.decision = decision
 
     def __reduce__(self) -> tuple[type[RateLimited], tuple[Told]]:
-        return RateLimited, (Told(*(getattr(self.decision, name) for name in Told._fields)),)
+        return type(self), (Told(*(getattr(self.decision, name) for name in Told._fields)),)
 
     def __str__(self) -> str:
         if self.decision.verdict == "never":
@@ -62,6 +62,8 @@ def asker(limit: Limiter | Cell | Chain, needs: str) -> Callable[[Key | tuple[Ke
         return lambda key, cost: cell.check(cost)
     if isinstance(limit, Chain):
         chain = limit
+        if chain.limiters == 0:
+            return lambda key, cost: chain.check(cost=cost)
         return lambda key, cost: chain.check(
             *key if isinstance(key, tuple) else () if key is None else (key,), cost=cost
         )
@@ -76,7 +78,7 @@ def checked(limit: Limiter | Cell | Chain, names: tuple[str, ...], legacy: bool,
     if isinstance(names, str):
         raise TypeError(f"names are a tuple, such as ({names!r},)")
     if isinstance(limit, Chain):
-        if not has_key and limit.limiters != 1:
+        if not has_key and limit.limiters > 1:
             raise TypeError(f"a Chain of {limit.limiters} limiters needs key=, which returns a tuple of as many keys")
         decision = limit.peek(*[b"key"] * limit.limiters)
     else:
@@ -88,6 +90,8 @@ def is_coroutine(function: Callable[..., Any]) -> bool:
     """Whether a call returns a coroutine: also that of an object, or of a partial."""
     if isinstance(function, functools.partial):
         return is_coroutine(function.func)
+    if inspect.isclass(function):
+        return False
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))
 
 
@@ -133,7 +137,7 @@ def limited(
         if isinstance(function, staticmethod | classmethod):
             return cast(Callable[P, R], type(function)(decorate(function.__func__)))
         if inspect.isasyncgenfunction(function):
-            raise TypeError(f"{function.__name__} is an asynchronous generator: limit the coroutine that reads it")
+            raise TypeError(f"{function!r} is an asynchronous generator: limit the coroutine that reads it")
         if is_coroutine(function):
 
             @functools.wraps(function)
