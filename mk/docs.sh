@@ -41,9 +41,9 @@ prints() {
     [ ! -f "${3:-}" ] || diff "$3" "$out/printed"
 }
 
-# The Rust programs use the crate as its users do: without features.
+# The Rust programs use the crate with its module host, for clocks and seeds.
 rust=${CARGO_TARGET_DIR:-target}/debug
-check 'the crate that Rust programs use' $CARGO build --quiet --lib
+check 'the crate that Rust programs use' $CARGO build --quiet --lib --features host
 
 for page in $pages; do
     stem=$out/blocks/$(echo "${page%.md}" | tr / _)
