@@ -675,7 +675,7 @@ fn a_message_shows_the_start_of_a_long_value() {
     let json = plan(&[&files.file("value.log", text)], &[]);
     assert_eq!((numbers(&json).0, &json["input"]["bad"]), (100, &2.into()));
     let bad = json["input"]["first_bad"].as_array().expect("messages");
-    let want = format!("value.log:101: address is no address: \"{}\"", "x".repeat(60));
+    let want = format!("value.log:101:1: address is no address: \"{}\"", "x".repeat(60));
     assert!(bad[0].as_str().expect("text").ends_with(&want), "{}", bad[0].to_string().len());
     assert!(bad[1].as_str().expect("text").ends_with("is no address: \"a\\u{1b}[31m\\\"b\""), "{}", bad[1]);
     assert!(Path::new(&files.0).exists());
