@@ -1,6 +1,7 @@
 //! The arguments, and the plan that they make.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -53,8 +54,36 @@ const EXIT: &str = "Exit codes:
 
 Memory:
   A key takes 200 to 400 bytes with seven rates, and 16 to 32 more for each limit; each table takes 8 bytes a slot
-  (--slots). Beyond --max-keys the keys are sampled, and the output says so. A record that waits to be sorted takes 40
-  bytes, with prefixes 104; at most 2 million wait.";
+  (--slots). Beyond --max-keys the keys are sampled, and the output says so. A record that waits to be sorted takes up
+  to 80 bytes, with prefixes up to 150; at most 2 million wait.";
+
+/// The file of `--report`. One that this run has made goes away again if no page comes into it.
+pub struct Page {
+    file: File,
+    /// The name of one that this run has made.
+    made: Option<String>,
+}
+
+impl Page {
+    /// Writes the page, in place of what was there.
+    pub fn write(mut self, text: &str) -> io::Result<()> {
+        // What is no file, such as a pipe, has no length.
+        if self.file.metadata()?.is_file() {
+            self.file.set_len(0)?;
+        }
+        self.file.write_all(text.as_bytes())?;
+        self.made = None;
+        Ok(())
+    }
+}
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        if let Some(name) = &self.made {
+            let _ = fs::remove_file(name);
+        }
+    }
+}
 
 const EMIT: &str = "--emit needs one --limit and one --policy: those of the configuration";
 
@@ -203,17 +232,24 @@ impl PlanArguments {
     }
 
     /// Opens the file of `--report` before anything is read. It must not be one of the inputs.
-    pub fn open_report(&self) -> Result<Option<File>, Failure> {
+    pub fn open_report(&self) -> Result<Option<Page>, Failure> {
         let Some(file) = &self.report else { return Ok(None) };
         let same = |input: &&String| {
-            let path = |name: &str| std::fs::canonicalize(name).ok();
+            let path = |name: &str| fs::canonicalize(name).ok();
             path(input).is_some_and(|input| path(file) == Some(input))
         };
         if self.input.files.iter().any(|input| same(&input)) {
             return Err(Failure::Usage(format!("--report {file}: the file is also read: give another name")));
         }
-        let opened = OpenOptions::new().write(true).create(true).truncate(false).open(file);
-        opened.map(Some).map_err(|error| Failure::Input(format!("{file}: {error}")))
+        let page = match OpenOptions::new().write(true).create_new(true).open(file) {
+            Ok(new) => Ok(Page { file: new, made: Some(file.clone()) }),
+            // It is there, or it is a link.
+            Err(_) => {
+                let opened = OpenOptions::new().write(true).create(true).truncate(false).open(file);
+                opened.map(|file| Page { file, made: None })
+            }
+        };
+        page.map(Some).map_err(|error| Failure::Input(format!("{file}: {error}")))
     }
 
     /// Writes the configuration that `--emit` asks for, with a table for as many keys in debt.

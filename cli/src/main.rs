@@ -9,13 +9,8 @@ use tatcell_cli::args::{Arguments, Command, PlanArguments};
 use tatcell_cli::emit::Emitted;
 use tatcell_cli::failure::Failure;
 use tatcell_cli::plan::report::Report;
-use tatcell_cli::plan::Progress;
-use tatcell_cli::progress::{self, short};
-
-/// Writes how far the reading is, over itself.
-fn show(progress: &Progress) {
-    let _ = write!(std::io::stderr(), "\r{progress}\x1b[K");
-}
+use tatcell_cli::plan::Far;
+use tatcell_cli::progress::{short, Progress};
 
 /// Takes what came of writing an answer. A reader that has seen enough closes the pipe; that is no failure.
 fn written(result: io::Result<()>) -> Result<(), Failure> {
@@ -53,7 +48,7 @@ fn run(arguments: Arguments) -> Result<(), Failure> {
         }
         Command::Check(check) => {
             let config = short(&check.config);
-            let progress = progress::Progress::start(move || format!("reading {config}"));
+            let progress = Progress::start(move || format!("reading {config}"));
             let answer = check.check()?;
             drop(progress);
             put(&answer, check.json)?;
@@ -82,31 +77,21 @@ impl std::fmt::Display for Both<'_> {
 }
 
 fn run_plan(plan: &PlanArguments) -> Result<(), Failure> {
-    let terminal = std::io::stderr().is_terminal();
     let asked = plan.plan()?;
     // What a program cannot have, and a page that cannot be written, is said before the input is read.
     plan.emitted(&asked, None)?;
     let page = plan.open_report()?;
-    let report = asked.run(&mut |progress| {
-        if terminal {
-            show(progress);
-        }
-    });
-    if terminal {
-        let _ = write!(std::io::stderr(), "\r\x1b[K");
-    }
-    let report = report?;
-    if let (Some(file), Some(mut page)) = (&plan.report, page) {
+    let far = Far::default();
+    let progress = Progress::start(far.text(&asked.files));
+    let report = asked.run(&far)?;
+    drop(progress);
+    if let (Some(file), Some(page)) = (&plan.report, page) {
         let text = match file.ends_with(".svg") {
             // The arguments ask for a limit with it.
             true => report.picture().unwrap_or_default(),
             false => report.html(),
         };
-        // What is no file, such as a pipe, has no length.
-        let is_file = page.metadata().is_ok_and(|data| data.is_file());
-        let emptied = if is_file { page.set_len(0) } else { Ok(()) };
-        let written = emptied.and_then(|()| page.write_all(text.as_bytes()));
-        written.map_err(|error| Failure::Input(format!("{file}: {error}")))?;
+        page.write(&text).map_err(|error| Failure::Input(format!("{file}: {error}")))?;
     }
     match plan.emitted(&asked, Some(&report))? {
         Some(emitted) if plan.json => put(&Both { report: &report, emitted }, true)?,

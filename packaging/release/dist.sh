@@ -14,9 +14,9 @@
 #   sbom      tatcell-VERSION*.cdx.json          what each binary is made of; the wheel and the module of nginx have of
 #                                                crates what the library has
 #
-# All of them without PART; then SHA256SUMS. If the machine lacks a tool of a part, nothing is made: a release lacks no
-# part that nobody left out. Two runs on one machine make the same bytes, in whatever folder: times are
-# that of the commit, owners are 0, and the compiler is told to forget the folders.
+# All of them without PART; then SHA256SUMS. If the machine lacks a tool of a part, nothing is made: a release has every
+# part unless you leave it out. Two runs on one machine make the same bytes, in whatever folder: times are that of the
+# commit, owners are 0, and the compiler is told to forget the folders.
 set -eu
 cd "$(dirname "$0")/../.."
 CARGO=${CARGO:-cargo} MAKE=${MAKE:-make}
@@ -48,16 +48,30 @@ tree() {
     cd "$root"
 }
 notices() { python3 -B packaging/release/notices.py "$@"; }
-# lacks PART: how to get the tool of a part, if it is not there.
+# lacks PART: how to get the tools of a part that are not there.
 lacks() {
     case $1 in
-    node) tool=npm get='apt-get install nodejs npm' ;;
-    firmware) tool=arm-none-eabi-ld get='apt-get install binutils-arm-none-eabi binutils-riscv64-unknown-elf' ;;
-    deb) tool=dh get='apt-get install debhelper dpkg-dev nginx-dev' ;;
-    sbom) tool=cargo-cyclonedx get='cargo install --locked cargo-cyclonedx' ;;
+    source) tools='tar xz' get='apt-get install tar xz-utils' ;;
+    go) tools=python3 get='apt-get install python3' ;;
+    python) tools='python3 python3-venv' get='apt-get install python3 python3-venv' ;;
+    node) tools='npm python3' get='apt-get install nodejs npm python3' ;;
+    binary) tools='tar xz python3' get='apt-get install tar xz-utils python3' ;;
+    firmware) tools='arm-none-eabi-ld riscv64-unknown-elf-ld tar xz python3'
+        get='apt-get install binutils-arm-none-eabi binutils-riscv64-unknown-elf tar xz-utils python3' ;;
+    deb) tools='dh dpkg-buildpackage dh_nginx pkg-config python3'
+        get='apt-get install debhelper dpkg-dev nginx-dev pkg-config python3' ;;
+    sbom) tools=cargo-cyclonedx get='cargo install --locked cargo-cyclonedx' ;;
     *) return 1 ;;
     esac
-    ! command -v "$tool" > /dev/null && say "no $tool for the part $1: $get"
+    missing=
+    for tool in $tools; do
+        case $tool in
+        # The module is there without it, but makes no environment.
+        python3-venv) python3 -c 'import ensurepip, venv' 2> /dev/null || missing="$missing $tool" ;;
+        *) command -v "$tool" > /dev/null || missing="$missing $tool" ;;
+        esac
+    done
+    [ -n "$missing" ] && say "no$missing for the part $1: $get"
 }
 
 source() {

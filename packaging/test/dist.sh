@@ -11,23 +11,42 @@ version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 target=$(rustc -vV | sed -n 's/^host: //p')
 
 . mk/tap.sh
+firmware_tools() { have arm-none-eabi-ld && have riscv64-unknown-elf-ld; }
+debian_tools() { have dh && have dpkg-buildpackage && have dh_nginx; }
 parts='source crate go binary python'
 ! have npm || parts="$parts node"
-! have arm-none-eabi-ld || parts="$parts firmware"
-! have dh || parts="$parts deb"
+! firmware_tools || parts="$parts firmware"
+! debian_tools || parts="$parts deb"
 ! have cargo-cyclonedx || parts="$parts sbom"
 # The second one has a build of the library with other flags, as after `make lib`.
 made() {
     git clone --quiet --no-hardlinks "file://$PWD" "$out/$1" && { [ "$1" = a ] || $MAKE -s -C "$out/$1" lib; } &&
-        "$out/$1/packaging/release/dist.sh" $parts
+        case $parts in
+        'source crate go binary python node firmware deb sbom') $MAKE -s -C "$out/$1" dist ;;
+        *) "$out/$1/packaging/release/dist.sh" $parts ;;
+        esac
 }
-# A machine without the tools: all programs that a shell and the start of the script need, and no more.
+# A machine without the tools: all programs that a shell and the start of the script need, some tools of each part, and
+# a Python that makes no environment.
 incomplete() {
     mkdir -p "$out/few" && for tool in sh dirname sed head rustc git; do
         ln -sf "$(command -v "$tool")" "$out/few/$tool" || return 1
     done
-    fails env "PATH=$out/few" packaging/release/dist.sh > "$out/said" 2>&1 &&
-        grep 'no dh for the part deb: apt-get install' "$out/said" && grep 'no npm for the part node' "$out/said"
+    for tool in dh arm-none-eabi-ld tar python3; do
+        printf '#!/bin/sh\nexit 1\n' > "$out/few/$tool" && chmod +x "$out/few/$tool" || return 1
+    done
+    fails env "PATH=$out/few" packaging/release/dist.sh > "$out/said" 2>&1 || return 1
+    while read -r line; do
+        grep -F "dist: $line: " "$out/said" || { echo "not said: $line"; cat "$out/said"; return 1; }
+    done << 'END'
+no xz for the part source
+no python3-venv for the part python
+no npm for the part node
+no xz for the part binary
+no riscv64-unknown-elf-ld xz for the part firmware
+no dpkg-buildpackage dh_nginx pkg-config for the part deb
+no cargo-cyclonedx for the part sbom
+END
 }
 sums() { (cd "$out/a/target/dist" && sha256sum --check --quiet SHA256SUMS) && diff "$out"/*/target/dist/SHA256SUMS; }
 named() {
@@ -52,15 +71,15 @@ check 'it has its tarballs, crates, Go module and Python package' named "tatcell
     'tatcell-.*\.tar\.gz' 'tatcell-.*\.whl'
 if have npm; then check 'and the Node package' named "tatcell-$version.tgz"
 else skip 'and the Node package' 'no npm: apt-get install nodejs npm'; fi
-if have dh; then check 'and the Debian packages' named 'tatcell_.*\.deb' 'libtatcell1_.*\.deb' 'libtatcell-dev_.*\.deb'
-else skip 'and the Debian packages' 'no dh: apt-get install debhelper dpkg-dev nginx-dev'; fi
+if debian_tools; then check 'and the Debian packages' named 'tatcell_.*\.deb' 'libtatcell1_.*\.deb' 'libtatcell-dev_.*\.deb'
+else skip 'and the Debian packages' 'no debhelper, dpkg-dev or nginx-dev: apt-get install debhelper dpkg-dev nginx-dev'; fi
 if have cargo-cyclonedx; then
     check 'and an SBOM of each binary' named "tatcell-$version.cdx.json" "tatcell-$version-firmware.cdx.json" \
         "tatcell-$version-cli.cdx.json" "tatcell-$version-throttled.cdx.json" "tatcell-$version-ratelimit.cdx.json" \
         "tatcell-$version-node.cdx.json"
 else skip 'and an SBOM of each binary' 'no cargo-cyclonedx: cargo install --locked cargo-cyclonedx'; fi
-if have arm-none-eabi-ld; then check 'and the firmware' named "tatcell-firmware-$version.tar.xz"
-else skip 'and the firmware' 'no arm-none-eabi-ld: apt-get install binutils-arm-none-eabi binutils-riscv64-unknown-elf'; fi
+if firmware_tools; then check 'and the firmware' named "tatcell-firmware-$version.tar.xz"
+else skip 'and the firmware' 'no linkers for bare cores: apt-get install binutils-arm-none-eabi binutils-riscv64-unknown-elf'; fi
 check 'its programs run, and have the licences of their crates' binaries
 rm -rf "$out/a" "$out/another"
 . packaging/test/oldest.sh

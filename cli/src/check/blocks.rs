@@ -385,15 +385,14 @@ fn class(pattern: &[u8], byte: u8) -> Option<(usize, bool)> {
 fn is_like(name: &[u8], pattern: &[u8]) -> bool {
     let (mut n, mut p, mut star) = (0, 0, None);
     while n < name.len() {
-        match pattern.get(p) {
-            Some(b'*') => {
+        let class = pattern.get(p).filter(|byte| **byte == b'[').and_then(|_| class(&pattern[p..], name[n]));
+        match (pattern.get(p), class) {
+            (Some(b'*'), _) => {
                 star = Some((p, n));
                 p += 1;
             }
-            Some(b'[') if class(&pattern[p..], name[n]).is_some_and(|(_, fits)| fits) => {
-                (n, p) = (n + 1, p + class(&pattern[p..], name[n]).map_or(1, |(length, _)| length));
-            }
-            Some(byte) if *byte == b'?' || *byte == name[n] => (n, p) = (n + 1, p + 1),
+            (_, Some((length, true))) => (n, p) = (n + 1, p + length),
+            (Some(byte), None) if *byte == b'?' || *byte == name[n] => (n, p) = (n + 1, p + 1),
             _ => {
                 let Some((at, taken)) = star else { return false };
                 (star, n, p) = (Some((at, taken + 1)), taken + 1, at + 1);
@@ -421,6 +420,8 @@ mod tests {
             ("ab.conf", "a[0-9].conf", false),
             ("ab.conf", "*[!0-9].conf", true),
             ("a7.conf", "*[!0-9].conf", false),
+            ("a.conf", "[abc].conf", true),
+            ("[abc].conf", "[abc].conf", false),
             ("x]", "x[]a]", true),
             ("x[", "x[", true),
         ] {

@@ -13,13 +13,18 @@ fn no_address(program: &str, field: &str) -> String {
 
 /// Variables of nginx that have their value when a limit decides; and the start of the names of those that a request
 /// names.
-const VARIABLES: [&str; 19] = [
+const VARIABLES: [&str; 25] = [
     "args",
     "binary_remote_addr",
+    "connection",
     "content_length",
     "content_type",
+    "document_uri",
     "host",
+    "hostname",
     "https",
+    "msec",
+    "proxy_protocol_addr",
     "query_string",
     "realip_remote_addr",
     "remote_addr",
@@ -29,6 +34,7 @@ const VARIABLES: [&str; 19] = [
     "request_method",
     "request_uri",
     "scheme",
+    "server_addr",
     "server_name",
     "server_port",
     "server_protocol",
@@ -49,7 +55,9 @@ fn of_nginx(field: &str, part: &Part) -> Result<(String, String), String> {
         "user_agent" => "http_user_agent",
         name if is_known => name,
         name => {
-            return Err(format!("nginx has no variable for {name:?} when a limit decides: use another key"))
+            return Err(format!(
+                "tatcell does not know that nginx has {name:?} when a limit decides: use another key"
+            ))
         }
     };
     match part {

@@ -172,12 +172,16 @@ impl<R: Read + Send + 'static> Capture<R> {
                                     let stamp = u128::from(packet.ts_high) << 32 | u128::from(packet.ts_low);
                                     let ns = stamp * 1_000_000_000 / ticks;
                                     let offset = i128::from(interface.offset) * 1_000_000_000;
-                                    let time = u64::try_from(ns as i128 + offset).unwrap_or(u64::MAX);
-                                    record.ended(time, 0);
-                                    self.grain = self.grain.max(grain);
-                                    let kept = &packet.data[..packet.data.len().min(packet.caplen as usize)];
-                                    let of = (&self.fields[..], self.bytes_cost);
-                                    Some(read(interface.link, kept, packet.origlen, of, record))
+                                    if let Ok(time) = u64::try_from(ns as i128 + offset) {
+                                        record.ended(time, 0);
+                                        self.grain = self.grain.max(grain);
+                                        let kept =
+                                            &packet.data[..packet.data.len().min(packet.caplen as usize)];
+                                        let of = (&self.fields[..], self.bytes_cost);
+                                        Some(read(interface.link, kept, packet.origlen, of, record))
+                                    } else {
+                                        bad("its time is out of range".into())
+                                    }
                                 }
                             }
                         }

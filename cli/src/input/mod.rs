@@ -12,7 +12,7 @@ pub mod time;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::sync::Arc;
 
 use self::capture::Capture;
@@ -74,7 +74,7 @@ pub enum Next {
     Record,
     /// There was one, but it cannot be used.
     Bad(Problem),
-    /// There was something of another kind, such as a packet that is not IP.
+    /// A packet that is not IP, or that has no port.
     Other(Problem),
     /// The input is at its end.
     End,
@@ -143,7 +143,6 @@ pub struct Input {
     reader: Reader,
     line: Vec<u8>,
     number: u64,
-    read: Arc<AtomicU64>,
 }
 
 /// The longest line, and the longest row of CSV. A longer one is a bad record.
@@ -154,22 +153,20 @@ const TOO_LONG: &str = "longer than 1 MiB";
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 impl Input {
-    /// Opens a file, or the standard input for `-`.
-    pub fn open(name: &str, how: &How) -> Result<Input, Failure> {
+    /// Opens a file, or the standard input for `-`. `read` counts its bytes, as they are in the file.
+    pub fn open(name: &str, how: &How, read: &Arc<AtomicU64>) -> Result<Input, Failure> {
         let fail = |error: io::Error| Failure::Input(format!("{name}: {error}"));
         let (name, raw): (_, Bytes) = match name {
             "-" => ("(standard input)", Box::new(io::stdin())),
             file => (file, Box::new(File::open(Path::new(file)).map_err(fail)?)),
         };
-        Input::new(name, raw, how)
+        Input::new(name, Box::new(Counted { inner: raw, read: Arc::clone(read) }), how)
     }
 
     /// Opens any source of bytes.
     pub fn new(name: &str, raw: Box<dyn Read + Send>, how: &How) -> Result<Input, Failure> {
         let fail = |error: io::Error| Failure::Input(format!("{name}: {error}"));
-        let read = Arc::new(AtomicU64::new(0));
-        let counted = Box::new(Counted { inner: raw, read: Arc::clone(&read) });
-        let made = match unpack(head(counted).map_err(fail)?) {
+        let made = match unpack(head(raw).map_err(fail)?) {
             Ok(Head { start, cut: None, .. }) if start.len() < HEAD && is_blank(&start) => {
                 Ok((how.format, Reader::Empty(None)))
             }
@@ -189,7 +186,7 @@ impl Input {
             other => other,
         };
         let (format, reader) = made.map_err(in_file)?;
-        Ok(Input { name: name.into(), format, reader, line: Vec::new(), number: 0, read })
+        Ok(Input { name: name.into(), format, reader, line: Vec::new(), number: 0 })
     }
 
     /// Returns the line of the last record, or its number where there are no lines.
@@ -215,12 +212,6 @@ impl Input {
             _ => (self.line(), 0),
         };
         Problem { line, column, what }
-    }
-
-    /// Returns how many bytes of the file have been read.
-    pub fn bytes_read(&self) -> u64 {
-        // ORDERING: Relaxed; a single number, which nothing else depends on.
-        self.read.load(Ordering::Relaxed)
     }
 
     /// Returns whether there is nothing in it, also once it is decompressed.

@@ -6,8 +6,10 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::sync::atomic::AtomicU64;
+use std::sync::Arc;
 
-use super::{Plan, Progress};
+use super::Plan;
 use crate::failure::Failure;
 use crate::input::{Input, Next};
 use crate::record::Record;
@@ -54,14 +56,14 @@ pub(super) struct Merge<'p> {
     waiting: Vec<Option<Box<Opened>>>,
     due: BinaryHeap<Reverse<Due>>,
     open: usize,
-    /// Bytes of inputs that were read, and of all; None if that is not known.
-    read: u64,
-    size: Option<u64>,
+    /// Counts the bytes that are read.
+    read: &'p Arc<AtomicU64>,
 }
 
 /// Returns the time of the first record of a file; None if it is empty.
 fn first(plan: &Plan, name: &str) -> Result<Option<u64>, Failure> {
-    let mut input = Input::open(name, &plan.how)?;
+    // Its bytes count when it is read.
+    let mut input = Input::open(name, &plan.how, &Arc::default())?;
     if input.is_empty() {
         return Ok(None);
     }
@@ -80,15 +82,13 @@ fn first(plan: &Plan, name: &str) -> Result<Option<u64>, Failure> {
 
 impl<'p> Merge<'p> {
     /// Looks for the first records of files. A pipe can be read only once: it is opened before all files.
-    pub(super) fn new(plan: &'p Plan) -> Result<Merge<'p>, Failure> {
+    pub(super) fn new(plan: &'p Plan, read: &'p Arc<AtomicU64>) -> Result<Merge<'p>, Failure> {
         let mut known = Vec::new();
-        let mut size = Some(0);
         for name in &plan.files {
-            let file = std::fs::metadata(name).ok().filter(|data| name != "-" && data.is_file());
-            size = size.zip(file.as_ref()).map(|(sum, data)| sum + data.len());
-            match file {
-                Some(_) if plan.files.len() > 1 => known.push((first(plan, name)?, name.clone())),
-                _ => known.push((Some(0), name.clone())),
+            let is_file = name != "-" && std::fs::metadata(name).is_ok_and(|data| data.is_file());
+            match is_file && plan.files.len() > 1 {
+                true => known.push((first(plan, name)?, name.clone())),
+                false => known.push((Some(0), name.clone())),
             }
         }
         if known.iter().any(|(first, _)| first.is_some()) {
@@ -103,8 +103,7 @@ impl<'p> Merge<'p> {
             due: known.iter().enumerate().map(due).collect(),
             names: known.into_iter().map(|(_, name)| name).collect(),
             open: 0,
-            read: 0,
-            size,
+            read,
         })
     }
 
@@ -122,7 +121,7 @@ impl<'p> Merge<'p> {
                     "{name}: more than {OPEN} inputs overlap in time: merge some of them first, as by sort -m"
                 )));
             }
-            let input = Input::open(name, &self.plan.how)?;
+            let input = Input::open(name, &self.plan.how, self.read)?;
             if input.is_empty() {
                 empty.get_or_insert(input.name);
                 continue;
@@ -152,18 +151,7 @@ impl<'p> Merge<'p> {
     }
 
     /// Ends an input.
-    pub(super) fn close(&mut self, one: &Opened) {
+    pub(super) fn close(&mut self) {
         self.open -= 1;
-        self.read += one.input.bytes_read();
-    }
-
-    /// Says how far the reading is.
-    pub(super) fn progress(&self, one: &Opened, records: u64) -> Progress {
-        let open = self.waiting.iter().flatten().map(|one| one.input.bytes_read()).sum::<u64>();
-        let file = match self.names.len() {
-            1 => one.input.name.clone(),
-            count => format!("{count} files"),
-        };
-        Progress { file, bytes: (self.read + open + one.input.bytes_read(), self.size), records }
     }
 }

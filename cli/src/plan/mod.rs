@@ -15,7 +15,8 @@ mod text;
 mod tiers;
 pub mod timeline;
 
-use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tatcell::FullPolicy;
@@ -30,7 +31,7 @@ use crate::failure::Failure;
 use crate::input::How;
 use crate::key::KeySpec;
 use crate::limit::Chained;
-use crate::progress::bar;
+use crate::progress::{bar, short};
 use crate::units::seconds;
 use crate::words::plural;
 
@@ -129,7 +130,8 @@ pub trait Each {
 /// One record in so many may come too late to be sorted. If more do, there is no answer.
 const LATE: u64 = 100;
 
-struct NoMore;
+/// Nothing else is done.
+pub(crate) struct NoMore;
 
 impl Each for NoMore {
     fn record(&mut self, _: &Held, _: &Keys) -> Result<(), Failure> {
@@ -141,15 +143,10 @@ impl Each for NoMore {
 
 impl Plan {
     /// Reads the inputs and answers.
-    pub fn run(&self, progress: &mut dyn FnMut(&Progress)) -> Result<Report, Failure> {
-        Ok(Report::new(self, &self.read(progress)?))
-    }
-
-    /// Reads the inputs.
-    pub fn read(&self, progress: &mut dyn FnMut(&Progress)) -> Result<Found, Failure> {
-        let found = self.stream(progress, &mut NoMore)?;
+    pub fn run(&self, far: &Far) -> Result<Report, Failure> {
+        let found = self.stream(far, &mut NoMore)?;
         self.judge_order(&found)?;
-        Ok(found)
+        Ok(Report::new(self, &found))
     }
 
     /// Refuses to answer if too many records count at another time than their own.
@@ -157,6 +154,12 @@ impl Plan {
         let (late, all) = (found.late.0, found.counts.records);
         if late <= all / LATE {
             return Ok(());
+        }
+        if found.late.1 > 0 {
+            return Err(Failure::Input(format!(
+                "{late} of {all} records came too late to be sorted, and the answer would be wrong: more than {MOST} \
+                 records lie in the window of --sort: sort the input first"
+            )));
         }
         let (given, needed) = (self.sort.as_secs_f64(), seconds(found.sort_needed));
         let many = match all > MOST as u64 {
@@ -170,9 +173,9 @@ impl Plan {
     }
 
     /// Reads the inputs, and hands each record on in the order of their times.
-    pub fn stream(&self, progress: &mut dyn FnMut(&Progress), each: &mut dyn Each) -> Result<Found, Failure> {
-        let mut reading = Reading::new(self, each)?;
-        reading.all(progress)?;
+    pub fn stream(&self, far: &Far, each: &mut dyn Each) -> Result<Found, Failure> {
+        let mut reading = Reading::new(self, far, each)?;
+        reading.all()?;
         reading.finish()
     }
 
@@ -202,27 +205,35 @@ impl Plan {
     }
 }
 
-/// How far the reading is.
-pub struct Progress {
-    /// The file, or how many they are.
-    pub file: String,
-    /// Their bytes so far, and all of them where that is known.
-    pub bytes: (u64, Option<u64>),
+/// How far the reading is, for a progress.
+#[derive(Clone, Default)]
+pub struct Far {
+    /// Bytes of all files so far.
+    bytes: Arc<AtomicU64>,
     /// Records of all files so far.
-    pub records: u64,
+    records: Arc<AtomicU64>,
 }
 
-impl fmt::Display for Progress {
-    /// Draws a bar where it is known how much there is: of a pipe it is not.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ", self.file)?;
-        match self.bytes {
-            (read, Some(all)) if all > 0 => {
-                f.write_str(&bar("", read, all))?;
-            }
-            (read, _) => write!(f, "{} MB", read / 1_000_000)?,
+impl Far {
+    /// Makes the line. It has a bar where it is known how much there is: of a pipe it is not.
+    pub fn text(&self, files: &[String]) -> impl Fn() -> String + Send + 'static {
+        let far = self.clone();
+        let name = match files {
+            [one] => short(one),
+            files => format!("{} files", files.len()),
+        };
+        let size =
+            |name: &String| std::fs::metadata(name).ok().filter(|data| data.is_file()).map(|data| data.len());
+        let all = files.iter().map(size).sum::<Option<u64>>();
+        move || {
+            // ORDERING: Relaxed, both; single numbers, which nothing else depends on.
+            let (read, records) = (far.bytes.load(Ordering::Relaxed), far.records.load(Ordering::Relaxed));
+            let read = match all {
+                Some(all) if all > 0 => bar(&name, read, all),
+                _ => format!("{name} {} MB", read / 1_000_000),
+            };
+            format!("{read}, {}", plural(records, "record"))
         }
-        write!(f, ", {}", plural(self.records, "record"))
     }
 }
 
@@ -231,13 +242,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_bar_is_as_long_as_what_is_read() {
-        let draw = |bytes| Progress { file: "log".into(), bytes, records: 7 }.to_string();
-        let empty = "-".repeat(15);
-        assert_eq!(draw((0, Some(10))), format!("log [{empty}{empty}] 0 %, 7 records"));
-        assert_eq!(draw((5, Some(10))), format!("log [{}{empty}] 50 %, 7 records", "#".repeat(15)));
-        // A file may grow while it is read.
-        assert_eq!(draw((12, Some(10))), format!("log [{}] 100 %, 7 records", "#".repeat(30)));
-        assert_eq!(draw((5_000_000, None)), "log 5 MB, 7 records");
+    fn the_line_has_a_bar_where_all_are_files() {
+        let far = Far::default();
+        // ORDERING: Relaxed, both; one thread.
+        far.bytes.store(5_000_000, Ordering::Relaxed);
+        far.records.store(7, Ordering::Relaxed);
+        let this = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml").to_owned();
+        let line =
+            |files: &[&String]| far.text(&files.iter().map(|file| (*file).clone()).collect::<Vec<_>>())();
+        assert_eq!(line(&[&"-".into()]), "- 5 MB, 7 records");
+        assert_eq!(line(&[&this, &"-".into()]), "2 files 5 MB, 7 records");
+        assert_eq!(line(&[&this, &this]), format!("2 files [{}] 100 %, 7 records", "#".repeat(30)));
     }
 }

@@ -39,9 +39,10 @@ impl Held {
 /// Most prefixes that limits count by, besides the key itself.
 pub const RUNGS: usize = 8;
 
-/// Most records that wait, 40 bytes each, and 64 more if limits count by prefixes: more records than this in one window
-/// leave it early.
-pub const MOST: usize = 1 << 21;
+/// Most records that wait; if more lie in one window, the oldest leave it early. There is one more between a push and a
+/// pop. So neither the queue nor the heap has room for more than 2^21 records, 40 bytes each. If limits count by
+/// prefixes, there are 64 bytes more for each record, and 4 for its place.
+pub const MOST: usize = (1 << 21) - 1;
 const _: () = assert!(size_of::<Waiting>() == 40);
 
 /// A record that waits. The hashes of its prefixes stand elsewhere: few plans have any.
@@ -241,6 +242,18 @@ mod tests {
         let (_, late, needed) = sorted(10, &times);
         assert_eq!((late, needed), (4, 401));
         assert_eq!(sorted(needed, &times).1, 0);
+    }
+
+    #[test]
+    fn what_waits_never_doubles_beyond_the_bound() {
+        let mut order = Order::new(60);
+        for number in 0..MOST as u64 + 10 {
+            let (hash, wide) = (0, [0; RUNGS]);
+            order.push(Held { time: 1, number, cost: 1, hash, wide, key: 0, is_v4: false });
+            while order.pop(false).is_some() {}
+        }
+        assert_eq!((order.early, order.queue.len()), (10, MOST));
+        assert!(order.queue.capacity() <= 1 << 21, "{}", order.queue.capacity());
     }
 
     #[test]

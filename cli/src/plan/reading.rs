@@ -3,7 +3,7 @@
 //! With many keys, what is known of a key is not in the cache. So keys are looked for, and counted, several at a time:
 //! then the processor loads what it needs for all of them at once, instead of waiting for one after the other.
 
-use std::time::{Duration, Instant};
+use std::sync::atomic::Ordering;
 
 use tatcell::{ExclusiveTable, FullPolicy, LimitSpec};
 
@@ -12,7 +12,7 @@ use super::keys::{Keys, NO_KEY};
 use super::merge::{Merge, Opened, HOPELESS};
 use super::order::{Held, Order, RUNGS};
 use super::replay::{self, Common, Replay};
-use super::{Counts, Each, Found, Plan, Progress};
+use super::{Counts, Each, Far, Found, Plan};
 use crate::failure::Failure;
 use crate::input::{Fields, Next};
 use crate::key::{KeySpec, NoKey};
@@ -40,6 +40,7 @@ struct Unnumbered {
 /// Reads the inputs of a plan.
 pub(super) struct Reading<'p> {
     plan: &'p Plan,
+    far: &'p Far,
     each: &'p mut dyn Each,
     hasher: ExclusiveTable<'static>,
     order: Order,
@@ -55,8 +56,6 @@ pub(super) struct Reading<'p> {
     number: u64,
     /// The first input that is empty.
     empty: Option<String>,
-    /// When the progress was told.
-    told: Instant,
     /// Records whose keys are to be numbered, and the bytes of these.
     unnumbered: Vec<Unnumbered>,
     bytes: Vec<u8>,
@@ -66,7 +65,7 @@ pub(super) struct Reading<'p> {
 
 impl<'p> Reading<'p> {
     /// Makes the tables, and starts without a record.
-    pub(super) fn new(plan: &'p Plan, each: &'p mut dyn Each) -> Result<Reading<'p>, Failure> {
+    pub(super) fn new(plan: &'p Plan, far: &'p Far, each: &'p mut dyn Each) -> Result<Reading<'p>, Failure> {
         let hasher = replay::table(LimitSpec::per_second(1), FullPolicy::Admit, plan.seed, 16)
             .map_err(Failure::Usage)?;
         let mut pinned = Vec::new();
@@ -96,6 +95,7 @@ impl<'p> Reading<'p> {
         let order = Order::new(u64::try_from(plan.sort.as_nanos()).unwrap_or(u64::MAX));
         Ok(Reading {
             plan,
+            far,
             each,
             hasher,
             order,
@@ -108,7 +108,6 @@ impl<'p> Reading<'p> {
             is_v4: false,
             number: 0,
             empty: None,
-            told: Instant::now(),
             unnumbered: Vec::new(),
             bytes: Vec::new(),
             ready: Vec::new(),
@@ -116,14 +115,14 @@ impl<'p> Reading<'p> {
     }
 
     /// Reads all inputs, in the order of their times.
-    pub(super) fn all(&mut self, progress: &mut dyn FnMut(&Progress)) -> Result<(), Failure> {
-        let mut merge = Merge::new(self.plan)?;
+    pub(super) fn all(&mut self) -> Result<(), Failure> {
+        let mut merge = Merge::new(self.plan, &self.far.bytes)?;
         while let Some(mut one) = merge.next(&mut self.empty)? {
             if one.is_new {
                 let format = one.input.format.map_or("a log format of one's own", |format| format.name());
                 add(&mut self.found.counts.formats, format);
             }
-            if self.some(&mut one, &merge, progress)? {
+            if self.some(&mut one)? {
                 merge.wait(one);
                 continue;
             }
@@ -135,18 +134,13 @@ impl<'p> Reading<'p> {
             if let Some(field) = one.input.subtracted() {
                 add(&mut counts.subtracted, &format!("{field} (seconds)"));
             }
-            merge.close(&one);
+            merge.close();
         }
         Ok(())
     }
 
     /// Reads one input, until its next record is that of another time than the next one of all. False at its end.
-    fn some(
-        &mut self,
-        one: &mut Opened,
-        merge: &Merge<'_>,
-        progress: &mut dyn FnMut(&Progress),
-    ) -> Result<bool, Failure> {
+    fn some(&mut self, one: &mut Opened) -> Result<bool, Failure> {
         loop {
             if !std::mem::take(&mut one.waits) {
                 match one.input.next(&mut one.record) {
@@ -172,10 +166,8 @@ impl<'p> Reading<'p> {
                 self.record(one)?;
             }
             self.number += 1;
-            if self.number.is_multiple_of(1 << 16) && self.told.elapsed() > Duration::from_millis(300) {
-                self.told = Instant::now();
-                progress(&merge.progress(one, self.found.counts.records));
-            }
+            // ORDERING: Relaxed; a single number, which nothing else depends on.
+            self.far.records.store(self.found.counts.records, Ordering::Relaxed);
         }
     }
 

@@ -175,7 +175,7 @@ impl InputReport {
             stamps_end: counts.stamps_end,
             subtracted: counts.subtracted.clone(),
             late: found.late.0,
-            sort_needed: (found.late.0 > 0).then(|| seconds(found.sort_needed)),
+            sort_needed: (found.late.0 > 0 && found.late.1 == 0).then(|| seconds(found.sort_needed)),
             early: found.late.1,
             others: counts.others,
             first_other: counts.first_other.clone(),

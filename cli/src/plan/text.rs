@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::limits::{LimitReport, TableReport};
+use super::order::MOST;
 use super::report::{InputReport, RateReport, Report};
 use crate::words::{bytes, chance, percent, plural};
 
@@ -51,10 +52,15 @@ impl fmt::Display for InputReport {
             write!(f, ", less {fields}, because they are those of the ends of requests")?;
         }
         writeln!(f, ".")?;
-        let late = input.sort_needed.as_deref().unwrap_or_default();
-        let late = format!(
-            "came later than --sort allows, and counted when the line before it did; --sort {late} would sort all"
-        );
+        let counted = "counted when the line before it did";
+        let late = match &input.sort_needed {
+            Some(needed) => {
+                format!("came later than --sort allows, and {counted}; --sort {needed} would sort all")
+            }
+            None => format!(
+                "came too late to be sorted, and {counted}; more than {MOST} records lie in the window of --sort"
+            ),
+        };
         let other = input.first_other.as_deref().unwrap_or_default();
         let other = format!("were not IP, or had no port to count by, and did not count; the first: {other}");
         for (count, what) in [

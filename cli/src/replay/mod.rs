@@ -27,7 +27,7 @@ use crate::plan::keys::{keep, Keys, NO_KEY};
 use crate::plan::order::Held;
 use crate::plan::replay::{Common, Replay};
 use crate::plan::report::{InputReport, Report};
-use crate::plan::{Each, Plan};
+use crate::plan::{Each, Far, NoMore, Plan};
 use crate::progress::{bar, Progress};
 use crate::units::duration;
 use crate::words::plural;
@@ -40,7 +40,7 @@ const EXIT: &str = "Exit codes:
 
 Memory:
   A key takes about 150 bytes, the library's table 8 bytes a slot (--slots). Beyond --max-keys a sample of the keys is
-  sent. A record that waits to be sorted takes 40 bytes; at most 2 million wait.";
+  sent. A record that waits to be sorted takes up to 80 bytes; at most 2 million wait.";
 
 /// Failures one after the other that end a replay.
 const HOPELESS: u64 = 20;
@@ -122,7 +122,7 @@ struct State {
 }
 
 /// How far the replay is: requests, and seconds since the first of the log that was sent.
-type Far = Arc<(AtomicU64, AtomicU64)>;
+type Sent = Arc<(AtomicU64, AtomicU64)>;
 
 struct Sending<'a> {
     plan: &'a Plan,
@@ -141,7 +141,7 @@ struct Sending<'a> {
     answer: Answer,
     failures_in_a_row: u64,
     spent: Duration,
-    far: Far,
+    far: Sent,
 }
 
 fn nanoseconds(time: Duration) -> u64 {
@@ -191,12 +191,20 @@ impl ReplayArguments {
         let places = vec![0; limit.rungs.len()];
         let library = Replay::new(limit, &places, FullPolicy::Admit, &common).map_err(Failure::Usage)?;
         let to = without_password(&self.to);
-        let connection = server.connect().map_err(|what| Failure::Input(format!("{to}: {what}")))?;
+        let (counted, files) = (Far::default(), &plan.files);
+        let text = counted.text(files);
+        let progress = Progress::start(move || format!("counting {}", text()));
+        let is_file = |name: &String| std::fs::metadata(name).is_ok_and(|data| data.is_file());
+        // What can be read twice is counted, for the progress.
+        let all = match std::io::stderr().is_terminal() && files.iter().all(is_file) {
+            true => Some(plan.stream(&counted, &mut NoMore)?.counts.records),
+            false => None,
+        };
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let mut sending = Sending {
             plan: &plan,
             server,
-            connection: Some(connection),
+            connection: None,
             speed: self.speed,
             top: self.top,
             library,
@@ -208,27 +216,18 @@ impl ReplayArguments {
             states: Vec::new(),
             failures_in_a_row: 0,
             spent: Duration::ZERO,
-            far: Far::default(),
+            far: Sent::default(),
         };
-        let (far, all) = (Arc::clone(&sending.far), self.records(&plan)?);
-        let _progress = Progress::start(move || {
+        let far = Arc::clone(&sending.far);
+        progress.says(move || {
             // ORDERING: Relaxed, both; single numbers, which nothing else depends on.
             let (sent, since) = (far.0.load(Ordering::Relaxed), far.1.load(Ordering::Relaxed));
             let bar = all.map_or(String::new(), |all| bar("", sent, all) + ", ");
             format!("{bar}{}, {since} s of the log", plural(sent, "request"))
         });
-        let found = plan.stream(&mut |_| {}, &mut sending)?;
+        let found = plan.stream(&Far::default(), &mut sending)?;
         let input = Report::new(&plan, &found).input;
         Ok(sending.finish(input, &found.keys))
-    }
-
-    /// Counts the records, for the progress: on a terminal, and if the input can be read twice.
-    fn records(&self, plan: &Plan) -> Result<Option<u64>, Failure> {
-        let is_file = |name: &String| std::fs::metadata(name).is_ok_and(|data| data.is_file());
-        if !std::io::stderr().is_terminal() || !plan.files.iter().all(is_file) {
-            return Ok(None);
-        }
-        Ok(Some(plan.read(&mut |_| {})?.counts.records))
     }
 
     /// Says whether the server keeps to the limit.
@@ -261,7 +260,7 @@ impl Each for Sending<'_> {
             self.answer.left_out += 1;
             return Ok(());
         }
-        self.wait(held.time);
+        self.wait(held.time)?;
         let texts = self.plan.key.texts(keys.bytes(held.key as usize));
         let sent = nanoseconds(self.start.elapsed());
         let verdict = self.ask(&texts, held.cost);
@@ -327,17 +326,21 @@ impl Each for Sending<'_> {
 }
 
 impl Sending<'_> {
-    /// Waits until a request of this time is due.
-    fn wait(&mut self, time: u64) {
+    /// Waits until a request of this time is due. The first one connects.
+    fn wait(&mut self, time: u64) -> Result<(), Failure> {
         if self.first.is_none() {
-            // The input is open, and perhaps sorted: from here on time counts.
+            // A server may close a connection on which nothing comes, so it is not made while the input is counted or
+            // sorted.
+            let failed = |what| Failure::Input(format!("{}: {what}", self.answer.server));
+            self.connection = Some(self.server.connect().map_err(failed)?);
+            // From here on time counts.
             self.start = Instant::now();
         }
         let since = Duration::from_nanos(time - *self.first.get_or_insert(time));
         // ORDERING: Relaxed, both; single numbers, which nothing else depends on.
         self.far.0.store(self.answer.sent, Ordering::Relaxed);
         self.far.1.store(since.as_secs(), Ordering::Relaxed);
-        let Speed::Times(factor) = self.speed else { return };
+        let Speed::Times(factor) = self.speed else { return Ok(()) };
         let due = since.div_f64(factor);
         let elapsed = self.start.elapsed();
         if due > elapsed {
@@ -346,6 +349,7 @@ impl Sending<'_> {
             let behind = u64::try_from((elapsed - due).as_millis()).unwrap_or(u64::MAX);
             self.answer.behind_ms = self.answer.behind_ms.max(behind);
         }
+        Ok(())
     }
 
     fn ask(&mut self, texts: &[Vec<u8>], cost: u64) -> Result<bool, Unanswered> {

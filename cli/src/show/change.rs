@@ -1,6 +1,7 @@
 //! The three changes: a ban, an exemption, a reset. They need the seed, and permission to write.
 
 use std::fmt;
+use std::iter::successors;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -36,6 +37,11 @@ pub struct Done {
     pub now: &'static str,
     /// The ticks at which an override ends.
     pub until: Option<u64>,
+    /// False if there was nothing to reset.
+    pub changed: bool,
+    /// Whether the table holds overrides, not debts.
+    #[serde(skip)]
+    overrides: bool,
 }
 
 /// Changes one key.
@@ -80,13 +86,15 @@ pub fn change(
     let refused = |error: TableError| {
         match error {
         TableError::BadAlgorithm => Failure::Usage(format!(
-            "{}: bans and exemptions go into a table of overrides; this one holds debts, so only reset works here \
-             (in nginx ban by deny or geo, and exempt by the rate unlimited)",
+            "{}: bans and exemptions go into a table of overrides; this one holds debts, so only reset works here (in \
+             nginx ban by deny or geo, and exempt by the rate unlimited)",
             place.text
         )),
         error => Failure::Input(format!("{}: {error}", place.text)),
     }
     };
+    let overrides = table.info().overrides;
+    let mut changed = true;
     let (done, until) = match change {
         Change::Ban(time) => {
             let until = until(time)?;
@@ -96,15 +104,30 @@ pub fn change(
             let until = until(time)?;
             table.exempt(now.ticks, hash, until).map(|()| ("exempt", Some(until))).map_err(refused)?
         }
-        Change::Reset if table.reset_key(now.ticks, hash) => ("reset", None),
-        Change::Reset => return Err(refused(TableError::Contended)),
+        Change::Reset if overrides => {
+            changed = table.lift(now.ticks, hash).map_err(refused)?;
+            ("reset", None)
+        }
+        Change::Reset => {
+            let live = |from: usize| table.next_live(now.ticks, from);
+            let mut slots = successors(live(0), |slot| live(slot.number as usize + 1));
+            changed = slots.any(|slot| table.may_be(&slot, hash));
+            if changed && !table.reset_key(now.ticks, hash) {
+                return Err(refused(TableError::Contended));
+            }
+            ("reset", None)
+        }
     };
-    Ok(Done { version: 1, table: place.text.clone(), key: key.into(), now: done, until })
+    Ok(Done { version: 1, table: place.text.clone(), key: key.into(), now: done, until, changed, overrides })
 }
 
 impl fmt::Display for Done {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.until {
+            None if !self.changed => {
+                let what = if self.overrides { "override" } else { "debt" };
+                writeln!(f, "{}: {} had no {what}: nothing is changed", self.table, self.key)
+            }
             Some(until) => writeln!(f, "{}: {} is {} until tick {until}", self.table, self.key, self.now),
             None => writeln!(f, "{}: {} is {}", self.table, self.key, self.now),
         }

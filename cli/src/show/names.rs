@@ -81,8 +81,8 @@ fn bytes(text: &str) -> Result<Vec<u8>, String> {
 
 /// Most names that are listed for one slot.
 const NAMES: usize = 4;
-/// The longest line of a file with keys.
-const LINE: u64 = 1 << 16;
+/// The longest line of a file with keys, without its end.
+const LINE: usize = 1 << 16;
 
 /// Finds whose the slots may be among the keys of a file, one a line. Memory: only the names that it returns.
 pub fn candidates<M: Mode>(
@@ -110,11 +110,13 @@ pub fn candidates<M: Mode>(
             Failure::Input(Problem { line: number, column, what: what.into() }.in_file(file))
         };
         line.clear();
-        if input.by_ref().take(LINE + 1).read_until(b'\n', &mut line).map_err(fail)? == 0 {
+        // With "\r\n" at its end.
+        if input.by_ref().take(LINE as u64 + 2).read_until(b'\n', &mut line).map_err(fail)? == 0 {
             break;
         }
-        if line.len() as u64 > LINE {
-            return Err(wrong(1, "a key has at most 65536 bytes"));
+        let key = line.strip_suffix(b"\n").map_or(&line[..], |key| key.strip_suffix(b"\r").unwrap_or(key));
+        if key.len() > LINE {
+            return Err(wrong(1, "a line has at most 65536 bytes"));
         }
         // ORDERING: as above.
         read.fetch_add(line.len() as u64, Ordering::Relaxed);

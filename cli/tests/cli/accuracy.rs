@@ -17,7 +17,7 @@ pub fn plan(arguments: &[&str]) -> Report {
     let Command::Plan(plan) = Arguments::try_parse_from(all).expect("arguments").command else {
         panic!("another subcommand");
     };
-    plan.plan().expect("a plan").run(&mut |_| {}).expect("an answer")
+    plan.plan().expect("a plan").run(&tatcell_cli::plan::Far::default()).expect("an answer")
 }
 
 /// Rates for the curves, with their units and period: also some whose interval is no whole number of nanoseconds.

@@ -519,7 +519,7 @@ fn what_a_program_cannot_do_is_refused_with_the_change_that_helps() {
     let (_, log) = log("emit-refused");
     for (form, more, want) in [
         ("nginx", &["-k", "address/20"][..], "nginx cuts no address to 20 and 128 bits"),
-        ("nginx", &["-k", "status"], "nginx has no variable for \"status\" when a limit decides"),
+        ("nginx", &["-k", "status"], "tatcell does not know that nginx has \"status\" when a limit"),
         ("nginx", &["-k", "path=/a"], "a pattern of paths is a location in nginx"),
         // A client chooses what it writes in front of a list of addresses; the plan counts by the last one.
         ("nginx", &["-k", "http_x_forwarded_for/24"], "nginx takes no address from http_x_forwarded_for"),

@@ -303,15 +303,18 @@ fn want_at(files: &Files, what: &str) -> String {
     format!("{}:1: {what}", files.0.join("others.pcap").display())
 }
 
-/// A little-endian pcapng file with one interface of raw IP, whose option if_tsresol is this; one packet a second.
-fn pcapng(resolution: u8, stamp: impl Fn(u64) -> u64) -> Vec<u8> {
+/// A little-endian pcapng file with one interface of raw IP, whose options if_tsresol and if_tsoffset are these; one
+/// packet a second.
+fn pcapng(resolution: u8, offset: i64, stamp: impl Fn(u64) -> u64) -> Vec<u8> {
     let block = |kind: u32, body: &[u8]| {
         let length = (body.len() as u32 + 12).to_le_bytes();
         [&kind.to_le_bytes()[..], &length, body, &length].concat()
     };
     let mut file =
         block(0x0a0d_0d0a, &[0x4d, 0x3c, 0x2b, 0x1a, 1, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255]);
-    file.extend(block(1, &[101, 0, 0, 0, 0, 0, 0, 0, 9, 0, 1, 0, resolution, 0, 0, 0, 0, 0, 0, 0]));
+    let options =
+        [&[9, 0, 1, 0, resolution, 0, 0, 0, 14, 0, 8, 0][..], &offset.to_le_bytes(), &[0; 4]].concat();
+    file.extend(block(1, &[&[101, 0, 0, 0, 0, 0, 0, 0][..], &options].concat()));
     for at in 0..100 {
         let (stamp, packet) = (stamp(at), ip4(7));
         let words = [0, (stamp >> 32) as u32, stamp as u32, packet.len() as u32, packet.len() as u32];
@@ -331,16 +334,31 @@ fn a_capture_counts_time_as_it_says() {
         (0x8a, 976_563, |at| ((T + at) << 10) + 1),
         (0x80 + 33, 1, |at| ((T + at) << 33) + (1 << 10)),
     ] {
-        let json = plan(&[&files.file("log.pcapng", pcapng(resolution, stamp))], &[]);
+        let json = plan(&[&files.file("log.pcapng", pcapng(resolution, 0, stamp))], &[]);
         assert_eq!(numbers(&json), (100, 1, 1), "{resolution:#x}");
         assert!(json["input"]["grain_ns"].as_u64() >= Some(grain), "{resolution:#x}: {}", json["input"]);
         let first = json["input"]["first"].as_str().expect("a time");
         assert!(first.starts_with("2023-11-14T22:13:20"), "{resolution:#x}: {first}");
     }
-    let (_, text, _) = run(&[&files.file("log.pcapng", pcapng(0x8a, |at| ((T + at) << 10) + 1))]);
+    let (_, text, _) = run(&[&files.file("log.pcapng", pcapng(0x8a, 0, |at| ((T + at) << 10) + 1))]);
     assert!(text.contains("Times are in steps of 976563 ns."), "{text}");
-    let message = fails(3, &[&files.file("log.pcapng", pcapng(99, |at| at)), "--strict"]);
+    let message = fails(3, &[&files.file("log.pcapng", pcapng(99, 0, |at| at)), "--strict"]);
     assert!(message.contains("log.pcapng:1: interface 0 has no known unit of time"), "{message}");
+}
+
+#[test]
+fn a_packet_whose_time_is_out_of_range_is_bad_and_ends_nothing() {
+    let files = Files::new("out-of-range");
+    // The first 40 lie before 1970, or the last 40 behind what a time holds.
+    for (offset, stamp) in [
+        (-1_000, (|at| at + 960) as fn(u64) -> u64),
+        (i64::MAX / 500_000_000 - 1_000, |at| if at < 60 { at } else { 1_000 + at }),
+    ] {
+        let json = plan(&[&files.file("log.pcapng", pcapng(0, offset, stamp))], &[]);
+        assert_eq!((numbers(&json), &json["input"]["bad"]), ((60, 1, 1), &40.into()), "{offset}");
+        assert_eq!(json["input"]["seconds"].as_f64(), Some(59.0), "{offset}");
+        assert!(first_bad(&json).ends_with(": its time is out of range"), "{}", first_bad(&json));
+    }
 }
 
 #[test]
@@ -657,7 +675,7 @@ fn a_message_shows_the_start_of_a_long_value() {
     let json = plan(&[&files.file("value.log", text)], &[]);
     assert_eq!((numbers(&json).0, &json["input"]["bad"]), (100, &2.into()));
     let bad = json["input"]["first_bad"].as_array().expect("messages");
-    let want = format!("value.log:101: address is no address: \"{}\"", "x".repeat(60));
+    let want = format!("value.log:101:1: address is no address: \"{}\"", "x".repeat(60));
     assert!(bad[0].as_str().expect("text").ends_with(&want), "{}", bad[0].to_string().len());
     assert!(bad[1].as_str().expect("text").ends_with("is no address: \"a\\u{1b}[31m\\\"b\""), "{}", bad[1]);
     assert!(Path::new(&files.0).exists());

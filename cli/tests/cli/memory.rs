@@ -22,6 +22,10 @@ fn peak(arguments: &[&str]) -> u64 {
 
 /// The same for a command that may end with one of these codes.
 fn peak_of(arguments: &[&str], codes: &[i32]) -> u64 {
+    peak_and_answer(arguments, codes).0
+}
+
+fn peak_and_answer(arguments: &[&str], codes: &[i32]) -> (u64, String) {
     let mut child = Command::new(PROGRAM)
         .args(arguments)
         .stdin(Stdio::null())
@@ -39,7 +43,7 @@ fn peak_of(arguments: &[&str], codes: &[i32]) -> u64 {
     assert!(text.len() > 1 << 17, "{} bytes fit into a pipe", text.len());
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
     let kib: u64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
-    kib * 1024
+    (kib * 1024, String::from_utf8_lossy(&text).into_owned())
 }
 
 const KEYS: u64 = 200_000;
@@ -100,6 +104,39 @@ fn many_inputs_at_a_time_take_as_much_memory_as_the_readme_says() {
     let format = ["--log-format", "$remote_addr $msec", "--slots", "65536", "--top", "1000", "--json"];
     let found = peak(&[&["plan"][..], &inputs, &format].concat());
     assert!(found < BASE + keys as u64 * 400 + 100 * OPEN, "{found}");
+}
+
+/// The most records that wait to be sorted.
+const MOST: usize = (1 << 21) - 1;
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_window_takes_as_much_memory_as_the_readme_says_and_no_sort_helps() {
+    let (file, keys) = (folder("memory-window").join("access.log"), 5_000);
+    let rows = |time: u64, count: usize| -> String {
+        let rows: Vec<_> = addresses().take(keys).map(|address| format!("{address} {time}\n")).collect();
+        rows.iter().map(String::as_str).cycle().take(count).collect()
+    };
+    // In one second more records than may wait, and behind them one that is older.
+    let full = rows(1_700_000_001, MOST + 1_000) + &rows(1_700_000_000, 1);
+    fs::write(&file, full).expect("a file");
+    let name = file.to_str().expect("a name");
+    let plan = ["plan", name, "--log-format", "$remote_addr $msec", "--top", "5000"];
+    let (found, answer) = peak_and_answer(&plan, &[0]);
+    assert!(found > MOST as u64 * 40 && found < BASE + keys as u64 * 400 + MOST as u64 * 80, "{found}");
+    let want =
+        "1 record came too late to be sorted, and counted when the line before it did; more than 2097151 \
+                records lie in the window of --sort.\n";
+    assert!(answer.contains(want) && !answer.contains("would sort all"), "{}", &answer[..2_000]);
+    // Too many that are older.
+    let mut log = fs::OpenOptions::new().append(true).open(&file).expect("the log");
+    std::io::Write::write_all(&mut log, rows(1_700_000_000, 50_000).as_bytes()).expect("written");
+    let output = Command::new(PROGRAM).args(plan).output().expect("the program runs");
+    let message = String::from_utf8_lossy(&output.stderr);
+    let want = "50001 of 2148152 records came too late to be sorted, and the answer would be wrong: more than 2097151 \
+                records lie in the window of --sort: sort the input first\n";
+    assert!(output.status.code() == Some(3) && message.ends_with(want), "{message}");
+    fs::remove_file(&file).expect("it is large");
 }
 
 #[cfg(target_os = "linux")]

@@ -154,6 +154,28 @@ fn a_page_that_cannot_be_written_is_refused_before_the_input_is_read() {
     let link = folder.join("link");
     assert_eq!(fails(&["plan", name, "--report", link.to_str().expect("a name")]).0, Some(2));
     assert_eq!(fs::read_to_string(&file).expect("the log"), LINE);
+    // A page that comes to nothing leaves no file, and one that was there before is as it was.
+    let (none, kept) = (folder.join("none.html"), folder.join("kept.html"));
+    fs::write(&kept, "kept").expect("a file");
+    for page in [&none, &kept] {
+        let page = page.to_str().expect("a name");
+        assert_eq!(fails(&["plan", "/nonexistent/log", "--report", page]).0, Some(3));
+    }
+    assert_eq!((none.exists(), fs::read_to_string(&kept).ok().as_deref()), (false, Some("kept")));
+    assert_eq!(
+        fails(&[
+            "plan",
+            name,
+            "-l",
+            "1/s",
+            "--good",
+            "192.0.2.9",
+            "--report",
+            kept.to_str().expect("a name")
+        ])
+        .0,
+        Some(0)
+    );
     // A longer page that was there before leaves nothing behind.
     let page = folder.join("page.html");
     fs::write(&page, "x".repeat(1 << 20)).expect("a file");
@@ -316,30 +338,4 @@ fn rotated_files_may_come_in_any_order() {
         json
     };
     assert_eq!(answer(&[&new, &old]), answer(&[&whole]));
-}
-
-#[test]
-fn a_terminal_sees_how_far_the_reading_is_and_a_pipe_does_not() {
-    let folder = folder("progress");
-    let file = folder.join("part.log");
-    // The reader looks at the clock every 65536 records.
-    fs::write(&file, LINE.repeat(1 << 16)).expect("a file");
-    // More comes a second after the first part.
-    let command = format!("(cat part.log; sleep 1; cat part.log) | {PROGRAM} plan - --top 0");
-    let mut on_a_terminal = Command::new("script");
-    on_a_terminal.args(["-qec", &command, "/dev/null"]);
-    let mut elsewhere = Command::new("sh");
-    elsewhere.args(["-c", &format!("exec 2>&1; {command}")]);
-    for (mut run, terminal) in [(on_a_terminal, true), (elsewhere, false)] {
-        let output = run.current_dir(&folder).stdin(Stdio::null()).output();
-        let Ok(output) = output else {
-            println!("SKIP a_terminal_sees_how_far_the_reading_is: no script: apt-get install bsdutils");
-            return;
-        };
-        let said = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success() && said.contains("131072 records of 1 key"), "{said}");
-        assert_eq!(said.contains(" MB, 131072 records\x1b[K"), terminal, "{said:?}");
-        // What was written over itself is gone at the end.
-        assert!(!terminal || said.contains("\r\x1b[K"), "{said:?}");
-    }
 }

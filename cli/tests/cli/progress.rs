@@ -117,15 +117,18 @@ fn table(folder: &Path) {
 #[test]
 fn a_replay_shows_how_many_requests_it_has_sent() {
     let folder = folder("progress-replay");
-    fs::write(folder.join("log"), LINE.repeat(2)).expect("a file");
+    // A log out of order is replayed here, too.
+    let at = |second: &str| LINE.replace("22:13:20", second);
+    fs::write(folder.join("log"), LINE.to_owned() + &at("22:13:30") + &at("22:13:10")).expect("a file");
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();
-    let arguments = format!("replay log --to http://127.0.0.1:{port}/ --limit 1000/s --timeout 300s --json");
-    let said = on_a_terminal(&folder, &arguments, "] 50 %, 1 request, 0 s of the log, ", move |goes| {
+    let arguments =
+        format!("replay log --to http://127.0.0.1:{port}/ --limit 1000/s --timeout 300s --speed max --json");
+    let said = on_a_terminal(&folder, &arguments, "] 33 %, 1 request, 0 s of the log, ", move |goes| {
         let (stream, _) = listener.accept().expect("the program");
         let mut answers = stream.try_clone().expect("the stream");
         let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
-        for number in 0..2 {
+        for number in 0..3 {
             assert!(lines.by_ref().any(|line| line.is_empty()), "a request");
             // The second one waits.
             if number == 1 && goes.recv().is_err() {
@@ -134,7 +137,19 @@ fn a_replay_shows_how_many_requests_it_has_sent() {
             answers.write_all(b"HTTP/1.1 200 x\r\nContent-Length: 2\r\n\r\nok").expect("a reader");
         }
     });
-    assert!(said.is_none_or(|said| said.contains("\"sent\": 2")));
+    assert!(said.is_none_or(|said| said.contains("\"sent\": 3")));
+}
+
+#[test]
+fn a_plan_shows_how_many_records_of_a_slow_pipe_it_has_read() {
+    let (folder, pipe) = with_pipe("progress-plan");
+    // The format is found once 64 KiB are there.
+    let lines = LINE.repeat(1_000);
+    fs::write(folder.join("log"), &lines).expect("a file");
+    let feeding = feed(pipe, lines.clone(), lines);
+    let said = on_a_terminal(&folder, "plan pipe --top 0", "pipe 0 MB, 1000 records, ", feeding);
+    assert!(said.is_none_or(|said| said.contains("2000 records of 1 key")));
+    assert!(elsewhere(&folder, "plan log --top 0").contains("1000 records of 1 key"));
 }
 
 #[test]

@@ -186,6 +186,24 @@ fn throttled_decides_as_the_library_says_at_any_speed() {
     assert_eq!(again["impossible"], 0, "{again}");
 }
 
+/// A server closes a connection on which nothing comes, and a long log takes its time.
+#[test]
+fn the_server_is_connected_to_when_the_first_record_is_due() {
+    let file = folder("replay-connect").join("log.csv");
+    fs::write(&file, "time,address\n1700000000,192.0.2.1\nnever,192.0.2.1\n").expect("a file");
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.set_nonblocking(true).expect("a listener");
+    let url = format!("redis://{}", listener.local_addr().expect("an address"));
+    let output = Command::new(PROGRAM)
+        .args(["replay", file.to_str().expect("a name"), "--strict", "--to", &url, "-l", "1/s"])
+        .args(["--timeout", "1s"])
+        .output()
+        .expect("the program runs");
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(3) && message.contains("log.csv:3:1: "), "{message}");
+    assert!(listener.accept().is_err(), "it has connected");
+}
+
 #[test]
 fn units_are_charged_by_throttled() {
     let file = folder("replay-cost").join("log.csv");

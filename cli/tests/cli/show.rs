@@ -154,11 +154,16 @@ fn the_longest_debts_are_named_from_a_list_of_keys() {
     for (bytes, want) in [
         (&b"192.0.2.1\n  192.0.2.256\n"[..], "keys:2:3: \"192.0.2.256\" is no address"),
         (b"192.0.2.1\nab\xff\n", "keys:2:3: not UTF-8: write such keys with --as hex"),
-        (&[b'x'; 100_000], "keys:1:1: a key has at most 65536 bytes"),
+        (&[b'x'; 100_000], "keys:1:1: a line has at most 65536 bytes"),
+        (&[&[b'x'; 65_537][..], b"\n"].concat(), "keys:1:1: a line has at most 65536 bytes"),
     ] {
         fs::write(keys, bytes).expect("a file");
         let (code, message) = fails(&[&base[..], &["--candidates", keys, "--seed-file", seed]].concat());
         assert_eq!((code, message.contains(want)), (Some(3), true), "{message}");
+    }
+    for end in ["", "\n", "\r\n"] {
+        fs::write(keys, "x".repeat(65_536) + end).expect("a file");
+        json(&[&base[..], &["--candidates", keys, "--seed-file", seed]].concat());
     }
     fs::write(keys, "192.0.2.1\n192.0.2.0/33\n").expect("a file");
     let (code, message) = fails(&[&base[..], &["--candidates", keys, "--seed-file", seed]].concat());
@@ -256,6 +261,8 @@ fn keys_are_banned_exempt_and_reset_with_the_seed_only() {
     assert!(table.overridden(NOW, network.expect("a hash")).expect("a table of overrides").is_some());
     let words = text(&[&[&*named.0, "reset", "192.0.2.1"][..], &with[..]].concat());
     assert_eq!(words, format!("{}: 192.0.2.1 is reset\n", named.0));
+    let words = text(&[&[&*named.0, "reset", "192.0.2.1"][..], &with[..]].concat());
+    assert_eq!(words, format!("{}: 192.0.2.1 had no override: nothing is changed\n", named.0));
     assert_eq!(table.overridden(NOW, hash(&[192, 0, 2, 1])), Ok(None));
     let kinds = text(&[&*named.0, "dump", "--clock", &clock]);
     assert!(
@@ -304,7 +311,12 @@ fn a_ban_in_a_table_of_debts_is_refused_and_a_reset_is_not() {
     let (code, message) = fails(&[&[&*named.0, "ban", "key", "--for", "1s"][..], &with[..]].concat());
     assert_eq!(code, Some(2));
     assert!(message.contains("bans and exemptions go into a table of overrides"), "{message}");
-    text(&[&[&*named.0, "reset", "198.51.100.7"][..], &with[..]].concat());
+    let reset = [&[&*named.0, "reset", "198.51.100.7"][..], &with[..]].concat();
+    let done = json(&reset);
+    assert_eq!((&done["now"], &done["changed"]), (&"reset".into(), &true.into()));
+    let done = json(&reset);
+    assert_eq!((&done["now"], &done["changed"]), (&"reset".into(), &false.into()));
+    assert_eq!(text(&reset), format!("{}: 198.51.100.7 had no debt: nothing is changed\n", named.0));
     let table = Table::attach(memory.lines(), &AttachOptions::new().seed(SEED)).expect("a table");
     let limit = table.limit(&spec()).expect("a limit");
     assert!(table.check(&limit, NOW, &[198, 51, 100, 7], 20).expect("a check").passes());
