@@ -9,10 +9,12 @@
 /* The most that a plain chain takes, a prepared one, and a ladder; any of them if it asks overrides; a chain that
    inserts keys, and a ladder; one that gives back what it charged; a ladder with its decision; a chain with its
    decision, or whose links are not plain; a ladder that is made, whose tiers are named, or
-   that counts; a burst of addresses. */
+   that counts; a burst of addresses, of plain limits and of others; a verdict of a chain of another size, and one that
+   gives back what it charged. */
 enum { MOST_CHAIN = 512, MOST_PREPARED = 576, MOST_LADDER = 800, MOST_ASKED = 1280 };
 enum { MOST_INSERT = 896, MOST_INSERTS = 1280, MOST_UNDO = 1664, MOST_TOLD = 1792, MOST_LONG = 4096 };
-enum { MOST_MADE = 2304, MOST_NAMED = 512, MOST_COUNTED = 4864, MOST_BURST = 7680 };
+enum { MOST_MADE = 2304, MOST_NAMED = 512, MOST_COUNTED = 4864, MOST_BURST = 7680, MOST_BURST_LONG = 9216 };
+enum { MOST_LATER = 1792, MOST_LATER_UNDO = 2816 };
 enum { DEEPEST = 1 << 16, PAINT = 0xa5 };
 static unsigned char stack[DEEPEST] __attribute__((aligned(64)));
 static ucontext_t here, there;
@@ -36,6 +38,13 @@ static __attribute__((noinline)) int32_t nothing(const void *a, uint64_t b, cons
 static void call_nothing(void) { rc = nothing(&chain, now, out); }
 static void chain_check(void) { rc = tatcell_chain_check(&chain, now, out); }
 static void chain_verdict(void) { rc = tatcell_chain_verdict(&chain, now); }
+/* As a program of a later release, whose links have one field more. */
+static struct {
+    tatcell_link_t known;
+    uint64_t more;
+} later[8];
+static tatcell_chain_t of_later;
+static void later_verdict(void) { rc = tatcell_chain_verdict(&of_later, now); }
 static void ladder_check(void) {
     rc = tatcell_ladder_check(&ladder, &k.table, now, address, 16, 1, out, NULL, NULL);
 }
@@ -160,7 +169,7 @@ TEST(overrides_take_little_more) {
     links[0].table = &k.table, links[0].limit = &k.limit, links[0].flags = 0;
 }
 
-TEST(an_undo_takes_at_most_two_kib) {
+TEST(an_undo_takes_at_most_two_kib_and_a_copy_one_more) {
     /* A full set refuses the last link, when the others are charged. */
     for (uint64_t i = 0; i < 64; i++) {
         int32_t code = tatcell_table_check(&full.table, &full.limit, now, &i, sizeof i, 1, NULL);
@@ -174,6 +183,13 @@ TEST(an_undo_takes_at_most_two_kib) {
     DO(takes("chain", chain_check, TATCELL_PASS, MOST_CHAIN));
     chain.count = 8;
     DO(takes("chain, undoes swaps", chain_check, TATCELL_NON_CONFORMING, MOST_UNDO));
+    of_later = chain, of_later.links = &later[0].known, of_later.link_size = sizeof *later;
+    for (int i = 0; i < 8; i++) later[i].known = links[i];
+    DO(takes("chain of another size, undoes swaps", later_verdict, TATCELL_NON_CONFORMING, MOST_LATER_UNDO));
+    fresh();
+    DO(takes("chain of another size, undoes inserts", later_verdict, TATCELL_NON_CONFORMING, MOST_LATER_UNDO));
+    of_later.count = 7;
+    DO(takes("chain of another size, passes", later_verdict, TATCELL_PASS, MOST_LATER));
     links[7].table = &k.table, links[7].limit = &k.limit;
 }
 
@@ -223,6 +239,23 @@ TEST(other_calls_of_ladders_take_what_they_did) {
     DO(takes("ladder, burst, decisions", ladder_burst, 0, MOST_BURST));
     burst.decisions = NULL;
     DO(takes("ladder, burst, charges", ladder_charge, 0, MOST_BURST));
+    tatcell_limit_spec_t penalty = one, quick = one, slow = one;
+    penalty.penalty = 1;
+    EQ(tatcell_ladder_table_specs(&penalty, NULL, &quick, &slow), 0);
+    kit_table held = {.bytes = tatcell_table_bytes(4096)};
+    held.memory = kit_memory(held.bytes);
+    tatcell_table_options_t o = kit_options(&quick);
+    o.slowest = &slow;
+    EQ(tatcell_table_init(&held.table, held.memory, held.bytes, &o), 0);
+    const tatcell_ladder_t of_plain = ladder;
+    const tatcell_table_t plain = k.table;
+    k.table = held.table;
+    EQ(tatcell_ladder_init(&ladder, &k.table, &penalty, NULL), 0);
+    DO(takes("ladder of penalties, burst, verdicts", ladder_burst, 0, MOST_BURST_LONG));
+    burst.decisions = decisions;
+    DO(takes("ladder of penalties, burst, decisions", ladder_burst, 0, MOST_BURST_LONG));
+    burst.decisions = NULL, ladder = of_plain, k.table = plain;
+    free(held.memory);
 }
 #endif
 
@@ -231,7 +264,7 @@ int main(void) {
     setup();
     RUN(plain_chains_and_ladders_take_little_stack);
     RUN(overrides_take_little_more);
-    RUN(an_undo_takes_at_most_two_kib);
+    RUN(an_undo_takes_at_most_two_kib_and_a_copy_one_more);
     RUN(a_decision_and_the_long_way_take_at_most_four_kib);
     RUN(a_ladder_is_made_in_little_stack);
     RUN(other_calls_of_ladders_take_what_they_did);

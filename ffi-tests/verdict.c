@@ -220,9 +220,33 @@ TEST(what_is_not_plain_is_an_error_and_charges_nothing) {
     done();
 }
 
+/* A program of an earlier release, whose structures end before the fields that were added since. */
+TEST(the_smallest_structures_are_decided_alike) {
+    DO(setup());
+    unsigned char packed[2 * TATCELL_LINK_MIN];
+    for (size_t i = 0; i < 2; i++) {
+        tatcell_link_t link = TATCELL_LINK_INIT;
+        link.cell = &cells[0][i], link.limit = &limit, link.cost = 1;
+        memcpy(packed + i * TATCELL_LINK_MIN, &link, TATCELL_LINK_MIN);
+    }
+    tatcell_link_t narrow[2];
+    memcpy(narrow, packed, sizeof packed);
+    tatcell_chain_t chain = TATCELL_CHAIN_INIT;
+    chain.links = narrow, chain.count = 2, chain.link_size = TATCELL_LINK_MIN, chain.size = TATCELL_CHAIN_MIN;
+    unsigned char *const memory_of_chain = kit_memory(TATCELL_CHAIN_MIN);
+    memcpy(memory_of_chain, &chain, TATCELL_CHAIN_MIN);
+    const tatcell_chain_t *const small = (const tatcell_chain_t *)(const void *)memory_of_chain;
+    for (int i = 0; i < 4; i++) EQ(tatcell_chain_verdict(small, 0), TATCELL_PASS);
+    EQ(tatcell_chain_verdict(small, 0), TATCELL_NON_CONFORMING);
+    EXPECT(cells[0][0].word != 0 && cells[0][0].word == cells[0][1].word);
+    free(memory_of_chain);
+    done();
+}
+
 int main(void) {
     RUN(a_verdict_is_that_of_the_check);
     RUN(a_verdict_of_an_address_is_that_of_a_burst_of_one);
     RUN(what_is_not_plain_is_an_error_and_charges_nothing);
+    RUN(the_smallest_structures_are_decided_alike);
     return check_end();
 }

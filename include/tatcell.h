@@ -2246,7 +2246,7 @@ typedef struct tatcell_chain_t {
  * refund.
  *
  * Under TATCELL_FULL_INHERIT and TATCELL_FULL_SAMPLED a key without a slot may take over the slot of another key, but
- * not that of another link of the same chain.
+ * not that of another link of the same chain that has a slot when the insert begins.
  *
  * out->policy is the index of the link that decided. If the request passes, it is the tightest link: the one whose
  * remaining units are worth the fewest requests like this one (with equal costs, the smallest remaining). If it
@@ -2287,7 +2287,7 @@ typedef struct tatcell_chain_t {
  * and one compare-and-swap for each link, and only loads if a link refuses. A plain link has a 64-bit cell or a key
  * that no other link has, a limit of GCRA without options, a cost of 1 to the burst, no extra and no room, or it is a
  * link of overrides. For other links, and for programs built with an older header, a peek and a compare-and-swap for
- * each link. On x86-64 a plain chain takes 0.6 KiB of stack, 0.9 KiB if a key is inserted, and 1.7 KiB if charges are
+ * each link. On x86-64 a plain chain takes 0.5 KiB of stack, 0.9 KiB if a key is inserted, and 1.7 KiB if charges are
  * given back. All other calls take about 4 KiB, and so do those with out or with results in the chain. Since 0.3.
  */
 TATCELL_NODISCARD TATCELL_API
@@ -2313,7 +2313,8 @@ int32_t tatcell_chain_check(const tatcell_chain_t *chain,
  * @retval TATCELL_ERR_OPTION as tatcell_chain_check, or permits, decisions or counters are set.
  * @retval others as tatcell_chain_check. Nothing is changed on error.
  * Thread: as tatcell_chain_check. Cost: one scan and one compare-and-swap for each link, only loads if a link refuses;
- * 1.7 KiB of stack at most, as tatcell_chain_check. Since 0.4.
+ * 1.7 KiB of stack at most, as tatcell_chain_check, and 2.7 KiB if the structures are of another size than those of
+ * this release. Since 0.4.
  */
 TATCELL_NODISCARD TATCELL_API
 int32_t tatcell_chain_verdict(const tatcell_chain_t *chain,
@@ -2658,7 +2659,7 @@ int32_t tatcell_ladder_table_specs(const tatcell_limit_spec_t *spec,
  * @retval TATCELL_ERR_HANDLE table is not initialised.
  * @retval TATCELL_ERR_OVERLAP ladder and table overlap.
  * @retval others as tatcell_ladder_table_specs and tatcell_limit_init_table. Nothing is changed on error.
- * Thread: one writer, no reader. Cost: two limits for each rung, and 2 KiB of stack; not for the hot path.
+ * Thread: one writer, no reader. Cost: two limits for each rung, and 2.2 KiB of stack; not for the hot path.
  * Since 0.3.
  */
 TATCELL_API
@@ -3319,7 +3320,7 @@ int32_t tatcell_ladder_charge_burst(const tatcell_ladder_t *ladder,
  * @retval TATCELL_ERR_ALGORITHM, TATCELL_ERR_PREFIX as tatcell_ladder_check_burst.
  * @retval others as tatcell_ladder_check. Nothing is changed on error.
  * Thread: as tatcell_ladder_check. Cost: for each tier a hash, a scan of one or two cache lines and a
- * compare-and-swap, and a scan for each prefix length that is asked in overrides; 2 KiB of stack at most.
+ * compare-and-swap, and a scan for each prefix length that is asked in overrides; 2.2 KiB of stack at most.
  * Since 0.4.
  */
 TATCELL_NODISCARD TATCELL_API

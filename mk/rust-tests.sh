@@ -109,13 +109,13 @@ models() {
 
 case ${1:-} in
 check)
-    run 220 default default 'kind(lib)' '' --features "$all" --lib
+    run 259 default default 'kind(lib)' '' --features "$all" --lib
     ;;
 unit)
     if [ -n "$nextest" ]; then
-        run 674 default default "not ($races)" '' --features "$all" --lib --tests --examples
+        run 791 default default "not ($races)" '' --features "$all" --lib --tests --examples
     else
-        run 674 default default '' '--skip refusals::threads_' --features "$all" --lib --examples --test cell \
+        run 791 default default '' '--skip refusals::threads_' --features "$all" --lib --examples --test cell \
             --test table --test combine --test small --test host --test kill --test defects --test layout
     fi
     cargo_test --features "$documented" --doc
@@ -143,7 +143,7 @@ loom-long)
     ;;
 step)
     checker step
-    run 51 default default "$steps" step:: --cargo-profile loom --lib --features std
+    run 62 default default "$steps" step:: --cargo-profile loom --lib --features std
     ;;
 step-long)
     checker step

@@ -23,8 +23,9 @@
 //!   the charge that inserted its key (a claim lifetime and a q-unit), the debt that such an insert inherited with its
 //!   slot under `Inherit`, charges under `Sampled`, whose permits give nothing back, and the penalty of the link that
 //!   refused.
-//! - **No link loses its slot to another.** An insert takes over the slot of no other link. Else the charge of that link
-//!   would be another key's debt by the time it is undone, and a refused request would evict a key of its own.
+//! - **No link loses its slot to another.** An insert takes over the slot of no other link that has a slot when the
+//!   insert begins. Else the charge of that link would be another key's debt by the time it is undone, and a refused
+//!   request would evict a key of its own.
 //! - **An override is not charged.** A link of overrides answers for the chain: a ban refuses it like any link, and an
 //!   exemption makes every other link pass as it stands. The peek decides that, and no link is charged after it.
 //! - **One debt, one charge.** Links of the same cell or key become one charge of all their costs, with the smallest
@@ -160,8 +161,9 @@ impl<'a> Chain<'a> {
     ///
     /// The permit is all zero: each link has its own, see [`check_ex`](Chain::check_ex). Contended: nothing is charged.
     ///
-    /// The links are charged in order, but keys that have no slot last. If their set is full, they may take over the slot
-    /// of another key ([`FullPolicy`](crate::FullPolicy)), but not that of another link.
+    /// The links are charged in order, but keys that have no slot last. If their set is full, they may take over the
+    /// slot of another key ([`FullPolicy`](crate::FullPolicy)), but not that of another link that has a slot when the
+    /// insert begins.
     ///
     /// # Concurrency
     /// Any number of threads and processes. Others may see a link charged before the rest, or before it is given back.

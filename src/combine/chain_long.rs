@@ -1,5 +1,5 @@
 //! The long way of a chain: full answers of the calls of each link, whatever their limits are. Its order is that of the
-//! short way (`short.rs`): absent keys are charged last, and take over the slot of no other link.
+//! short way (`short.rs`): absent keys are charged last, and take over no slot that another link has then.
 
 use super::chain::{Answers, Chain, Charge};
 use super::counters::ChainCounters;
@@ -39,8 +39,8 @@ impl Chain<'_> {
     fn charge_all(&self, now: u64, answers: &mut Answers, counted: bool) -> u64 {
         let absent = self.bits(|charge| charge.target.is_absent());
         let (mut charged, mut inserted) = (0u32, 0u64);
-        let passes = [false, true].into_iter().flat_map(|last| (0..self.count).map(move |i| (last, i)));
-        for (last, i) in passes {
+        let order = [false, true].into_iter().flat_map(|last| (0..self.count).map(move |i| (last, i)));
+        for (last, i) in order {
             let bit = 1u32.wrapping_shl(i as u32);
             let (Some(charge), Some(answer)) = (self.charges.get(i), answers.get_mut(i)) else { break };
             if (absent & bit != 0) != last {

@@ -376,7 +376,7 @@ fn tier_limit(
     rung: &Rung,
     to: &mut TableLimit,
 ) -> Result<(), TableError> {
-    // By reference: each move would take its bytes of stack once more.
+    // By reference: a move would copy it onto the stack again.
     match &times(spec, rung.multiplier) {
         Err(e) => Err(TableError::Limit(*e)),
         Ok(tier) => match &table.limit(tier) {

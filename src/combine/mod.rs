@@ -8,8 +8,9 @@
 //! ```
 //!
 //! `short.rs` does this for links that are all plain (GCRA limits without options): it looks once at each word and
-//! swaps it for the next one. `short_cells.rs` does it for two or three cells, with their words in registers. `plain.rs`
-//! has what both ask of a link. `chain_long.rs` serves every other chain. `charge.rs` charges a chain after the fact.
+//! swaps it for the next one. `short_cells.rs` does it for two or three cells, with their words in registers.
+//! `plain.rs` has what both ask of a link. `chain_long.rs` serves every other chain. `charge.rs` charges a chain after
+//! the fact.
 //!
 //! `ladder_limits.rs` makes such a chain from the prefixes of an address, and `ladder_burst.rs` decides many addresses.
 //! Both ask overrides before the limits (`ladder_overrides.rs`). `pair.rs` decides bursts of keys with two limits each.

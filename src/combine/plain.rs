@@ -142,8 +142,8 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// Charges a key that was absent, and takes over none of the slots that `kept` returns. `Err`: it does not pass, and
-    /// nothing is charged; `None` = contended.
+    /// Charges a key that was absent, and takes over none of the slots that `kept` returns. `Err`: it does not pass,
+    /// and nothing is charged; `None` = contended.
     #[inline(always)]
     pub(super) fn insert(
         &self,

@@ -58,8 +58,8 @@ pub struct PreparedChain<'a> {
 }
 
 impl<'a> PreparedChain<'a> {
-    /// Prepares 1 to [`MAX_LINKS`] links. Their hashes and costs are not used, because each request brings its own. Each
-    /// request has the extra units and the elastic room of these links.
+    /// Prepares 1 to [`MAX_LINKS`] links. Their hashes and costs are not used, because each request brings its own.
+    /// Each request has the extra units and the elastic room of these links.
     ///
     /// # Errors
     /// [`ChainError`], as [`Chain::new`] reports for links of different keys.
@@ -297,7 +297,7 @@ impl<'a, 'r> Asked<'a, 'r> {
         if !keys {
             return Ok(());
         }
-        // Of the last six bits of the hashes: those that occur, and whether one of them occurs twice.
+        // `bits` has each value of the last six bits of a hash; `again`: one value came twice.
         let (mut bits, mut again) = (0u64, false);
         for (i, (link, place)) in links.iter().zip(&mut self.hashes).enumerate().take(*count) {
             if let Target::Key(table, limit, _) = link.target {

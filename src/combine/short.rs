@@ -240,8 +240,9 @@ pub(super) fn is_lost(seen: &Seen<'_>) -> bool {
 
 /// Swaps the words of all links, and returns the first link that lost its swap.
 ///
-/// Out of line, so that it reads the records by a pointer. Inlined, it names them by the stack pointer, as do the stores
-/// that clear them, while the stores in between use an index. A Zen 4 then mispredicts on which store a load depends.
+/// Out of line, so that it reads the records by a pointer. Inlined, it names them by the stack pointer, as do the
+/// stores that clear them, while the stores in between use an index. A Zen 4 then mispredicts on which store a load
+/// depends.
 #[inline(never)]
 fn swap_all(all: &[Seen<'_>]) -> Option<usize> {
     all.iter().position(is_lost)
@@ -339,7 +340,7 @@ fn insert_all<'a>(links: &dyn Links<'a>, now: u64, all: &mut All<'a>) -> Short {
     Short::Passes
 }
 
-/// Returns the slots that the insert of a link must not take over: those of the other links in its set.
+/// Returns the slots that the insert of a link must not take over: those that the other links have in its set now.
 #[cold]
 #[inline(never)]
 pub(super) fn kept<'a>(links: &dyn Links<'a>, target: &Target<'a>) -> u32 {

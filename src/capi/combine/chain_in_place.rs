@@ -1,9 +1,6 @@
 //! A chain of C whose links are all plain, as the short way takes them: where they lie, none of them copied.
 
-use super::chain::check_told;
 use super::links::{tatcell_chain_t, tatcell_link_t, TATCELL_LINK_HASH, TATCELL_LINK_OVERRIDES};
-use super::verdict::not_decided;
-use crate::capi::codes::{TATCELL_NON_CONFORMING, TATCELL_PASS};
 use crate::capi::pointers::contract::Contract;
 use crate::cell::Cell;
 use crate::combine::link::{either, TableRef, Target};
@@ -13,39 +10,23 @@ use crate::limit::{Limit, TableLimit};
 use crate::table::Override;
 
 impl<'a> Contract<'a> {
-    /// Decides a chain of which only the verdict is wanted, and returns its code. If anything is wrong with it, or if
-    /// the short way does not know it, or if it was contended, nothing is charged, and the call ends with
-    /// [`otherwise`](Self::otherwise). Each of these is out of line, and the call ends with it, so none of them has the
-    /// frame of another.
+    /// Decides a chain of which only the verdict is wanted, and returns whether it passes. Returns `None`, nothing
+    /// charged, if anything is wrong with it, if the short way does not know it, or if it was contended. Each path ends
+    /// in a tail call of a function out of line, so no two of their frames exist at once.
     #[inline(always)]
-    pub(super) fn chain_in_place(self, chain: *const tatcell_chain_t, now: u64, short_only: bool) -> i32 {
-        let Some(links) = self.links_in_place(chain) else { return self.otherwise(chain, now, short_only) };
+    pub(super) fn chain_in_place(self, chain: *const tatcell_chain_t, now: u64) -> Option<bool> {
+        let links = self.links_in_place(chain)?;
         if let Some(links) = of_cells::<2>(links) {
-            return self.cells_in_place(links, now, chain, short_only);
+            return self.cells_pass(links, now);
         }
         if let Some(links) = of_cells::<3>(links) {
-            return self.cells_in_place(links, now, chain, short_only);
+            return self.cells_pass(links, now);
         }
-        self.limits_in_place(links, now, chain, short_only)
+        self.limits_pass(links, now)
     }
 
     /// Decides two or three links without a table, in registers.
     #[inline(never)]
-    fn cells_in_place<const N: usize>(
-        self,
-        links: &'a [tatcell_link_t; N],
-        now: u64,
-        chain: *const tatcell_chain_t,
-        short_only: bool,
-    ) -> i32 {
-        match self.cells_pass(links, now) {
-            Some(true) => TATCELL_PASS,
-            Some(false) => TATCELL_NON_CONFORMING,
-            None => self.otherwise(chain, now, short_only),
-        }
-    }
-
-    #[inline(always)]
     fn cells_pass<const N: usize>(self, links: &'a [tatcell_link_t; N], now: u64) -> Option<bool> {
         let mut cells = [None; N];
         for (i, (link, place)) in links.iter().zip(&mut cells).enumerate() {
@@ -64,52 +45,19 @@ impl<'a> Contract<'a> {
         short_cells::decide::<N>(|i| *cells.get(i)?, |_| true, now, lost).passes()
     }
 
-    /// Decides a chain without links of overrides. Only a contended one keeps its frame while the long way decides.
+    /// Decides a chain that may have links with tables.
     #[inline(never)]
-    fn limits_in_place(
-        self,
-        links: &'a [tatcell_link_t],
-        now: u64,
-        chain: *const tatcell_chain_t,
-        short_only: bool,
-    ) -> i32 {
+    fn limits_pass(self, links: &'a [tatcell_link_t], now: u64) -> Option<bool> {
         match self.decide_in_place::<false>(links, now) {
-            Some(Some(true)) => TATCELL_PASS,
-            Some(Some(false)) => TATCELL_NON_CONFORMING,
-            Some(None) => self.otherwise(chain, now, short_only),
-            None => self.overrides_in_place(links, now, chain, short_only),
+            Some(passes) => passes,
+            None => self.overrides_pass(links, now),
         }
     }
 
     /// Decides a chain with links of overrides.
     #[inline(never)]
-    fn overrides_in_place(
-        self,
-        links: &'a [tatcell_link_t],
-        now: u64,
-        chain: *const tatcell_chain_t,
-        short_only: bool,
-    ) -> i32 {
-        match self.overrides_pass(links, now) {
-            Some(true) => TATCELL_PASS,
-            Some(false) => TATCELL_NON_CONFORMING,
-            None => self.otherwise(chain, now, short_only),
-        }
-    }
-
-    /// Decides it in a frame of its own, which is gone when the long way begins.
-    #[inline(never)]
     fn overrides_pass(self, links: &'a [tatcell_link_t], now: u64) -> Option<bool> {
         self.decide_in_place::<true>(links, now)?
-    }
-
-    /// Answers for a chain that the short way does not know: by the long way, or with the error that says why not.
-    #[inline(never)]
-    fn otherwise(self, chain: *const tatcell_chain_t, now: u64, short_only: bool) -> i32 {
-        match short_only {
-            true => not_decided(self, chain, now),
-            false => check_told(self, chain, now, core::ptr::null_mut()),
-        }
     }
 
     /// Decides links that are all of the kinds that are known here; else returns `None`.

@@ -200,7 +200,7 @@ pub unsafe extern "C" fn tatcell_ladder_table_specs(
 /// @retval TATCELL_ERR_HANDLE table is not initialised.
 /// @retval TATCELL_ERR_OVERLAP ladder and table overlap.
 /// @retval others as tatcell_ladder_table_specs and tatcell_limit_init_table. Nothing is changed on error.
-/// Thread: one writer, no reader. Cost: two limits for each rung, and 2 KiB of stack; not for the hot path.
+/// Thread: one writer, no reader. Cost: two limits for each rung, and 2.2 KiB of stack; not for the hot path.
 /// Since 0.3.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_ladder_init(

@@ -147,7 +147,7 @@ fn check_each(
     permits: &mut [Permit],
     counters: Option<&mut Counters>,
 ) -> Result<Decision, i32> {
-    // By reference: a move would take its bytes of stack once more.
+    // By reference: a move would copy it onto the stack again.
     match &chain_of(limits, table, address, cost) {
         Err(e) => Err(*e),
         Ok(chain) => {

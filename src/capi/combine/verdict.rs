@@ -39,25 +39,29 @@ fn code(passes: Option<bool>) -> i32 {
 /// @retval TATCELL_ERR_OPTION as tatcell_chain_check, or permits, decisions or counters are set.
 /// @retval others as tatcell_chain_check. Nothing is changed on error.
 /// Thread: as tatcell_chain_check. Cost: one scan and one compare-and-swap for each link, only loads if a link refuses;
-/// 1.7 KiB of stack at most, as tatcell_chain_check. Since 0.4.
+/// 1.7 KiB of stack at most, as tatcell_chain_check, and 2.7 KiB if the structures are of another size than those of
+/// this release. Since 0.4.
 #[no_mangle]
 #[must_use]
 pub unsafe extern "C" fn tatcell_chain_verdict(chain: *const tatcell_chain_t, now: u64) -> i32 {
     args!(c);
-    c.chain_in_place(chain, now, true)
+    match c.chain_in_place(chain, now) {
+        None => not_decided(c, chain, now),
+        passes => code(passes),
+    }
 }
 
 /// Answers for a chain that the short way does not know.
 #[inline(never)]
-pub(super) fn not_decided(c: Contract<'_>, chain: *const tatcell_chain_t, now: u64) -> i32 {
-    let said = match c.options_in_place(chain) {
+fn not_decided(c: Contract<'_>, chain: *const tatcell_chain_t, now: u64) -> i32 {
+    match c.options_in_place(chain) {
         Some(given) if given.link_size as usize == size_of::<tatcell_link_t>() => not_in_place(c, given),
-        _ => return of_another_size(c, chain, now).unwrap_or_else(|e| e),
-    };
-    said.err().unwrap_or(TATCELL_CONTENDED)
+        _ => of_another_size(c, chain, now),
+    }
+    .unwrap_or_else(|e| e)
 }
 
-/// Decides a chain whose structures have more fields than this release knows. The copies take 0.8 KiB of stack.
+/// Decides a chain whose structures are of another size than those of this release. The copies take 0.8 KiB of stack.
 #[inline(never)]
 fn of_another_size(c: Contract<'_>, chain: *const tatcell_chain_t, now: u64) -> Result<i32, i32> {
     let mut known = c.options(chain)?;
@@ -73,13 +77,16 @@ fn of_another_size(c: Contract<'_>, chain: *const tatcell_chain_t, now: u64) -> 
     known.size = size_of::<tatcell_chain_t>() as u32;
     known.link_size = size_of::<tatcell_link_t>() as u32;
     known.links = links.as_ptr();
-    Ok(c.chain_in_place(&known, now, true))
+    match c.chain_in_place(&known, now) {
+        None => not_in_place(c, &known),
+        passes => Ok(code(passes)),
+    }
 }
 
-/// Returns the error of a chain that the short way does not take. It repeats the checks of that way and says what is
-/// wrong, which would cost every decision.
+/// Returns the error of a chain that the short way does not take, or that it was contended. It repeats the checks of
+/// that way and says what is wrong, which would cost every decision.
 #[inline(never)]
-fn not_in_place(c: Contract<'_>, given: &tatcell_chain_t) -> Result<(), i32> {
+fn not_in_place(c: Contract<'_>, given: &tatcell_chain_t) -> Result<i32, i32> {
     let told = given.permits.addr() | given.decisions.addr();
     let counted = given.counters.addr() | given.link_counters.addr() | given.reserved_pointer.addr();
     if told | counted != 0 || given.flags | given.reserved != 0 {
@@ -105,7 +112,7 @@ fn not_in_place(c: Contract<'_>, given: &tatcell_chain_t) -> Result<(), i32> {
             return Err(TATCELL_ERR_NOT_PLAIN);
         }
     }
-    Ok(())
+    Ok(TATCELL_CONTENDED)
 }
 
 /// Decides one request of an address under plain limits and overrides like tatcell_ladder_check_burst for one address,
@@ -132,7 +139,7 @@ fn not_in_place(c: Contract<'_>, given: &tatcell_chain_t) -> Result<(), i32> {
 /// @retval TATCELL_ERR_ALGORITHM, TATCELL_ERR_PREFIX as tatcell_ladder_check_burst.
 /// @retval others as tatcell_ladder_check. Nothing is changed on error.
 /// Thread: as tatcell_ladder_check. Cost: for each tier a hash, a scan of one or two cache lines and a
-/// compare-and-swap, and a scan for each prefix length that is asked in overrides; 2 KiB of stack at most.
+/// compare-and-swap, and a scan for each prefix length that is asked in overrides; 2.2 KiB of stack at most.
 /// Since 0.4.
 #[no_mangle]
 #[must_use]

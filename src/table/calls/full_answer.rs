@@ -69,8 +69,8 @@ impl<M: Access> Table<'_, M> {
         decision
     }
 
-    /// Does the same as [`check_ex`](Table::check_ex) under a limit of this table. A key without a slot takes over none of
-    /// those in `kept`.
+    /// Does the same as [`check_ex`](Table::check_ex) under a limit of this table. A key without a slot takes over none
+    /// of those in `kept`.
     pub(crate) fn check_beside(
         &self,
         request: &Request<'_>,

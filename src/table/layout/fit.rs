@@ -138,7 +138,7 @@ pub(crate) const fn limit(g: &Geometry, spec: &LimitSpec) -> Result<TableLimit, 
     }
     let width = table_width(g.layout.bits, g.fingerprint);
     let shift = g.shl as i32 - g.shr as i32;
-    // By reference: each move would take its bytes of stack once more.
+    // By reference: a move would copy it onto the stack again.
     match &table_params(spec, width, shift) {
         Err(TableError::SpanTooShort) => Err(TableError::LimitTooFast),
         Err(e) => Err(*e),

@@ -34,7 +34,8 @@ struct Survey {
     free: Option<Seen>,
     /// How long that one has been expired; the largest number if it is EMPTY.
     free_age: u64,
-    /// The slot with the smallest debt that may be taken over: live, or (where debts are inherited) emptied with its debt kept.
+    /// The slot with the smallest debt that may be taken over: live, or (where debts are inherited) emptied with its
+    /// debt kept.
     least: Option<Seen>,
     least_lead: u64,
     /// The lead of the slot that drains first, tombstones included.
