@@ -113,9 +113,9 @@ check)
     ;;
 unit)
     if [ -n "$nextest" ]; then
-        run 791 default default "not ($races)" '' --features "$all" --lib --tests --examples
+        run 785 default default "not ($races)" '' --features "$all" --lib --tests --examples
     else
-        run 791 default default '' '--skip refusals::threads_' --features "$all" --lib --examples --test cell \
+        run 785 default default '' '--skip refusals::threads_' --features "$all" --lib --examples --test cell \
             --test table --test combine --test small --test host --test kill --test defects --test layout
     fi
     cargo_test --features "$documented" --doc

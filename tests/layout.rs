@@ -109,7 +109,7 @@ cli/src/plan
     limits: keys replay tiers timeline lib
     report: curve keys limits order replay lib
     charts: limits report
-    text html: charts limits report lib
+    text html: charts limits order report lib
 ";
 
 /// Most lines of a file.

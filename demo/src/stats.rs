@@ -7,8 +7,8 @@ use hdrhistogram::Histogram;
 
 use crate::schedule::{abuser_index, class_of, Class, ABUSERS, BIN_US};
 
-/// Times to answer in nanoseconds, of two significant digits: a quantile is at most 1 % too high. A longer time than the
-/// largest one, which no demo reaches, counts as the largest.
+/// Times to answer in nanoseconds, of two significant digits: a quantile is at most 1 % too high. A longer time than
+/// the largest one, which no demo reaches, counts as the largest.
 pub type Times = Histogram<u32>;
 
 pub fn times() -> Times {
