@@ -2,7 +2,8 @@
 
 A folder prints a table in Markdown, whose rows this one takes, and then a line with its version. What is timed runs at
 real-time priority, where that is allowed: on the last processor, and the server over HTTP and its load on one each.
-Builds run as usual. SPDX-License-Identifier: MIT OR Apache-2.0"""
+Builds run as usual. SPDX-License-Identifier: MIT OR Apache-2.0
+"""
 
 import datetime
 import os
