@@ -3,21 +3,13 @@
 
 use super::check::Check;
 use super::search::holds;
+use super::step_chains::EXACT;
 use super::world::{check, Op, World, NOW, T, X, Y, Z};
 use crate::limit::LimitSpec;
 use crate::sync::MAX_LOST;
 use crate::table::layout::policy::FullPolicy;
 
 const SAFE: &[Check] = &[Check::OneLive, Check::ClaimsRise, Check::KeyEnvelope, Check::Progress];
-/// At one instant, for keys that are never absent: every word is what was charged.
-const EXACT: &[Check] = &[
-    Check::OneLive,
-    Check::ClaimsRise,
-    Check::KeyEnvelope,
-    Check::NothingExtra,
-    Check::Conserves,
-    Check::Progress,
-];
 /// A key that never has a slot.
 const W: u64 = 4;
 

@@ -16,7 +16,7 @@ const SAFE: &[Check] = &[Check::OneLive, Check::ClaimsRise, Check::KeyEnvelope, 
 const KEPT: &[Check] =
     &[Check::OneLive, Check::ClaimsRise, Check::KeyEnvelope, Check::Conserves, Check::Progress];
 /// At one instant: every word is what was charged, but for the claim of an undone insert.
-const EXACT: &[Check] = &[
+pub(super) const EXACT: &[Check] = &[
     Check::OneLive,
     Check::ClaimsRise,
     Check::KeyEnvelope,
