@@ -48,6 +48,9 @@ $(RAW): Cargo.toml Cargo.lock build.rs mk/lib.mk $(MAP) $(shell find src -name '
 # The first object tells LLVM's linker for which machine it links. On other machines Rust's division of 128 bits names
 # the handler of panics that unwind, so there it has one. Nothing calls it.
 FIRST := $(if $(TARGET),void rust_eh_personality(void) {})
+# For RISC-V `ld -r` drops entries of the table for unwinding and leaves their relocations, at which a later ld crashes.
+# So objects for it have no such table.
+BROKEN := $(if $(filter riscv%,$(TARGET)),-R .eh_frame)
 
 # $(call localise,EXPORTS): one object that defines EXPORTS and nothing else.
 define localise
@@ -55,7 +58,7 @@ define localise
 	@printf '%s\n' $(1) > $@.exports
 	@echo '$(FIRST)' | $(CC) -O2 -fPIC -c -x c - -o $@.first.o
 	@$(LD) -r --gc-sections $@.first.o $(addprefix -u ,$(1)) -o $@ $(RAW)
-	@$(OBJCOPY) --keep-global-symbols=$@.exports --strip-debug -R .comment -R .llvmbc -R .llvmcmd $@
+	@$(OBJCOPY) --keep-global-symbols=$@.exports --strip-debug -R .comment -R .llvmbc -R .llvmcmd $(BROKEN) $@
 endef
 $(NAMED)/tatcell.o: $(RAW)
 	$(call localise,$(CORE_EXPORTS))
