@@ -10,6 +10,8 @@ unset MAKEFLAGS MFLAGS MAKELEVEL GO111MODULE
 version=v$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 # Nothing but the packed module is there, and no checksum of it is public. Its copy may be removed again.
 export GOPROXY="file://$out/proxy" GOSUMDB=off GOMODCACHE="$out/cache" GOFLAGS=-modcacherw SOURCE_DATE_EPOCH=1700000000
+# Go indexes a module in the cache once for a path and version. Here one version has other files after each change.
+export GODEBUG=goindex=0
 rm -rf "$out" && mkdir -p "$out" || exit 1
 
 . mk/tap.sh
