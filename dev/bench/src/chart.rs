@@ -162,8 +162,7 @@ fn draw(min: impl Fn(&str) -> Option<f64>, machine: &str, date: &str) -> Option<
         "Time per decision (ns, shorter is better)",
         r#" font-size="18" font-weight="bold""#,
     );
-    let what =
-        format!("{machine}; {date}; fastest round, conforming unless labelled");
+    let what = format!("{machine}; {date}; fastest round, conforming unless labelled");
     label(&mut out, 24.0, 52.0, "start", &what, GREY_TEXT);
     let mut x = 24.0;
     for (colour, text, width) in
