@@ -63,7 +63,8 @@ check 'licences are read from their expressions' python3 -B -m doctest packaging
 check 'the crates have nothing that only tests need' bare
 check 'the crate has at most 650 kB' small
 
-# cross TARGET PREFIX QEMU: the package of another machine, and its program under qemu.
+# cross TARGET PREFIX QEMU: the package of another machine, and its program under qemu. Its tables for walking the
+# stack, if it has some, are whole.
 cross() {
     # For one of them each tool is named by itself.
     case $1 in
@@ -73,6 +74,7 @@ cross() {
     rust=$1 tools=$2 qemu=$3; shift 3
     root=$out/$rust flags="-Wall -Wextra -Werror packaging/test/main.c -I$out/$rust/include"
     env "$@" $MAKE --no-print-directory -s install "TARGET=$rust" "PREFIX=$root" "CARGO=$foreign" &&
+        fails eval '"${tools}readelf" --debug-dump=frames "$root/lib/libtatcell.a" 2>&1 | grep -m 3 Warning' &&
         "${tools}gcc" $flags -static "$root/lib/libtatcell.a" -o "$root/alone" && "$qemu" "$root/alone" &&
         "${tools}gcc" $flags "$root/lib/libtatcell.so" -o "$root/shared" &&
         "$qemu" -L "/usr/${tools%-}" -E "LD_LIBRARY_PATH=$root/lib" "$root/shared"
