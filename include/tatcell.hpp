@@ -1852,8 +1852,10 @@ public:
         return result(tatcell_table_sweep_due(&raw_, &swept, now.count()));
     }
     /// The time at which a peek finds no old debt, and changes nothing (tatcell_table_peek_time).
-    outcome<std::uint64_t> peek_time(const std::uint64_t &swept, instant now) const noexcept {
-        return detail::fill(std::uint64_t{0}, tatcell_table_peek_time, &raw_, &swept, now.count());
+    outcome<instant> peek_time(const std::uint64_t &swept, instant now) const noexcept {
+        std::uint64_t time = 0;
+        const std::int32_t c = tatcell_table_peek_time(&raw_, &swept, now.count(), &time);
+        return {c, instant(time)};
     }
     /// Scans all slots and counts live keys, load and debts (tatcell_table_stats).
     outcome<tatcell_stats_t> stats(instant now) const noexcept {
