@@ -121,8 +121,8 @@ func (l *Limiter) Refund(key string, d *Decision) Decision {
 // the key stays taken until its old debt would have drained, so a reset counts as one more key.
 func (l *Limiter) Reset(key string) bool { return l.limit.t.Reset(l.now(), l.limit.t.HashString(key)) }
 
-// Limit returns the limit of the table that the limiter keeps, for calls that it does not have. Those sweep nothing: call
-// the limiter, too, at least once in a quarter of the SweepInterval of the table, or it forgets what they charged.
+// Limit returns the limit of the table that the limiter keeps, for calls that it does not have. Those sweep nothing.
+// Call the limiter, too, at least once in a quarter of the SweepInterval of the table, or it forgets what they charged.
 func (l *Limiter) Limit() *TableLimit { return l.limit }
 
 // Spec returns what the limiter was made from.
@@ -169,9 +169,9 @@ func (l *Limiter) sweepParts(now, first, count uint64) uint64 {
 	}
 }
 
-// forget empties all words. It returns false once another goroutine has. Each that comes in a silence does the same work
-// before it decides, so none waits for another. A word that is loaded with a new charge was written after the end of the
-// silence, which the next load sees.
+// forget empties all words. It returns false once another goroutine has. Each that comes in a silence does the same
+// work before it decides, so none waits for another. A word with a new charge was written after the end of the silence.
+// So who loads such a word sees that end by the next load.
 func (l *Limiter) forget(now, swept uint64) bool {
 	t := l.limit.t
 	empty := t.layout.swept(t.now(now))

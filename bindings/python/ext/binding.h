@@ -88,8 +88,8 @@ extern PyType_Spec decision_spec;
 extern PyType_Spec limiter_spec, cell_spec, chain_spec;
 extern const char hit_many_doc[];
 bool usable(const Limiter *self);
-/* The same before a call. It sweeps what is due: words would wrap, and old debts count once more. A peek with now= may be
- * about another time, so it changes nothing; *time gets the latest time at which a table has no such debt. */
+/* The same before a call. It sweeps what is due: words would wrap, and old debts count once more. A peek with now= may
+ * be about another time, so it changes nothing; *time gets the latest time at which a table has no such debt. */
 bool ready(Limiter *self, const struct call *call, bool peek, uint64_t *time);
 void leave(Limiter *self);
 PyObject *limiter_hit_many(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords);

@@ -414,7 +414,8 @@ end
 --- Decides a request. Returns true; or false and the seconds until it passes; or false and nil where it never can;
 -- or nil and "contended", where there is no verdict.
 function _M.check(self, key, cost, limit)
-    local rc = lib.tatcell_table_check(self.table, limit or self.default, due(self), key, #key, units(key, cost), retry_box)
+    local rc = lib.tatcell_table_check(self.table, limit or self.default, due(self), key, #key, units(key, cost),
+                                       retry_box)
     if rc == 0 then
         return true
     end
