@@ -292,7 +292,8 @@ impl RateLimitLayer {
         self.shared.rules.counters(KEYLESS)
     }
 
-    /// Returns the table of a limit: to forget a key, for statistics.
+    /// Returns the table of a limit: to forget a key, for statistics. [Sweep](OwnedTable::sweep) it before a call that
+    /// charges, or the charge may be forgotten as one from before a silence.
     ///
     /// ```
     /// use tatcell::{Address, LimitSpec};
