@@ -26,6 +26,8 @@ mod loom_resets;
 #[cfg(tatcell_loom)]
 mod loom_saves;
 #[cfg(tatcell_loom)]
+mod loom_sweeper;
+#[cfg(tatcell_loom)]
 mod loom_weak;
 #[cfg(not(any(tatcell_loom, tatcell_step)))]
 mod lost_tests;
