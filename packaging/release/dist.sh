@@ -28,6 +28,8 @@ SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 cargo_home=${CARGO_HOME:-$HOME/.cargo}
 RUSTFLAGS="--remap-path-prefix=$root=/tatcell --remap-path-prefix=$cargo_home=/cargo"
 export CARGO SOURCE_DATE_EPOCH RUSTFLAGS
+# Files that others can read, whatever their maker's umask is.
+umask 022
 unset MAKEFLAGS MFLAGS MAKELEVEL DESTDIR PREFIX LIBDIR INCLUDEDIR DOCDIR BINDIR MANDIR BASHDIR ZSHDIR FISHDIR CLI
 
 say() { echo "dist: $*"; }
@@ -103,8 +105,6 @@ node() {
 binary() {
     stage=$work/$name-$target
     rm -rf "$stage" && mkdir -p "$stage/share/doc/tatcell"
-    # It may be there, built with other flags.
-    rm -f target/lib/release/libtatcell.a
     $MAKE -s cli
     $MAKE -s install "PREFIX=$stage"
     (cd cluster && $CARGO build --quiet --release --locked --features tls -p tatcell-throttled -p tatcell-ratelimit)
@@ -122,9 +122,9 @@ firmware() {
     folder=tatcell-firmware-$version
     git archive --prefix="$folder/" HEAD Cargo.toml LICENSE-MIT LICENSE-APACHE include/tatcell.h include/tatcell_small.h \
         firmware/README.md firmware/RECIPES.md firmware/examples/c firmware/recipes | tar -x -C "$work"
-    $MAKE -s -C firmware lib
-    mkdir -p "$work/$folder/target/firmware"
-    (cd target/firmware && cp --parents ./*/libtatcell-*.a "$work/$folder/target/firmware")
+    # Not those that are in target/firmware: they may be of other flags. No archive names a folder.
+    (cd firmware && . ./boards.sh && for triple in $targets; do printf "$triple %s\n" $choices; done) |
+        env -u RUSTFLAGS "ARCHIVES=$work/$folder/target/firmware" xargs -P "$(nproc)" -n 2 firmware/archive.sh
     notices Cargo.toml small-capi single-core > "$work/$folder/THIRD-PARTY"
     packed "$work" "$folder"
 }
@@ -156,6 +156,8 @@ whole=yes
 for part; do ! lacks "$part" || whole=no; done
 [ $whole = yes ] || { say 'get these tools, or name the other parts'; exit 1; }
 rm -rf "$dist" && mkdir -p "$dist"
+# Make would take an archive that was built with other flags. Cargo builds it anew only if it was.
+case " $* " in *' python '* | *' binary '* | *' deb '*) rm -f target/lib/release/libtatcell.a ;; esac
 tree
 for part; do
     say "$part"
