@@ -1,9 +1,9 @@
 # Targets and boards, for the scripts here, which run in this folder: . ./boards.sh
 # shellcheck shell=sh disable=SC2034
 root=$(cd .. && pwd)
-# Everything that is built here but the archives, which are in $archives/TRIPLE (ARCHIVES is another folder for them).
+# Everything that is built here but the archives, which are in $archives/TRIPLE.
 out=$root/firmware/target
-archives=${ARCHIVES:-$root/target/firmware}
+archives=${TATCELL_FIRMWARE_DIR:-$root/target/firmware}
 
 targets="thumbv6m-none-eabi thumbv7m-none-eabi thumbv7em-none-eabihf riscv32imc-unknown-none-elf \
 riscv32imac-unknown-none-elf"

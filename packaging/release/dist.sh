@@ -110,7 +110,12 @@ binary() {
     (cd cluster && $CARGO build --quiet --release --locked --features tls -p tatcell-throttled -p tatcell-ratelimit)
     install -s -m 755 cli/target/release/tatcell cluster/target/release/tatcell-throttled \
         cluster/target/release/tatcell-ratelimit "$stage/bin"
-    install -m 644 README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE docs/*.md "$stage/share/doc/tatcell"
+    install -m 644 packaging/release/binary.txt "$stage/README.txt"
+    # Laid out like the tree, so that pages find each other.
+    git archive HEAD README.md CHANGELOG.md SECURITY.md docs cli/README.md cluster/throttled/README.md \
+        cluster/throttled/throttled.toml cluster/throttled/tatcell-throttled.service cluster/envoy/README.md \
+        cluster/envoy/ratelimit.toml cluster/envoy/rules.yaml cluster/envoy/tatcell-ratelimit.service |
+        tar -x -C "$stage/share/doc/tatcell"
     notices Cargo.toml capi,host > "$stage/share/doc/tatcell/THIRD-PARTY-libtatcell"
     notices cli/Cargo.toml > "$stage/share/doc/tatcell/THIRD-PARTY-tatcell"
     notices cluster/throttled/Cargo.toml tls > "$stage/share/doc/tatcell/THIRD-PARTY-tatcell-throttled"
@@ -121,10 +126,12 @@ binary() {
 firmware() {
     folder=tatcell-firmware-$version
     git archive --prefix="$folder/" HEAD Cargo.toml LICENSE-MIT LICENSE-APACHE include/tatcell.h include/tatcell_small.h \
-        firmware/README.md firmware/RECIPES.md firmware/examples/c firmware/recipes | tar -x -C "$work"
+        firmware/README.md firmware/RECIPES.md firmware/budget firmware/examples/c firmware/examples/embassy/lines.txt \
+        firmware/recipes | tar -x -C "$work"
+    install -m 644 packaging/release/firmware.txt "$work/$folder/README.txt"
     # Not those that are in target/firmware: they may be of other flags. No archive names a folder.
     (cd firmware && . ./boards.sh && for triple in $targets; do printf "$triple %s\n" $choices; done) |
-        env -u RUSTFLAGS "ARCHIVES=$work/$folder/target/firmware" xargs -P "$(nproc)" -n 2 firmware/archive.sh
+        env -u RUSTFLAGS "TATCELL_FIRMWARE_DIR=$work/$folder/target/firmware" xargs -P "$(nproc)" -n 2 firmware/archive.sh
     notices Cargo.toml small-capi single-core > "$work/$folder/THIRD-PARTY"
     packed "$work" "$folder"
 }
