@@ -69,16 +69,28 @@ named() {
 binaries() (
     tar -C "$out" -xf "$out/a/target/dist/tatcell-$version-$target.tar.xz" && cd "$out/tatcell-$version-$target" || return 1
     for program in tatcell tatcell-throttled tatcell-ratelimit; do
-        [ "$("bin/$program" --version)" = "$program $version" ] && fails grep -qF "$out" "bin/$program" &&
-            grep -q '^siphasher ' "share/doc/tatcell/THIRD-PARTY-$program" || { echo "$program"; return 1; }
+        notices=share/doc/tatcell/THIRD-PARTY-$program
+        # A crate of which the program names a file is one whose licence it brings.
+        [ "$("bin/$program" --version)" = "$program $version" ] && grep -q '^siphasher ' "$notices" &&
+            grep -aoE '/cargo/registry/src/[^/]*/[a-z0-9_-]+-[0-9]+\.[^/]*' "bin/$program" | sed 's|.*/\(.*\)-\([0-9]*\.\)|\1 \2|' |
+            sort -u > "$out/crates" && [ "$(wc -l < "$out/crates")" -ge 5 ] || { echo "$program"; return 1; }
+        while read -r crate; do
+            grep -qF "$crate: " "$notices" || { echo "$notices: no $crate"; return 1; }
+        done < "$out/crates"
     done
-    grep -q '^rustls ' share/doc/tatcell/THIRD-PARTY-tatcell-ratelimit
+    grep -q '^rustls ' share/doc/tatcell/THIRD-PARTY-tatcell-ratelimit && grep -q '^zstd/LICENSE' share/doc/tatcell/THIRD-PARTY-tatcell
 )
+# Owners are 0, nobody but the owner may write, no file is newer than the commit, and none names a folder of its maker.
+archives() {
+    python3 -B packaging/test/archives.py "$(git log -1 --format=%ct)" "$out/a" "${CARGO_HOME:-$HOME/.cargo}" \
+        "$out"/a/target/dist/*
+}
 check 'without a tool of a part nothing is made' incomplete
 make_both
 check 'a release is made in a clone' made a
 check 'and in another one' made another
 check 'both have the same bytes' sums
+check 'its archives say nothing of who made them' archives
 check 'it has its tarballs, crates, Go module and Python package' named "tatcell-$version.tar.xz" \
     "tatcell-$version.crate" "tatcell-tower-$version.crate" "tatcell-$version-$target.tar.xz" "tatcell-go-$version.zip" \
     'tatcell-.*\.tar\.gz' 'tatcell-.*\.whl'
@@ -94,6 +106,14 @@ else skip 'and an SBOM of each binary' 'no cargo-cyclonedx: cargo install --lock
 if firmware_tools; then check 'and the firmware' named "tatcell-firmware-$version.tar.xz"
 else skip 'and the firmware' 'no linkers for bare cores: apt-get install binutils-arm-none-eabi binutils-riscv64-unknown-elf'; fi
 check 'its programs run, and have the licences of their crates' binaries
+# As README.txt of the tarball says, in the folder where it lies.
+linked() (
+    main=$PWD/packaging/test/main.c && cd "$out/tatcell-$version-$target" && export "PKG_CONFIG_PATH=$PWD/lib/pkgconfig" &&
+        cc "$main" $(pkg-config --cflags --libs tatcell) "-Wl,-rpath,$PWD/lib" -o gate && ./gate &&
+        for file in $(grep -o 'share/doc/[a-z/.-]*[a-z]' README.txt); do ls -d "$file" || return 1; done
+)
+if have pkg-config; then check 'a program is linked with its library' linked
+else skip 'a program is linked with its library' 'no pkg-config: apt-get install pkg-config'; fi
 mv "$out/a/target/dist" "$out"
 rm -rf "$out/a" "$out/another"
 . packaging/test/oldest.sh
