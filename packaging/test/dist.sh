@@ -115,6 +115,16 @@ linked() (
 if have pkg-config; then check 'a program is linked with its library' linked
 else skip 'a program is linked with its library' 'no pkg-config: apt-get install pkg-config'; fi
 mv "$out/a/target/dist" "$out"
+# What is left of the old version is not the library's: no file says it of tatcell, and every lock file is true.
+renamed() (
+    cd "$out/another" && packaging/release/version.sh 987.65.43 && fails git grep -nF "\"$version\"" -- '*Cargo.toml' \
+        '*.yml' '*package.json' '*.lua' && grep -q 'VERSION: u32 = 9876543;' src/capi/codes.rs || return 1
+    for lock in $(git ls-files '*Cargo.lock'); do
+        fails grep -A 1 '^name = "tatcell' "$lock" | grep -F "\"$version\"" || return 1
+        cargo metadata --locked --format-version 1 --manifest-path "${lock%.lock}.toml" > /dev/null || return 1
+    done
+)
+check 'one command gives all of it another version' renamed
 rm -rf "$out/a" "$out/another"
 . packaging/test/oldest.sh
 oldest bindings/node 'the addon for Node'
