@@ -78,12 +78,13 @@ lacks() {
 
 source() {
     cd "$work/$name"
-    mkdir -p .cargo
-    $CARGO vendor --locked --versioned-dirs vendor > .cargo/config.toml 2> ../vendor.log
+    # Only `make lib` reads it: a .cargo/config.toml would keep the other workspaces from their crates.
+    $CARGO vendor --locked --versioned-dirs vendor > ../config.toml 2> ../vendor.log
+    mv ../config.toml vendor
     cd "$root"
     packed "$work" "$name"
     # The crate is packed from the tree without them.
-    rm -rf "$work/$name/vendor" "$work/$name/.cargo/config.toml"
+    rm -rf "$work/$name/vendor"
 }
 crate() {
     (cd "$work/$name" && $CARGO package --quiet --no-verify --allow-dirty --target-dir "$root/target/package-crate")

@@ -112,6 +112,14 @@ linked() (
         cc "$main" $(pkg-config --cflags --libs tatcell) "-Wl,-rpath,$PWD/lib" -o gate && ./gate &&
         for file in $(grep -o 'share/doc/[a-z/.-]*[a-z]' README.txt); do ls -d "$file" || return 1; done
 )
+# The crates that it has are the library's. Those of the other workspaces come from their registry, as in a clone.
+workspaces() (
+    tar -C "$out" -xf "$out/a/target/dist/tatcell-$version.tar.xz" && cd "$out/tatcell-$version" || return 1
+    for folder in cli cluster bindings/node; do
+        cargo metadata --quiet --locked --format-version 1 --manifest-path "$folder/Cargo.toml" > /dev/null || return 1
+    done
+)
+check 'the source tarball lets the command, the servers and the addon find their crates' workspaces
 if have pkg-config; then check 'a program is linked with its library' linked
 else skip 'a program is linked with its library' 'no pkg-config: apt-get install pkg-config'; fi
 mv "$out/a/target/dist" "$out"
