@@ -149,7 +149,7 @@ pages() {
     for command in $(inside tatcell help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p' | grep -vx help); do
         gzip -t "$root/usr/share/man/man1/tatcell-$command.1.gz" || return 1
     done
-    [ "$command" ] && gzip -t "$root/usr/share/man/man1/tatcell.1.gz"
+    [ "${command:-}" ] && gzip -t "$root/usr/share/man/man1/tatcell.1.gz"
 }
 units() {
     for server in tatcell-throttled tatcell-ratelimit; do
@@ -174,6 +174,8 @@ gone() {
 }
 port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 debian_version=$(dpkg-deb -f "$packages"/libtatcell1_*.deb Version)
+# nginx makes its folders when it first reads its settings.
+inside nginx -t > "$out/log" 2>&1
 files > "$out/before"
 check 'apt-get installs older ones into a clean root' older
 check 'an upgrade takes all of them, and keeps what an administrator wrote' upgraded
