@@ -62,7 +62,7 @@ lacks() {
         get='apt-get install binutils-arm-none-eabi binutils-riscv64-unknown-elf tar xz-utils python3' ;;
     deb) tools='dh dpkg-buildpackage dh_nginx pkg-config python3'
         get='apt-get install debhelper dpkg-dev nginx-dev pkg-config python3' ;;
-    sbom) tools=cargo-cyclonedx get='cargo install --locked cargo-cyclonedx' ;;
+    sbom) tools='cargo-cyclonedx python3' get='cargo install --locked cargo-cyclonedx, apt-get install python3' ;;
     *) return 1 ;;
     esac
     missing=
@@ -143,8 +143,8 @@ sbom() {
         folder=${of%%:*} features=${of##*:} suffix=${of#*:} suffix=${suffix%:*}
         $CARGO cyclonedx --quiet --format json --manifest-path "$work/$name/$folder/Cargo.toml" \
             --features "$features" --override-filename "$name$suffix.cdx"
-        # The names of crates of the tree begin with its folder.
-        sed "s|$work/||g" "$work/$name/$folder/$name$suffix.cdx.json" > "$dist/$name$suffix.cdx.json"
+        python3 -B packaging/release/sbom.py "$work/$name/$folder/Cargo.toml" "$features" "$work" \
+            < "$work/$name/$folder/$name$suffix.cdx.json" > "$dist/$name$suffix.cdx.json"
     done
 }
 

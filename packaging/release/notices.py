@@ -55,19 +55,19 @@ def asked(command, manifest, features, *flags):
                            '--features', features, *flags), check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
-def contained(manifest, features):
-    """Name and version of the crates that a binary for this machine contains.
+def crates_of(manifest, features, edges):
+    """Name and version of the crates that a build for this machine takes by these edges of its graph.
 
-    Normal dependencies with the features that a build has, and no build script's or procedural macro's. (The graph of
-    `cargo metadata` also has optional crates that no build takes.)
+    The graph of `cargo metadata` also has optional crates that no build takes.
     """
-    tree = asked('tree', manifest, features, '--edges', 'normal,no-proc-macro', '--prefix', 'none')
+    tree = asked('tree', manifest, features, '--edges', edges, '--prefix', 'none')
     return {tuple(line.split()[:2]) for line in tree.splitlines()}
 
 
 def main():
     manifest, features = sys.argv[1], ','.join(sys.argv[2:])
-    crates = contained(manifest, features)
+    # What the binary contains: normal dependencies, and no build script's or procedural macro's.
+    crates = crates_of(manifest, features, 'normal,no-proc-macro')
     data = json.loads(asked('metadata', manifest, features, '--format-version', '1'))
     missing = []
     for package in sorted(data['packages'], key=lambda one: (one['name'], one['version'])):
