@@ -16,7 +16,7 @@
 #
 # All of them without PART; then SHA256SUMS. If the machine lacks a tool of a part, nothing is made: a release has every
 # part unless you leave it out. Two runs on one machine make the same bytes, in whatever folder: times are that of the
-# commit, owners are 0, and the compiler is told to forget the folders.
+# commit, owners are 0, and the compiler is told to forget the folders (rustc.sh is a part of that).
 set -eu
 cd "$(dirname "$0")/../.."
 CARGO=${CARGO:-cargo} MAKE=${MAKE:-make}
@@ -27,7 +27,8 @@ target=$(rustc -vV | sed -n 's/^host: //p')
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 cargo_home=${CARGO_HOME:-$HOME/.cargo}
 RUSTFLAGS="--remap-path-prefix=$root=/tatcell --remap-path-prefix=$cargo_home=/cargo"
-export CARGO SOURCE_DATE_EPOCH RUSTFLAGS
+RUSTC_WRAPPER=$root/packaging/release/rustc.sh
+export CARGO SOURCE_DATE_EPOCH RUSTFLAGS RUSTC_WRAPPER
 # Files that others can read, whatever their maker's umask is.
 umask 022
 unset MAKEFLAGS MFLAGS MAKELEVEL DESTDIR PREFIX LIBDIR INCLUDEDIR DOCDIR BINDIR MANDIR BASHDIR ZSHDIR FISHDIR CLI
@@ -132,7 +133,8 @@ firmware() {
     install -m 644 packaging/release/firmware.txt "$work/$folder/README.txt"
     # Not those that are in target/firmware: they may be of other flags. No archive names a folder.
     (cd firmware && . ./boards.sh && for triple in $targets; do printf "$triple %s\n" $choices; done) |
-        env -u RUSTFLAGS "TATCELL_FIRMWARE_DIR=$work/$folder/target/firmware" xargs -P "$(nproc)" -n 2 firmware/archive.sh
+        env -u RUSTFLAGS -u RUSTC_WRAPPER "TATCELL_FIRMWARE_DIR=$work/$folder/target/firmware" \
+            xargs -P "$(nproc)" -n 2 firmware/archive.sh
     notices Cargo.toml small-capi single-core > "$work/$folder/THIRD-PARTY"
     packed "$work" "$folder"
 }
