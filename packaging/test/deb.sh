@@ -169,7 +169,7 @@ removed() {
         [ -f "$root/etc/tatcell/rules.yaml" ]
 }
 gone() {
-    inside apt-get -q -y purge 'tatcell*' 'libtatcell*' libnginx-mod-http-tatcell && inside nginx -t &&
+    inside dpkg --purge tatcell tatcell-ratelimit libtatcell1 libnginx-mod-http-tatcell && inside nginx -t &&
         files > "$out/after" && diff "$out/before" "$out/after"
 }
 port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')

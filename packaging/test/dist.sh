@@ -128,7 +128,7 @@ renamed() (
     cd "$out/another" && packaging/release/version.sh 987.65.43 && fails git grep -nF "\"$version\"" -- '*Cargo.toml' \
         '*.yml' '*package.json' '*.lua' && grep -q 'VERSION: u32 = 9876543;' src/capi/codes.rs || return 1
     for lock in $(git ls-files '*Cargo.lock'); do
-        fails grep -A 1 '^name = "tatcell' "$lock" | grep -F "\"$version\"" || return 1
+        ! grep -A 1 '^name = "tatcell' "$lock" | grep -F "\"$version\"" || return 1
         cargo metadata --locked --format-version 1 --manifest-path "${lock%.lock}.toml" > /dev/null || return 1
     done
 )
