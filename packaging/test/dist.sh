@@ -72,7 +72,7 @@ binaries() (
         notices=share/doc/tatcell/THIRD-PARTY-$program
         # A crate of which the program names a file is one whose licence it brings.
         [ "$("bin/$program" --version)" = "$program $version" ] && grep -q '^siphasher ' "$notices" &&
-            grep -aoE '/cargo/registry/src/[^/]*/[a-z0-9_-]+-[0-9]+\.[^/]*' "bin/$program" | sed 's|.*/\(.*\)-\([0-9]*\.\)|\1 \2|' |
+            grep -aoE '/cargo/registry/src/[^/]*/[a-z0-9_-]+-[0-9]+\.[^/]*' "bin/$program" | sed -E 's|.*/||; s|-([0-9]+\.)| \1|' |
             sort -u > "$out/crates" && [ "$(wc -l < "$out/crates")" -ge 5 ] || { echo "$program"; return 1; }
         while read -r crate; do
             grep -qF "$crate: " "$notices" || { echo "$notices: no $crate"; return 1; }
