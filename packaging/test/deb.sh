@@ -42,7 +42,7 @@ check 'each package has the licences of the crates in it' notices
 [ "$(id -u)" = 0 ] || { skip 'a clean root' 'only root may change its root: sudo packaging/test/deb.sh'; end; }
 have mmdebstrap || { skip 'a clean root' 'no mmdebstrap: apt-get install mmdebstrap'; end; }
 suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
-if ! mmdebstrap --quiet --variant=apt --include=gcc,libc6-dev,pkg-config,nginx-light "$suite" "$root" > "$out/root.log" 2>&1
+if ! mmdebstrap --quiet --variant=apt --include=gcc,libc6-dev,pkg-config,procps,nginx-light "$suite" "$root" > "$out/root.log" 2>&1
 then
     if grep -qE 'Temporary failure|Could not (connect|resolve)|Connection (refused|timed out)' "$out/root.log"; then
         skip 'a clean root' 'no archive of Debian: mmdebstrap needs the network'
@@ -140,9 +140,9 @@ upgraded() {
         grep -x 'keys = 4242' "$root/etc/tatcell/throttled.toml" && cmp cluster/envoy/ratelimit.toml "$root/etc/tatcell/ratelimit.toml"
 }
 again() {
-    inside sh -c 'apt-get -q -y --no-install-recommends --reinstall install /tmp/*.deb' && states "$debian_version" &&
-        inside dpkg --verify > "$out/changed" && grep -v ' c ' "$out/changed" | grep tatcell && return 1
-    return 0
+    inside sh -c 'apt-get -q -y --no-install-recommends --reinstall install /tmp/*.deb' && states "$debian_version" || return 1
+    inside dpkg --verify > "$out/changed"
+    ! grep -v ' c ' "$out/changed" | grep tatcell
 }
 pages() {
     # dpkg leaves no page out of this root, so each command that help lists has one.
