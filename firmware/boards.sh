@@ -3,7 +3,7 @@
 root=$(cd .. && pwd)
 # Everything that is built here but the archives, which are in $archives/TRIPLE.
 out=$root/firmware/target
-archives=$root/target/firmware
+archives=${TATCELL_FIRMWARE_DIR:-$root/target/firmware}
 
 targets="thumbv6m-none-eabi thumbv7m-none-eabi thumbv7em-none-eabihf riscv32imc-unknown-none-elf \
 riscv32imac-unknown-none-elf"

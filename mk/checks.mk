@@ -104,8 +104,8 @@ ifdef TATCELL_QUICK
 	@echo 'SKIP dist-tests: minutes of release builds; run make dist-tests without TATCELL_QUICK'
 else
 	@mk/packages.sh packaging/test/deb-packages firmware/packages
-	@packaging/test/deb.sh
 	@packaging/test/dist.sh
+	@packaging/test/deb.sh target/dist-test/dist
 endif
 node-source-tests:
 ifdef TATCELL_QUICK

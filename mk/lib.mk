@@ -40,8 +40,10 @@ SMALL := -C no-vectorize-loops $(addprefix -C llvm-args=-,inline-threshold=100 f
 lib: $(LIB_A) $(LIB_SO) ## Build the C library: target/c/libtatcell.a and libtatcell.so
 	@echo $(LIB_A) $(LIB_SO)
 
+# A source tarball has the crates that the library needs.
+VENDORED := $(addprefix --config ,$(wildcard vendor/config.toml))
 $(RAW): Cargo.toml Cargo.lock build.rs mk/lib.mk $(MAP) $(shell find src -name '*.rs')
-	$(CARGO) rustc --quiet --release --lib --features capi,host --crate-type staticlib --target-dir target/lib \
+	$(CARGO) rustc $(VENDORED) --quiet --release --lib --features capi,host --crate-type staticlib --target-dir target/lib \
 	    $(TARGET:%=--target %) -- $(SMALL)
 	@touch $@
 

@@ -34,5 +34,7 @@ sed 's|path = "../.."|path = "vendor/tatcell"|' Cargo.toml |
     awk '{ print } $0 == "[workspace]" { print "exclude = [\"vendor\"]" }' > "$tree/Cargo.toml"
 # The version is that of the library.
 sed "s/\"version\": .*/\"version\": \"$version\",/" package.json > "$tree/package.json"
+# npm packs the rights that files have here, and those of a checkout are its owner's choice.
+chmod -R u=rwX,go=rX "$tree"
 "$NPM" pack --silent --ignore-scripts --pack-destination "$out/dist" "$tree" > "$out/pack.log"
 ls "$out"/dist/*.tgz

@@ -29,6 +29,8 @@ mv "$out/tree/vendor/tatcell-$version" "$out/tree/vendor/crate"
 # It belongs to no workspace of a folder around it.
 echo '[workspace]' >> "$out/tree/vendor/crate/Cargo.toml"
 cp target/c/libtatcell.a "$out/tree/vendor/$platform"
+# A wheel has the rights that files have here, and those of a checkout are its owner's choice.
+chmod -R u=rwX,go=rX "$out/tree"
 "$python" -m build --no-isolation --outdir "$out/dist" "$out/tree" > "$out/build.log" 2>&1 ||
     { tail -n 30 "$out/build.log" >&2; exit 1; }
 plain=$(ls "$out"/dist/*.whl)

@@ -16,7 +16,7 @@
 #
 # All of them without PART; then SHA256SUMS. If the machine lacks a tool of a part, nothing is made: a release has every
 # part unless you leave it out. Two runs on one machine make the same bytes, in whatever folder: times are that of the
-# commit, owners are 0, and the compiler is told to forget the folders.
+# commit, owners are 0, and the compiler is told to forget the folders (rustc.sh is a part of that).
 set -eu
 cd "$(dirname "$0")/../.."
 CARGO=${CARGO:-cargo} MAKE=${MAKE:-make}
@@ -27,7 +27,10 @@ target=$(rustc -vV | sed -n 's/^host: //p')
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 cargo_home=${CARGO_HOME:-$HOME/.cargo}
 RUSTFLAGS="--remap-path-prefix=$root=/tatcell --remap-path-prefix=$cargo_home=/cargo"
-export CARGO SOURCE_DATE_EPOCH RUSTFLAGS
+RUSTC_WRAPPER=$root/packaging/release/rustc.sh
+export CARGO SOURCE_DATE_EPOCH RUSTFLAGS RUSTC_WRAPPER
+# Files that others can read, whatever their maker's umask is.
+umask 022
 unset MAKEFLAGS MFLAGS MAKELEVEL DESTDIR PREFIX LIBDIR INCLUDEDIR DOCDIR BINDIR MANDIR BASHDIR ZSHDIR FISHDIR CLI
 
 say() { echo "dist: $*"; }
@@ -60,7 +63,7 @@ lacks() {
         get='apt-get install binutils-arm-none-eabi binutils-riscv64-unknown-elf tar xz-utils python3' ;;
     deb) tools='dh dpkg-buildpackage dh_nginx pkg-config python3'
         get='apt-get install debhelper dpkg-dev nginx-dev pkg-config python3' ;;
-    sbom) tools=cargo-cyclonedx get='cargo install --locked cargo-cyclonedx' ;;
+    sbom) tools='cargo-cyclonedx python3' get='cargo install --locked cargo-cyclonedx, apt-get install python3' ;;
     *) return 1 ;;
     esac
     missing=
@@ -76,12 +79,13 @@ lacks() {
 
 source() {
     cd "$work/$name"
-    mkdir -p .cargo
-    $CARGO vendor --locked --versioned-dirs vendor > .cargo/config.toml 2> ../vendor.log
+    # Only `make lib` reads it: a .cargo/config.toml would keep the other workspaces from their crates.
+    $CARGO vendor --locked --versioned-dirs vendor > ../config.toml 2> ../vendor.log
+    mv ../config.toml vendor
     cd "$root"
     packed "$work" "$name"
     # The crate is packed from the tree without them.
-    rm -rf "$work/$name/vendor" "$work/$name/.cargo/config.toml"
+    rm -rf "$work/$name/vendor"
 }
 crate() {
     (cd "$work/$name" && $CARGO package --quiet --no-verify --allow-dirty --target-dir "$root/target/package-crate")
@@ -103,14 +107,17 @@ node() {
 binary() {
     stage=$work/$name-$target
     rm -rf "$stage" && mkdir -p "$stage/share/doc/tatcell"
-    # It may be there, built with other flags.
-    rm -f target/lib/release/libtatcell.a
     $MAKE -s cli
     $MAKE -s install "PREFIX=$stage"
     (cd cluster && $CARGO build --quiet --release --locked --features tls -p tatcell-throttled -p tatcell-ratelimit)
     install -s -m 755 cli/target/release/tatcell cluster/target/release/tatcell-throttled \
         cluster/target/release/tatcell-ratelimit "$stage/bin"
-    install -m 644 README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE docs/*.md "$stage/share/doc/tatcell"
+    install -m 644 packaging/release/binary.txt "$stage/README.txt"
+    # Laid out like the tree, so that pages find each other.
+    git archive HEAD README.md CHANGELOG.md SECURITY.md docs cli/README.md cluster/throttled/README.md \
+        cluster/throttled/throttled.toml cluster/throttled/tatcell-throttled.service cluster/envoy/README.md \
+        cluster/envoy/ratelimit.toml cluster/envoy/rules.yaml cluster/envoy/tatcell-ratelimit.service |
+        tar -x -C "$stage/share/doc/tatcell"
     notices Cargo.toml capi,host > "$stage/share/doc/tatcell/THIRD-PARTY-libtatcell"
     notices cli/Cargo.toml > "$stage/share/doc/tatcell/THIRD-PARTY-tatcell"
     notices cluster/throttled/Cargo.toml tls > "$stage/share/doc/tatcell/THIRD-PARTY-tatcell-throttled"
@@ -121,10 +128,13 @@ binary() {
 firmware() {
     folder=tatcell-firmware-$version
     git archive --prefix="$folder/" HEAD Cargo.toml LICENSE-MIT LICENSE-APACHE include/tatcell.h include/tatcell_small.h \
-        firmware/README.md firmware/RECIPES.md firmware/examples/c firmware/recipes | tar -x -C "$work"
-    $MAKE -s -C firmware lib
-    mkdir -p "$work/$folder/target/firmware"
-    (cd target/firmware && cp --parents ./*/libtatcell-*.a "$work/$folder/target/firmware")
+        firmware/README.md firmware/RECIPES.md firmware/budget firmware/examples/c firmware/examples/embassy/lines.txt \
+        firmware/recipes | tar -x -C "$work"
+    install -m 644 packaging/release/firmware.txt "$work/$folder/README.txt"
+    # Not those that are in target/firmware: they may be of other flags. No archive names a folder.
+    (cd firmware && . ./boards.sh && for triple in $targets; do printf "$triple %s\n" $choices; done) |
+        env -u RUSTFLAGS -u RUSTC_WRAPPER "TATCELL_FIRMWARE_DIR=$work/$folder/target/firmware" \
+            xargs -P "$(nproc)" -n 2 firmware/archive.sh
     notices Cargo.toml small-capi single-core > "$work/$folder/THIRD-PARTY"
     packed "$work" "$folder"
 }
@@ -135,8 +145,8 @@ sbom() {
         folder=${of%%:*} features=${of##*:} suffix=${of#*:} suffix=${suffix%:*}
         $CARGO cyclonedx --quiet --format json --manifest-path "$work/$name/$folder/Cargo.toml" \
             --features "$features" --override-filename "$name$suffix.cdx"
-        # The names of crates of the tree begin with its folder.
-        sed "s|$work/||g" "$work/$name/$folder/$name$suffix.cdx.json" > "$dist/$name$suffix.cdx.json"
+        python3 -B packaging/release/sbom.py "$work/$name/$folder/Cargo.toml" "$features" "$work" \
+            < "$work/$name/$folder/$name$suffix.cdx.json" > "$dist/$name$suffix.cdx.json"
     done
 }
 
@@ -156,6 +166,8 @@ whole=yes
 for part; do ! lacks "$part" || whole=no; done
 [ $whole = yes ] || { say 'get these tools, or name the other parts'; exit 1; }
 rm -rf "$dist" && mkdir -p "$dist"
+# Make would take an archive that was built with other flags. Cargo builds it anew only if it was.
+case " $* " in *' python '* | *' binary '* | *' deb '*) rm -f target/lib/release/libtatcell.a ;; esac
 tree
 for part; do
     say "$part"

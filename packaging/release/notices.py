@@ -49,44 +49,42 @@ def is_common(licence):
     return either()
 
 
-def metadata(manifest, features):
-    """What cargo says of a crate for this machine."""
-    host = subprocess.run(('rustc', '-vV'), check=True, stdout=subprocess.PIPE, text=True).stdout
-    target = re.search('^host: (.*)', host, re.M).group(1)
-    said = subprocess.run((os.environ.get('CARGO', 'cargo'), 'metadata', '--quiet', '--locked', '--format-version', '1',
-                           '--manifest-path', manifest, '--filter-platform', target, '--features', features),
-                          check=True, stdout=subprocess.PIPE).stdout
-    return json.loads(said)
+def asked(command, manifest, features, *flags):
+    """What a command of cargo says of a crate."""
+    return subprocess.run((os.environ.get('CARGO', 'cargo'), command, '--quiet', '--locked', '--manifest-path', manifest,
+                           '--features', features, *flags), check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def crates_of(manifest, features, edges):
+    """Name and version of the crates that a build for this machine takes by these edges of its graph.
+
+    The graph of `cargo metadata` also has optional crates that no build takes.
+    """
+    tree = asked('tree', manifest, features, '--edges', edges, '--prefix', 'none')
+    return {tuple(line.split()[:2]) for line in tree.splitlines()}
 
 
 def main():
-    data = metadata(sys.argv[1], ','.join(sys.argv[2:]))
-    packages = {package['id']: package for package in data['packages']}
-    nodes = {node['id']: node for node in data['resolve']['nodes']}
-    root = data['resolve']['root'] or data['workspace_default_members'][0]
+    manifest, features = sys.argv[1], ','.join(sys.argv[2:])
     # What the binary contains: normal dependencies, and no build script's or procedural macro's.
-    seen, todo = set(), [root]
-    while todo:
-        at = todo.pop()
-        if at in seen or any('proc-macro' in target['kind'] for target in packages[at]['targets']):
-            continue
-        seen.add(at)
-        for dep in nodes[at]['deps']:
-            if any(kind['kind'] is None for kind in dep['dep_kinds']):
-                todo.append(dep['pkg'])
+    crates = crates_of(manifest, features, 'normal,no-proc-macro')
+    data = json.loads(asked('metadata', manifest, features, '--format-version', '1'))
     missing = []
-    for package in sorted((packages[at] for at in seen), key=lambda one: (one['name'], one['version'])):
-        if package['source'] is None:
+    for package in sorted(data['packages'], key=lambda one: (one['name'], one['version'])):
+        if package['source'] is None or (package['name'], 'v' + package['version']) not in crates:
             continue
         folder = pathlib.Path(package['manifest_path']).parent
-        texts = sorted(path for path in folder.iterdir()
-                       if path.is_file() and path.name.upper().startswith(('LICENSE', 'LICENCE', 'COPYING', 'NOTICE')))
+        # Also those of code that a crate has from elsewhere, in a folder of its own. zstd offers the GPL (COPYING) next to
+        # its LICENSE: the latter is taken.
+        texts = sorted(path for path in folder.rglob('*')
+                       if path.is_file() and path.name.upper().startswith(('LICENSE', 'LICENCE', 'COPYING', 'NOTICE'))
+                       and not (path.name == 'COPYING' and (path.parent / 'LICENSE').is_file()))
         spdx = package['license'] or ''
         print(f"{'=' * 80}\n{package['name']} {package['version']}: {spdx}\n")
         if not texts and not is_common(spdx):
             missing.append(f"{package['name']} {package['version']}: {spdx or 'no licence'}")
         for path in texts:
-            print(f"{path.name}:\n\n{path.read_text(errors='replace').rstrip()}\n")
+            print(f"{path.relative_to(folder)}:\n\n{path.read_text(errors='replace').rstrip()}\n")
     if missing:
         sys.exit('no licence text: ' + '; '.join(missing))
 

@@ -1,7 +1,7 @@
 #!/bin/sh
-# All of a release, as TAP: packaging/test/dist.sh. It is made in two clones of the last commit, in folders with other
-# names, and each file must have the same sum. Release builds of everything, twice: half an hour. What this machine has no
-# tool for is left out, with a line; without that, nothing is made.
+# All of a release, as TAP: packaging/test/dist.sh. It is made in two clones of the last commit at once, in folders with
+# other names, and each file must have the same sum. One of them stays in target/dist-test/dist, for deb.sh. Release
+# builds of everything, twice: 15 minutes. What this machine has no tool for is left out, with a line.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 MAKE=${MAKE:-make} out=$PWD/target/dist-test
@@ -18,14 +18,26 @@ parts='source crate go binary python'
 ! firmware_tools || parts="$parts firmware"
 ! debian_tools || parts="$parts deb"
 ! have cargo-cyclonedx || parts="$parts sbom"
-# The second one has a build of the library with other flags, as after `make lib`.
-made() {
-    git clone --quiet --no-hardlinks "file://$PWD" "$out/$1" && { [ "$1" = a ] || $MAKE -s -C "$out/$1" lib; } &&
+# The second one belongs to somebody else: other rights of new files, another zone, and what another build left.
+stale() {
+    RUSTFLAGS='-C opt-level=1' $MAKE -s -C "$out/$1" lib && archive=$out/$1/target/firmware/thumbv6m-none-eabi &&
+        mkdir -p "$archive" && echo old > "$archive/libtatcell-single.a"
+}
+make_in() {
+    [ "$1" = a ] || { umask 077 && export TZ=Asia/Kathmandu LC_ALL=C; }
+    git clone --quiet --no-hardlinks "file://$PWD" "$out/$1" && { [ "$1" = a ] || stale "$1"; } &&
         case $parts in
         'source crate go binary python node firmware deb sbom') $MAKE -s -C "$out/$1" dist ;;
         *) "$out/$1/packaging/release/dist.sh" $parts ;;
         esac
 }
+make_both() {
+    for clone in a another; do
+        (make_in "$clone" > "$out/$clone.log" 2>&1; echo $? > "$out/$clone.status") &
+    done
+    wait
+}
+made() { cat "$out/$1.log"; return "$(cat "$out/$1.status")"; }
 # A machine without the tools: all programs that a shell and the start of the script need, some tools of each part, and
 # a Python that makes no environment.
 incomplete() {
@@ -48,7 +60,7 @@ no dpkg-buildpackage dh_nginx pkg-config for the part deb
 no cargo-cyclonedx for the part sbom
 END
 }
-sums() { (cd "$out/a/target/dist" && sha256sum --check --quiet SHA256SUMS) && diff "$out"/*/target/dist/SHA256SUMS; }
+sums() { (cd "$out/a/target/dist" && sha256sum --check --quiet SHA256SUMS) && diff "$out"/a*/target/dist/SHA256SUMS; }
 named() {
     for file in "$@"; do
         grep "  $file\$" "$out/a/target/dist/SHA256SUMS" || { echo "no $file"; return 1; }
@@ -57,15 +69,28 @@ named() {
 binaries() (
     tar -C "$out" -xf "$out/a/target/dist/tatcell-$version-$target.tar.xz" && cd "$out/tatcell-$version-$target" || return 1
     for program in tatcell tatcell-throttled tatcell-ratelimit; do
-        [ "$("bin/$program" --version)" = "$program $version" ] && fails grep -qF "$out" "bin/$program" &&
-            grep -q '^siphasher ' "share/doc/tatcell/THIRD-PARTY-$program" || { echo "$program"; return 1; }
+        notices=share/doc/tatcell/THIRD-PARTY-$program
+        # A crate of which the program names a file is one whose licence it brings.
+        [ "$("bin/$program" --version)" = "$program $version" ] && grep -q '^siphasher ' "$notices" &&
+            grep -aoE '/cargo/registry/src/[^/]*/[a-z0-9_-]+-[0-9]+\.[^/]*' "bin/$program" | sed -E 's|.*/||; s|-([0-9]+\.)| \1|' |
+            sort -u > "$out/crates" && [ "$(wc -l < "$out/crates")" -ge 5 ] || { echo "$program"; return 1; }
+        while read -r crate; do
+            grep -qF "$crate: " "$notices" || { echo "$notices: no $crate"; return 1; }
+        done < "$out/crates"
     done
-    grep -q '^rustls ' share/doc/tatcell/THIRD-PARTY-tatcell-ratelimit
+    grep -q '^rustls ' share/doc/tatcell/THIRD-PARTY-tatcell-ratelimit && grep -q '^zstd/LICENSE' share/doc/tatcell/THIRD-PARTY-tatcell
 )
+# Owners are 0, nobody but the owner may write, no file is newer than the commit, and none names a folder of its maker.
+archives() {
+    python3 -B packaging/test/archives.py "$(git log -1 --format=%ct)" "$out/a" "${CARGO_HOME:-$HOME/.cargo}" \
+        "$out"/a/target/dist/*
+}
 check 'without a tool of a part nothing is made' incomplete
+make_both
 check 'a release is made in a clone' made a
 check 'and in another one' made another
 check 'both have the same bytes' sums
+check 'its archives say nothing of who made them' archives
 check 'it has its tarballs, crates, Go module and Python package' named "tatcell-$version.tar.xz" \
     "tatcell-$version.crate" "tatcell-tower-$version.crate" "tatcell-$version-$target.tar.xz" "tatcell-go-$version.zip" \
     'tatcell-.*\.tar\.gz' 'tatcell-.*\.whl'
@@ -81,6 +106,33 @@ else skip 'and an SBOM of each binary' 'no cargo-cyclonedx: cargo install --lock
 if firmware_tools; then check 'and the firmware' named "tatcell-firmware-$version.tar.xz"
 else skip 'and the firmware' 'no linkers for bare cores: apt-get install binutils-arm-none-eabi binutils-riscv64-unknown-elf'; fi
 check 'its programs run, and have the licences of their crates' binaries
+# As README.txt of the tarball says, in the folder where it lies.
+linked() (
+    main=$PWD/packaging/test/main.c && cd "$out/tatcell-$version-$target" && export "PKG_CONFIG_PATH=$PWD/lib/pkgconfig" &&
+        cc "$main" $(pkg-config --cflags --libs tatcell) "-Wl,-rpath,$PWD/lib" -o gate && ./gate &&
+        for file in $(grep -o 'share/doc/[a-z/.-]*[a-z]' README.txt); do ls -d "$file" || return 1; done
+)
+# The crates that it has are the library's. Those of the other workspaces come from their registry, as in a clone.
+workspaces() (
+    tar -C "$out" -xf "$out/a/target/dist/tatcell-$version.tar.xz" && cd "$out/tatcell-$version" || return 1
+    for folder in cli cluster bindings/node; do
+        cargo metadata --quiet --locked --format-version 1 --manifest-path "$folder/Cargo.toml" > /dev/null || return 1
+    done
+)
+check 'the source tarball lets the command, the servers and the addon find their crates' workspaces
+if have pkg-config; then check 'a program is linked with its library' linked
+else skip 'a program is linked with its library' 'no pkg-config: apt-get install pkg-config'; fi
+mv "$out/a/target/dist" "$out"
+# What is left of the old version is not the library's: no file says it of tatcell, and every lock file is true.
+renamed() (
+    cd "$out/another" && packaging/release/version.sh 987.65.43 && fails git grep -nF "\"$version\"" -- '*Cargo.toml' \
+        '*.yml' '*package.json' '*.lua' && grep -q 'VERSION: u32 = 9876543;' src/capi/codes.rs || return 1
+    for lock in $(git ls-files '*Cargo.lock'); do
+        ! grep -A 1 '^name = "tatcell' "$lock" | grep -F "\"$version\"" || return 1
+        cargo metadata --locked --format-version 1 --manifest-path "${lock%.lock}.toml" > /dev/null || return 1
+    done
+)
+check 'one command gives all of it another version' renamed
 rm -rf "$out/a" "$out/another"
 . packaging/test/oldest.sh
 oldest bindings/node 'the addon for Node'
