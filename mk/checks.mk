@@ -24,8 +24,10 @@ test-c: install-packages ## The library through its C ABI: programs, headers, sy
 test-models: install-packages ## Every interleaving of small models (step, loom); protocol by Spin, arithmetic by z3
 	$(COUNT) $(MODELS)
 
+# Two scripts at a time: most compile on one processor. Each has a folder of its own, and prints when it has ended.
 test-packages: install-packages ## Packages: installed, moved, packed, Python, Node, offline, other machines (5 minutes)
-	$(COUNT) $(PACKAGES)
+	@mk/packages.sh bindings/go/packages packaging/test/packages
+	$(COUNT) -j2 --output-sync=target PARALLEL=yes $(PACKAGES)
 
 test-long: install-packages ## The long forms of the Rust tests, sanitizers, Miri (hours); TATCELL_QUICK=1: minutes
 	$(COUNT) $(LONG)

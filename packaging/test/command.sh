@@ -54,9 +54,14 @@ in_zsh() {
         [ \"\${_comps[tatcell]}\" = _tatcell ] && autoload +X _tatcell && whence -f _tatcell | grep -F 'plan:'"
 }
 
+# `make install` takes the command from where `make cli` puts it, both without any setting.
+place() { built=$(run_make -n -C cli build | sed -n 's/^echo //p') && run_make -n install | grep -F "'cli/$built'"; }
+
 check 'make install says how to get the command' without
-check 'make cli' run_make cli
-check 'make install, with the command' run_make install "DESTDIR=$out/command" PREFIX=/usr
+check 'make install takes the command from where make cli puts it' place
+# Built as for the tests of the command, which takes no minutes: what is asked here, a release does as well.
+check 'make cli' run_make cli PROFILE=test
+check 'make install, with the command' run_make install "DESTDIR=$out/command" PREFIX=/usr CLI=cli/target/debug/tatcell
 check 'the command, pages and completions are where they are looked for' command_files
 check 'all may read what belongs to the command' modes "$out/command"
 check 'each subcommand has a man page' pages

@@ -63,6 +63,9 @@ check 'licences are read from their expressions' python3 -B -m doctest packaging
 check 'the crates have nothing that only tests need' bare
 check 'the crate has at most 650 kB' small
 
+# For other machines even less: what then names the handler of panics finds one there (mk/lib.mk).
+export CARGO_PROFILE_RELEASE_OPT_LEVEL=0 CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
+
 # cross TARGET PREFIX QEMU: the package of another machine, and its program under qemu. Its tables for walking the
 # stack, if it has some, are whole.
 cross() {

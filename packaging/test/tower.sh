@@ -26,7 +26,7 @@ crates() {
 # block LANGUAGE: the first block of the README in it.
 block() { awk -v open='```'"$1" '$0 == "```" { if (on) exit } on { print } $0 == open { on = 1 }' "$tower/README.md"; }
 # Until they are in a registry, the two crates come from the packed ones. What else the program needs is what the tests
-# of the layer use, in the same versions, so that it is built once.
+# of the layer use, in the same versions and with the same profile, so that it is built once.
 user() {
     {
         printf '[package]\nname = "user"\nversion = "1.0.0"\nedition = "2021"\n\n'
@@ -34,7 +34,7 @@ user() {
         sed -n '/^\[dev-dependencies\]/,/^$/s/^\(axum\|tokio\) = .*/&/p' "$tower/Cargo.toml"
         printf '\n[patch.crates-io]\n'
         printf '%s = { path = "%s" }\n' tatcell "$out/tatcell-$version" tatcell-tower "$out/tatcell-tower-$version"
-        printf '\n[profile.dev]\npanic = "abort"\n\n[workspace]\n'
+        printf '\n[profile.dev]\ndebug = "line-tables-only"\n\n[workspace]\n'
     } > "$out/user/Cargo.toml"
     block rust,no_run | sed "s/127\.0\.0\.1:3000/127.0.0.1:$port/" > "$out/user/src/main.rs"
     cp "$tower/Cargo.lock" "$out/user"

@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{channel, Receiver};
 use std::sync::Mutex;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 pub const PATIENCE: Duration = Duration::from_secs(30);
@@ -15,6 +16,7 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 pub struct Server {
     child: Child,
     lines: Mutex<Receiver<String>>,
+    reader: Option<JoinHandle<Option<String>>>,
     pub address: String,
     pub metrics: String,
 }
@@ -41,9 +43,18 @@ impl Server {
             .expect("the server");
         let text = BufReader::new(child.stderr.take().expect("its lines"));
         let (say, lines) = channel();
-        std::thread::spawn(move || text.lines().map_while(Result::ok).for_each(|line| drop(say.send(line))));
-        let mut server =
-            Server { child, lines: Mutex::new(lines), address: String::new(), metrics: String::new() };
+        let reader = std::thread::spawn(move || {
+            let mut panic = None;
+            for line in text.lines().map_while(Result::ok) {
+                if line.contains("panicked at ") {
+                    panic = Some(line.clone());
+                }
+                drop(say.send(line));
+            }
+            panic
+        });
+        let (address, metrics) = (String::new(), String::new());
+        let mut server = Server { child, lines: Mutex::new(lines), reader: Some(reader), address, metrics };
         server.metrics = server.line_with("metrics at ");
         server.address = server.line_with("listening at ");
         server
@@ -105,6 +116,9 @@ impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        // A release ends at a panic. Here only a thread or a task ends, and a test might not notice.
+        let panic = self.reader.take().and_then(|reader| reader.join().ok()).flatten();
+        assert!(std::thread::panicking() || panic.is_none(), "the server: {panic:?}");
     }
 }
 
