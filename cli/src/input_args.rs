@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
+use data_encoding::HEXLOWER_PERMISSIVE;
 
 use crate::failure::Failure;
 use crate::input::{Format, How};
@@ -61,11 +62,8 @@ pub struct InputArguments {
 }
 
 fn seed(text: &str) -> Result<[u8; 16], String> {
-    let fail = || format!("{text:?} is no seed: use 32 hexadecimal digits");
-    if text.len() != 32 {
-        return Err(fail());
-    }
-    u128::from_str_radix(text, 16).map(u128::to_be_bytes).map_err(|_| fail())
+    let seed = HEXLOWER_PERMISSIVE.decode(text.as_bytes()).ok().and_then(|seed| seed.try_into().ok());
+    seed.ok_or_else(|| format!("{text:?} is no seed: use 32 hexadecimal digits"))
 }
 
 impl InputArguments {

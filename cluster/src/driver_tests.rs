@@ -3,7 +3,6 @@
 
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::PathBuf;
 
 use super::*;
 use crate::clock::NodeClock;
@@ -18,14 +17,14 @@ struct World {
     events: Events,
     server: UnixStream,
     opened: Opened,
-    path: PathBuf,
+    folder: tempfile::TempDir,
     listener: UnixListener,
 }
 
 impl World {
-    fn new(name: &str) -> World {
-        let path = std::env::temp_dir().join(format!("tatcell-driver-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_file(&path);
+    fn new() -> World {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("store");
         let listener = UnixListener::bind(&path).expect("a socket file");
         let limit = SharedLimit::new("x", 100, SECOND, 100).reserve(0, 0);
         let builder = Cluster::builder(&format!("redis+unix://{}", path.display()), 1).limit(limit).keys(8);
@@ -50,7 +49,7 @@ impl World {
             driver.turn(&mut events);
         }
         let (server, _) = listener.accept().expect("a connection");
-        World { driver, events, server, opened, path, listener }
+        World { driver, events, server, opened, folder, listener }
     }
 
     /// Waits for a command, and returns the bytes.
@@ -70,15 +69,9 @@ impl World {
     }
 }
 
-impl Drop for World {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
-    }
-}
-
 #[test]
 fn an_answer_that_came_while_the_process_stood_still_is_not_late() {
-    let mut world = World::new("stall");
+    let mut world = World::new();
     assert!(world.asked().contains("PING"));
     world.server.write_all(b"+PONG\r\n").expect("written");
     world.turn();
@@ -99,7 +92,7 @@ fn an_answer_that_came_while_the_process_stood_still_is_not_late() {
 
 #[test]
 fn a_server_that_sends_more_than_a_turn_reads_is_read_on_without_a_new_edge() {
-    let mut world = World::new("flood");
+    let mut world = World::new();
     world.driver.buffer = vec![0; 8].into();
     assert!(world.asked().contains("PING"));
     let pong = format!("+{}\r\n", "x".repeat(20 * READS));
@@ -115,9 +108,9 @@ fn a_server_that_sends_more_than_a_turn_reads_is_read_on_without_a_new_edge() {
 #[test]
 fn a_stream_that_came_too_late_is_kept_for_the_next_try_but_not_for_long() {
     for (age, is_used) in [(SPARE, true), (SPARE + Duration::from_nanos(1), false)] {
-        let mut world = World::new(&format!("spare-{is_used}"));
+        let mut world = World::new();
         let (id, driver) = (LinkId(1), &mut world.driver);
-        let at = ConnectionAddr::Unix(world.path.clone());
+        let at = ConnectionAddr::Unix(world.folder.path().join("store"));
         assert!(world.listener.local_addr().is_ok(), "it is there");
         driver.links.insert(id, None);
         let stream = driver.streams.connect(&at).expect("a stream");
@@ -135,8 +128,8 @@ fn a_stream_that_came_too_late_is_kept_for_the_next_try_but_not_for_long() {
 
 #[test]
 fn a_thread_that_was_late_is_followed_by_another_while_somebody_waits() {
-    let mut world = World::new("late");
-    let (at, driver) = (ConnectionAddr::Unix(world.path.clone()), &mut world.driver);
+    let mut world = World::new();
+    let (at, driver) = (ConnectionAddr::Unix(world.folder.path().join("store")), &mut world.driver);
     driver.links.insert(LinkId(2), None);
     let making = Making { threads: 1, waiting: VecDeque::from([LinkId(2)]), spare: None };
     driver.making.insert(at.to_string(), making);

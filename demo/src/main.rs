@@ -18,6 +18,7 @@ mod verdict;
 
 use calibrate::{calibrate, Calibration, HELD};
 use gate::{Gate, Setup};
+use lexopt::{Arg::Long, ValueExt};
 use load::{stopping, STOP, STOPPED};
 use net::{clock_ns, Net};
 use oracle::Audit;
@@ -51,23 +52,20 @@ struct Options {
     quiet: bool,
 }
 
-fn options() -> Result<Options, String> {
+fn options() -> Result<Options, lexopt::Error> {
     let (gate, svg) = ("target/c/udp_gate".into(), "demo.svg".into());
     let mut options = Options { gate, port: 47474, svg, buffer: None, quiet: false };
-    let mut words = std::env::args().skip(1);
-    while let Some(word) = words.next() {
-        if word == "--verdict" {
-            (options.quiet, options.svg) = (true, "target/demo.svg".into());
-            continue;
-        }
-        let value = words.next().ok_or(USAGE)?;
-        let bad = |_| format!("{word} {value}: not a number in range\n{USAGE}");
-        match word.as_str() {
-            "--gate" => options.gate = value.into(),
-            "--port" => options.port = value.parse().map_err(bad)?,
-            "--svg" => options.svg = value.into(),
-            "--buffer" => options.buffer = Some(value.parse().map_err(bad)?),
-            _ => return Err(USAGE.to_string()),
+    let mut words = lexopt::Parser::from_env();
+    while let Some(word) = words.next()? {
+        match word {
+            Long("verdict") => (options.quiet, options.svg) = (true, "target/demo.svg".into()),
+            Long("gate") => options.gate = words.value()?.into(),
+            Long("port") => options.port = words.value()?.parse().map_err(|e| format!("--port: {e}"))?,
+            Long("svg") => options.svg = words.value()?.into(),
+            Long("buffer") => {
+                options.buffer = Some(words.value()?.parse().map_err(|e| format!("--buffer: {e}"))?)
+            }
+            _ => return Err(word.unexpected()),
         }
     }
     Ok(options)
@@ -239,7 +237,7 @@ fn failed(lines: &[Line]) -> impl Iterator<Item = &Line> {
 
 /// Plays until a play is judged, or `PLAYS` times. A decision that is wrong fails at once, however busy the machine is.
 fn demo() -> Result<bool, String> {
-    let options = options()?;
+    let options = options().map_err(|e| format!("{e}\n{USAGE}"))?;
     catch_signals();
     let setup = Setup { program: &options.gate, port: options.port, buffer: options.buffer };
     println!("tatcell demo: each source is held to {LIMIT_PER_SEC}/s, burst {LIMIT_BURST}; about 25 s; Ctrl-C ends it");

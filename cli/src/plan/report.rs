@@ -1,5 +1,6 @@
 //! The answer. The text and the JSON are both made from it, so they have the same numbers.
 
+use data_encoding::HEXLOWER;
 use serde::Serialize;
 
 use super::limits::{largest, LimitReport};
@@ -183,7 +184,7 @@ impl InputReport {
             other_paths: counts.other_paths,
             bad: counts.bad,
             first_bad: counts.first_bad.clone(),
-            seed: plan.seed.iter().map(|byte| format!("{byte:02x}")).collect(),
+            seed: HEXLOWER.encode(&plan.seed),
             memory_bytes: (found.keys.memory() + found.curves.memory()) as u64,
         }
     }

@@ -5,6 +5,7 @@ use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
+use data_encoding::HEXLOWER;
 use redis::{Client, ConnectionAddr, IntoConnectionInfo};
 use ureq::http::uri::{Scheme, Uri};
 
@@ -139,7 +140,7 @@ impl Server {
             let limit = Numbers::of(&rung.asked).map_err(fail)?;
             let random = tatcell::host::random_seed()
                 .map_err(|error| Failure::Input(format!("no random prefix: {error}")))?;
-            let prefix = random[..4].iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+            let prefix = HEXLOWER.encode(&random[..4]);
             let prefix = format!("replay-{prefix}:");
             return Ok(Server { kind: Kind::Throttle { client, limit, prefix }, timeout });
         }

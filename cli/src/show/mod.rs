@@ -16,6 +16,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use data_encoding::HEXLOWER_PERMISSIVE;
 use tatcell::host::{HostError, Memory, ReadOnlyMemory};
 use tatcell::{AttachOptions, ReadOnlyTable, TableError};
 
@@ -121,11 +122,8 @@ impl Secret {
         if let Ok(seed) = bytes.as_slice().try_into() {
             return Ok(seed);
         }
-        let digits = bytes.trim_ascii();
-        let text = std::str::from_utf8(digits).ok().filter(|_| digits.len() == 32);
-        text.and_then(|text| u128::from_str_radix(text, 16).ok())
-            .map(u128::to_be_bytes)
-            .ok_or_else(|| fail("a seed is 16 bytes, or 32 hexadecimal digits".into()))
+        let seed = HEXLOWER_PERMISSIVE.decode(bytes.trim_ascii()).ok().and_then(|seed| seed.try_into().ok());
+        seed.ok_or_else(|| fail("a seed is 16 bytes, or 32 hexadecimal digits".into()))
     }
 }
 
@@ -143,9 +141,13 @@ mod tests {
         let seed: [u8; 16] = *b"16 random bytes!";
         assert_eq!(read(&seed), Ok(seed));
         assert_eq!(read(b"31362072616e646f6d20627974657321\n"), Ok(seed));
-        for bad in
-            [&b""[..], b"short", b"31362072616e646f6d2062797465732", b"zz362072616e646f6d20627974657321"]
-        {
+        for bad in [
+            &b""[..],
+            b"short",
+            b"31362072616e646f6d2062797465732",
+            b"zz362072616e646f6d20627974657321",
+            b"+1362072616e646f6d20627974657321",
+        ] {
             assert!(matches!(read(bad), Err(Failure::Input(_))), "{bad:?}");
         }
         std::fs::remove_file(&folder).expect("the file");

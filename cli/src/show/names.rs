@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
+use data_encoding::HEXLOWER_PERMISSIVE;
 use tatcell::{Address, Mode, Slot, Table};
 
 use crate::failure::{Failure, Problem};
@@ -72,11 +73,8 @@ fn is_nearly_an_address(text: &str) -> bool {
 }
 
 fn bytes(text: &str) -> Result<Vec<u8>, String> {
-    let fail = || format!("{text:?} is no key in hexadecimal digits, two a byte");
-    if !text.len().is_multiple_of(2) || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return Err(fail());
-    }
-    (0..text.len()).step_by(2).map(|i| u8::from_str_radix(&text[i..i + 2], 16).map_err(|_| fail())).collect()
+    let bytes = HEXLOWER_PERMISSIVE.decode(text.as_bytes());
+    bytes.map_err(|_| format!("{text:?} is no key in hexadecimal digits, two a byte"))
 }
 
 /// Most names that are listed for one slot.

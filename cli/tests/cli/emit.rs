@@ -274,7 +274,7 @@ fn throttled_s_settings_are_read_by_the_server_s_reader() {
     assert_eq!(check(&file)["limits"], Value::Array(Vec::new()));
     // The server starts with it, at another port, and decides as the limit says.
     fs::write(&log, LINE.repeat(15)).expect("a file");
-    let server = Throttled::with(&format!("--config {} --listen 127.0.0.1:0", file.display()));
+    let server = Throttled::with(&conf.replace(":6379\"", ":0\""));
     let asked = Command::new(PROGRAM)
         .args(["replay", &log, "--to", &server.1, "--limit", "3/100ms burst 9", "--speed", "max"])
         .output()

@@ -204,7 +204,7 @@ fn long_keys_take_no_more_than_the_readme_says() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_replay_takes_as_much_memory_as_the_readme_says() {
-    let server = Throttled::with("--listen 127.0.0.1:0 --keys 65536");
+    let server = Throttled::with("listen = '127.0.0.1:0'\nkeys = 65536");
     let file = folder("memory-replay").join("access.log");
     let (keys, limit) = (20_000, "1/h burst 1");
     // Each key twice, so that each is refused once, and is listed.

@@ -97,6 +97,10 @@ fn bad_arguments_end_with_2_and_a_message_that_helps() {
         (&["plan", name, "--sort", "10"], "\"10\" is no time"),
         (&["plan", name, "--seed", "12"], "\"12\" is no seed: use 32 hexadecimal digits"),
         (
+            &["plan", name, "--seed", "+00102030405060708090a0b0c0d0e0f0"],
+            "is no seed: use 32 hexadecimal digits",
+        ),
+        (
             &["plan", name, "--log-format", "$a$msec"],
             "$a and $msec of the log format have nothing between them",
         ),

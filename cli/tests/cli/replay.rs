@@ -23,8 +23,8 @@ const SETTINGS: &str = "TATCELL_TEST_THROTTLED";
 fn throttled() {
     use tatcell_door::{Settings, Signals};
     let Ok(settings) = std::env::var(SETTINGS) else { return };
-    let settings: Vec<_> = settings.split(' ').map(str::to_owned).collect();
-    let settings = Settings::read(settings).and_then(tatcell_throttled::server::ServerSettings::take);
+    let settings =
+        Settings::file(SETTINGS, &settings).and_then(tatcell_throttled::server::ServerSettings::take);
     let signals = Signals::listen().expect("signals");
     tatcell_throttled::listen::run(settings.expect("settings"), signals).expect("a server");
 }
@@ -34,10 +34,10 @@ pub struct Throttled(Child, pub String);
 
 impl Throttled {
     pub fn start() -> Throttled {
-        Throttled::with("--listen 127.0.0.1:0 --keys 4096")
+        Throttled::with("listen = '127.0.0.1:0'\nkeys = 4096")
     }
 
-    /// Starts it with these settings, without spaces in them.
+    /// Starts it with the settings of this text.
     pub fn with(settings: &str) -> Throttled {
         let mut child = Command::new(std::env::current_exe().expect("this program"))
             .args(["replay::throttled", "--exact", "--ignored", "--nocapture"])

@@ -1,11 +1,11 @@
 //! A node process: asks for a hot key without a pause, for keys by Zipf's law, and for a flood of keys that come once.
 //! It decides by leases and a reserve, or by one round trip per decision.
 
-use std::collections::HashMap;
 use std::error::Error;
 use std::io::{BufWriter, Write};
 use std::time::{Duration, Instant};
 
+use hdrhistogram::Histogram;
 use tatcell_cluster::script::{self, Ask, By, Grant};
 use tatcell_cluster::{Cluster, Completion, LimitId, SharedLimit, Split, Verdict};
 
@@ -136,9 +136,9 @@ pub fn run(url: &str, number: u64, end: u64, trips: bool) -> Result<(), Box<dyn 
 
 fn play(gate: &mut impl Gate, number: u64, end: u64) -> Result<(), Box<dyn Error>> {
     let mut out = BufWriter::new(std::io::stdout().lock());
+    // Nanoseconds, of two significant digits.
     let (mut times, mut decisions, mut turn, mut random) =
-        (HashMap::<u64, u64>::new(), 0u64, 0u64, number + 1);
-    let mut longest = 0;
+        (Histogram::<u64>::new(2)?, 0u64, 0u64, number + 1);
     loop {
         let now = gate.now();
         if now >= end {
@@ -151,11 +151,7 @@ fn play(gate: &mut impl Gate, number: u64, end: u64) -> Result<(), Box<dyn Error
             if let Some(reading) = gate.passes(HOT, reading) {
                 write(&mut out, Record { key: HOT, reading })?;
             }
-            let ns = began.elapsed().as_nanos() as u64;
-            longest = longest.max(ns);
-            // Sixteen steps per doubling.
-            let step = (ns.max(1) as f64).log2() * 16.0;
-            *times.entry(step as u64).or_default() += 1;
+            times.record(began.elapsed().as_nanos() as u64)?;
             decisions += 1;
         }
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -175,16 +171,7 @@ fn play(gate: &mut impl Gate, number: u64, end: u64) -> Result<(), Box<dyn Error
         turn += 1;
         std::thread::sleep(Duration::from_micros(100));
     }
-    let quantile = |q: f64| {
-        let (all, mut steps) = (times.values().sum::<u64>() as f64, times.iter().collect::<Vec<_>>());
-        steps.sort();
-        let mut seen = 0.0;
-        let found = steps.into_iter().find(|(_, n)| {
-            seen += **n as f64;
-            seen >= q * all
-        });
-        found.map_or(0, |(step, _)| 2f64.powf((*step as f64 + 0.5) / 16.0) as u64)
-    };
-    write_figures(&mut out, &[decisions, gate.asks(), quantile(0.5), quantile(0.99), longest])?;
+    let [p50, p99] = [0.5, 0.99].map(|q| times.value_at_quantile(q));
+    write_figures(&mut out, &[decisions, gate.asks(), p50, p99, times.max()])?;
     Ok(out.flush()?)
 }

@@ -1,6 +1,6 @@
 //! The code that both servers of tatcell share.
 //!
-//! - [`Settings`]: a file and flags of the same names; errors name the place.
+//! - [`start`], [`Settings`]: a file and flags of the same names; errors name the place.
 //! - [`Tables`]: limits of any rate in memory of a fixed size, by the tables of the core.
 //! - [`Keeper`]: decides, by those tables or by a node of a cluster.
 //! - [`listen`], [`accept`]: connections, with patience. [`Signals`]: the graceful [`Stop`], and reloads.
@@ -18,7 +18,7 @@ mod tables;
 
 pub use accept::{accept, listen};
 pub use keeper::{now, Answer, Keeper, KeeperSettings, Limit, Rate, Undecided};
-pub use settings::{Settings, Time};
+pub use settings::{start, Settings, Time};
 pub use stop::{HangUps, Signals, Stop};
 pub use tables::{Tables, TablesLimit};
 pub use tatcell::LimitSpec;

@@ -5,10 +5,15 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::process::ExitCode;
 use std::str::FromStr;
 use std::time::Duration;
 
+use lexopt::Arg::{Long, Short};
+use lexopt::ValueExt;
 use toml::de::{DeTable, DeValue};
+
+use crate::Signals;
 
 /// Holds the given settings by name, until they are taken.
 #[derive(Debug, Default)]
@@ -25,40 +30,72 @@ struct Given {
     column: usize,
 }
 
+/// What the command line asks for.
+#[derive(Debug)]
+enum Asked {
+    Help,
+    Version,
+    Run(Settings),
+}
+
+/// Starts a server with the settings of the command line and of the file that `--config` names; or prints its help or
+/// its version.
+pub fn start(
+    program: &str,
+    version: &str,
+    help: fn() -> String,
+    run: impl FnOnce(Settings, Signals) -> Result<(), String>,
+) -> ExitCode {
+    // First of all: until the handlers stand, a signal kills the process.
+    let ended = Signals::listen().and_then(|signals| {
+        match Settings::flags(lexopt::Parser::from_env()).map_err(|e| e.to_string())? {
+            Asked::Help => print!("{}", help()),
+            Asked::Version => println!("{program} {version}"),
+            Asked::Run(flags) => return run(flags.with_file()?, signals),
+        }
+        Ok(())
+    });
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{program}: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
 impl Settings {
-    /// Reads the command line, without the program's name, and the file that `--config` names.
-    ///
-    /// # Errors
-    /// A line for the user who started the program: what is wrong, and where.
-    pub fn read(arguments: impl IntoIterator<Item = String>) -> Result<Settings, String> {
-        let mut flags = Settings::flags(arguments)?;
-        let Some(path) = flags.one::<String>("config")? else { return Ok(flags) };
+    /// Adds those of the file that `--config` names.
+    fn with_file(mut self) -> Result<Settings, String> {
+        let Some(path) = self.one::<String>("config")? else { return Ok(self) };
         let text = std::fs::read_to_string(&path).map_err(|e| format!("cannot read {path}: {e}"))?;
         let mut settings = Settings::file(&path, &text)?;
-        settings.given.extend(flags.given);
+        settings.given.extend(self.given);
         Ok(settings)
     }
 
-    fn flags(arguments: impl IntoIterator<Item = String>) -> Result<Settings, String> {
+    fn flags(mut words: lexopt::Parser) -> Result<Asked, lexopt::Error> {
         let mut settings = Settings::default();
-        let mut arguments = arguments.into_iter();
-        while let Some(flag) = arguments.next() {
-            let Some(name) = flag.strip_prefix("--").filter(|name| !name.is_empty()) else {
-                return Err(format!("{flag} is not a flag: write settings as --listen 127.0.0.1:6380"));
+        while let Some(word) = words.next()? {
+            let name = match word {
+                Long("help") | Short('h') => return Ok(Asked::Help),
+                Long("version") | Short('V') => return Ok(Asked::Version),
+                Long(name) => name.to_owned(),
+                _ => {
+                    let why = word.unexpected();
+                    return Err(format!("{why}: write settings as --listen 127.0.0.1:6380").into());
+                }
             };
-            let (name, text) = match name.split_once('=') {
-                Some((name, text)) => (name, text.to_owned()),
-                None => (name, arguments.next().ok_or_else(|| format!("{flag} needs a value"))?),
-            };
-            settings.give(name, text, format!("--{name}"), 0);
+            let text = words.value()?.string().map_err(|e| format!("--{name}: {e}"))?;
+            settings.give(&name, text, format!("--{name}"), 0);
         }
-        Ok(settings)
+        Ok(Asked::Run(settings))
     }
 
     /// Parses the text of a file.
     ///
     /// # Errors
-    /// Those of [`read`](Settings::read).
+    /// A line for the user who started the program: what is wrong, and where.
     pub fn file(path: &str, text: &str) -> Result<Settings, String> {
         let line = |at: usize| 1 + text[..at.min(text.len())].matches('\n').count();
         let table = DeTable::parse(text).map_err(|e| {
@@ -182,17 +219,23 @@ impl FromStr for Time {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsString;
+    use std::os::unix::ffi::OsStringExt;
+
     use super::*;
 
-    fn flags(words: &[&str]) -> Result<Settings, String> {
-        Settings::flags(words.iter().map(|w| w.to_string()))
+    fn flags<T: Into<OsString>>(words: impl IntoIterator<Item = T>) -> Result<Settings, String> {
+        match Settings::flags(lexopt::Parser::from_args(words)).map_err(|e| e.to_string())? {
+            Asked::Run(flags) => flags.with_file(),
+            page => Err(format!("{page:?}")),
+        }
     }
 
     #[test]
     fn flags_and_files_say_the_same_and_flags_win() {
         let file = "# a comment\nkeys = 1_000\nlisten = \"a\"\nlimits = [\"x\", \"y\"]\nquiet = true\n";
         let mut settings = Settings::file("f.toml", file).expect("a file");
-        settings.given.extend(flags(&["--keys=7", "--store-wait", "20ms"]).expect("flags").given);
+        settings.given.extend(flags(["--keys=7", "--store-wait", "20ms"]).expect("flags").given);
         assert_eq!(settings.one::<u32>("keys"), Ok(Some(7)));
         assert_eq!(settings.or("listen", String::new()), Ok("a".into()));
         assert_eq!(settings.list::<String>("limits"), Ok(vec!["x".into(), "y".into()]));
@@ -210,15 +253,24 @@ mod tests {
         let mut settings = Settings::file("f.toml", "\nkeys = \"many\"\n").expect("a file");
         let error = settings.one::<u32>("keys").expect_err("an error");
         assert_eq!(error, "f.toml:2: keys: \"many\": invalid digit found in string");
-        let mut settings = flags(&["--keys", "1", "--keys", "2"]).expect("flags");
+        let mut settings = flags(["--keys", "1", "--keys", "2"]).expect("flags");
         assert_eq!(settings.one::<u32>("keys"), Err("keys is given 2 times: give it once".into()));
-        assert!(flags(&["--listen"]).is_err_and(|e| e.contains("needs a value")));
-        assert!(flags(&["listen"]).is_err());
-        let unknown = flags(&["--lisen", "x"]).expect("flags").finish();
-        assert_eq!(unknown, Err("--lisen: there is no setting lisen; --help lists them".into()));
-        assert!(
-            Settings::read(["--config".into(), "/does/not/exist".into()]).is_err_and(|e| e.contains("/does"))
+        let said = |words: &[&str]| flags(words.iter().copied()).expect_err("an error");
+        assert_eq!(said(&["--listen"]), "missing argument for option '--listen'");
+        for (words, named) in [(["--keys=1", "listen"], "\"listen\""), (["--", "--keys=1"], "\"--keys=1\"")] {
+            assert!(said(&words).starts_with(&format!("unexpected argument {named}: write")), "{words:?}");
+        }
+        assert!(said(&["-k", "1"]).starts_with("invalid option '-k': write"));
+        assert_eq!(
+            [said(&["--keys", "1", "-h"]), said(&["--help"]), said(&["-V"])],
+            ["Help", "Help", "Version"]
         );
+        let not_text = OsStringExt::from_vec(b"--keys=\xff".to_vec());
+        let error: Result<_, String> = flags::<OsString>([not_text]);
+        assert!(error.is_err_and(|e| e.starts_with("--keys: argument is invalid unicode")));
+        let unknown = flags(["--lisen", "x"]).expect("flags").finish();
+        assert_eq!(unknown, Err("--lisen: there is no setting lisen; --help lists them".into()));
+        assert!(said(&["--config", "/does/not/exist"]).contains("/does"));
         for wrong in ["", "10", "ms", "1.5s", "10 s", "99999999999999999999s", "18446744073709551615h"] {
             assert!(wrong.parse::<Time>().is_err(), "{wrong}");
         }

@@ -1,7 +1,6 @@
 //! Keys for a store: a node and its store keep each key whole, so they get no long one.
 
 use std::borrow::Cow;
-use std::fmt::Write;
 
 /// The most bytes of a key behind a store.
 pub const KEY: usize = 256;
@@ -16,10 +15,7 @@ pub fn short(key: &[u8]) -> Cow<'_, [u8]> {
     if key.len() < KEY {
         return Cow::Borrowed(key);
     }
-    let mut digest = String::with_capacity(DIGEST);
-    for byte in sha1_smol::Sha1::from(key).digest().bytes() {
-        let _ = write!(digest, "{byte:02x}");
-    }
+    let digest = sha1_smol::Sha1::from(key).digest().to_string();
     Cow::Owned([&key[..KEY - DIGEST], digest.as_bytes()].concat())
 }
 

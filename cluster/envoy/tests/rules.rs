@@ -310,7 +310,7 @@ fn read(paths: &[String]) -> Result<Vec<Source>, String> {
 
 #[test]
 fn what_is_no_file_of_rules_in_a_folder_is_left_out_by_name_and_reason() {
-    let rules = Rules::new("strays", EXAMPLES);
+    let rules = Rules::new(EXAMPLES);
     let folder = rules.0.to_string_lossy().into_owned();
     let write = |name: &str, bytes: &[u8]| std::fs::write(rules.0.join(name), bytes).expect("a file");
     let utf16 = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
@@ -448,7 +448,7 @@ fn a_refusal_that_no_wait_helps_has_no_time() {
 
 #[test]
 fn folders_are_read_whole_and_a_domain_stands_in_one_file() {
-    let rules = Rules::new("folder", EXAMPLES);
+    let rules = Rules::new(EXAMPLES);
     let folder = rules.0.to_string_lossy().into_owned();
     std::fs::write(rules.0.join("note.txt"), "no rules").expect("a file");
     std::fs::write(rules.0.join("other.yml"), "domain: other\n").expect("a file");

@@ -28,7 +28,7 @@ fn hits(server: &Server, outcome: &str) -> u64 {
 
 #[test]
 fn a_client_of_grpc_is_answered_and_counted() {
-    let rules = Rules::new("grpc", RULES);
+    let rules = Rules::new(RULES);
     let server = rules.start(&["--headers", "true"]);
     let client = Client::to(&server.address);
     for left in (0..10).rev() {
@@ -43,7 +43,7 @@ fn a_client_of_grpc_is_answered_and_counted() {
 
 #[test]
 fn a_page_shows_the_rules_in_force_and_one_keys_state() {
-    let rules = Rules::new("json", RULES);
+    let rules = Rules::new(RULES);
     let server = rules.start(&[]);
     let client = Client::to(&server.address);
     (0..4).for_each(|_| drop(client.left("edge", &["user=a/b"])));
@@ -73,7 +73,7 @@ fn a_page_shows_the_rules_in_force_and_one_keys_state() {
 
 #[test]
 fn rules_are_read_anew_and_what_keys_have_used_stays_used() {
-    let rules = Rules::new("reload", RULES);
+    let rules = Rules::new(RULES);
     let server = rules.start(&[]);
     let client = Client::to(&server.address);
     (0..6).for_each(|_| drop(client.left("edge", &["user=a"])));
@@ -100,7 +100,7 @@ fn rules_are_read_anew_and_what_keys_have_used_stays_used() {
 
 #[test]
 fn rules_are_read_anew_when_their_files_change() {
-    let rules = Rules::new("watch", RULES);
+    let rules = Rules::new(RULES);
     // As Kubernetes mounts a ConfigMap: a link to a link that is swapped.
     let (link, data) = (rules.0.join("mounted.yaml"), rules.0.join("..data"));
     for (folder, requests) in [("..1", "10"), ("..2", "20")] {
@@ -132,7 +132,7 @@ fn rules_are_read_anew_when_their_files_change() {
 
 #[test]
 fn a_reload_in_the_middle_of_a_rewrite_keeps_the_rules_of_that_file() {
-    let rules = Rules::new("rewrite", RULES);
+    let rules = Rules::new(RULES);
     let (folder, file) = (rules.0.to_string_lossy().into_owned(), rules.path());
     for settings in [&["--rules", folder.as_str()][..], &["--rules", &folder, "--watch", "20ms"]] {
         rules.write(RULES);
@@ -184,7 +184,7 @@ fn a_reload_in_the_middle_of_a_rewrite_keeps_the_rules_of_that_file() {
 #[test]
 fn a_check_leaves_the_counters_alone() {
     use tatcell::host::{unlink, ReadOnlyCounters};
-    let rules = Rules::new("check", RULES);
+    let rules = Rules::new(RULES);
     let name = format!("/tatcell-check-{}", std::process::id());
     let text = std::ffi::CString::new(name.clone()).expect("a name");
     let check = || {
@@ -208,7 +208,7 @@ fn a_check_leaves_the_counters_alone() {
 
 #[test]
 fn negative_hits_are_given_back_and_fields_of_other_versions_are_refused() {
-    let rules = Rules::new("negative", RULES);
+    let rules = Rules::new(RULES);
     let server = rules.start(&[]);
     let client = Client::to(&server.address);
     (0..6).for_each(|_| drop(client.left("edge", &["user=a"])));
@@ -240,7 +240,7 @@ fn negative_hits_are_given_back_and_fields_of_other_versions_are_refused() {
 
 #[test]
 fn a_hang_up_while_it_starts_kills_nobody_and_rules_that_became_a_pipe_are_refused() {
-    let rules = Rules::new("signals", RULES);
+    let rules = Rules::new(RULES);
     let pipe = rules.0.join("pipe");
     assert!(common::hang_up_at_the_settings(PROGRAM, &pipe), "SIGHUP killed it");
     let server = rules.start(&[]);
@@ -278,7 +278,7 @@ impl Lease {
 
 #[test]
 fn a_stop_does_not_wait_for_a_reload_that_hangs() {
-    let rules = Rules::new("hangs", RULES);
+    let rules = Rules::new(RULES);
     let server = rules.start(&[]);
     let Some(lease) = Lease::take(&rules.path()) else {
         return common::skip("the file system of temporary files has no leases");
@@ -296,7 +296,7 @@ fn a_stop_does_not_wait_for_a_reload_that_hangs() {
 
 #[test]
 fn rules_that_are_nested_without_end_are_refused_and_the_service_goes_on() {
-    let rules = Rules::new("nested", RULES);
+    let rules = Rules::new(RULES);
     let server = rules.start(&[]);
     let client = Client::to(&server.address);
     for deep in ["- ".repeat(5_000), "[".repeat(5_000), "{a: ".repeat(5_000), "? ".repeat(5_000)] {
@@ -310,7 +310,7 @@ fn rules_that_are_nested_without_end_are_refused_and_the_service_goes_on() {
 
 #[test]
 fn a_stop_answers_every_request_that_was_begun() {
-    let rules = Rules::new("stop", &RULES.replace("10", "1000000"));
+    let rules = Rules::new(&RULES.replace("10", "1000000"));
     let server = rules.start(&[]);
     let answered = AtomicU64::new(0);
     let address = server.address.clone();
@@ -336,7 +336,7 @@ fn a_stop_answers_every_request_that_was_begun() {
 
 #[test]
 fn a_stop_is_no_error_while_nothing_is_under_way() {
-    let rules = Rules::new("idle", RULES);
+    let rules = Rules::new(RULES);
     for _ in 0..10 {
         let server = rules.start(&[]);
         server.signal(libc::SIGTERM);
@@ -346,7 +346,7 @@ fn a_stop_is_no_error_while_nothing_is_under_way() {
 
 #[test]
 fn what_is_wrong_is_said_and_nothing_starts() {
-    let rules = Rules::new("wrong", &RULES.replace("day", "fortnight"));
+    let rules = Rules::new(&RULES.replace("day", "fortnight"));
     let path = rules.path();
     for (settings, said) in [
         (&["--rules", path.as_str()][..], "rules.yaml:5:24: 'fortnight' is not a unit"),

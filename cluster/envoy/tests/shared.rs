@@ -21,7 +21,7 @@ fn two_services_pass_together_what_one_would_and_take_new_rules() {
     let Some(redis) = Redis::start_or_skip(&[]) else { return };
     let url = redis.url();
     let store = ["--store", &url, "--nodes", "2", "--keys", "1000", "--store-wait", "5s"];
-    let rules = Rules::new("shared", RULES);
+    let rules = Rules::new(RULES);
     let name = format!("/tatcell-ratelimit-shared-{}", std::process::id());
     let text = std::ffi::CString::new(name.clone()).expect("a name");
     let counts = || tatcell::host::ReadOnlyCounters::attach(&text).expect("counters").sum();
@@ -95,10 +95,8 @@ fn two_services_pass_together_what_one_would_and_take_new_rules() {
 
 #[test]
 fn a_limit_that_no_store_can_keep_is_refused_at_the_start() {
-    let rules = Rules::new(
-        "fast",
-        &RULES.replace("hour, requests_per_unit: 6", "second, requests_per_unit: 2000000000"),
-    );
+    let rules =
+        Rules::new(&RULES.replace("hour, requests_per_unit: 6", "second, requests_per_unit: 2000000000"));
     let said =
         refused(PROGRAM, &["--rules", &rules.path(), "--store", "redis://127.0.0.1:1/", "--nodes", "2"]);
     assert!(said.contains("1e9"), "{said}");
@@ -110,7 +108,7 @@ fn a_limit_that_no_store_can_keep_is_refused_at_the_start() {
 #[test]
 fn a_store_that_is_silent_is_unavailable_and_then_a_refusal() {
     let Some(redis) = Redis::start_or_skip(&[]) else { return };
-    let rules = Rules::new("silent", RULES);
+    let rules = Rules::new(RULES);
     let server =
         rules.start(&["--store", &redis.url(), "--nodes", "2", "--keys", "1000", "--store-wait", "30ms"]);
     let client = Client::to(&server.address);

@@ -187,7 +187,7 @@ impl Scripts {
         Ok(match (&bytes(kind)?[..], items) {
             (b"error", [text]) => Reply::Error(String::from_utf8_lossy(&bytes(text)?).into_owned()),
             (b"list", items) => Reply::Array(items.iter().map(item).collect()),
-            (_, items) => items.first().map_or(Reply::Nil, item),
+            (_, items) => items.first().map_or(Reply::Null, item),
         })
     }
 }
@@ -207,11 +207,11 @@ fn bytes(value: &Value) -> mlua::Result<Vec<u8>> {
 /// As Redis: numbers lose their fraction, false is nothing.
 fn item(value: &Value) -> Reply {
     match value {
-        Value::Integer(n) => Reply::Int(*n),
-        Value::Number(n) => Reply::Int(*n as i64),
-        Value::String(text) => Reply::Bulk(text.as_bytes().to_vec()),
-        Value::Boolean(true) => Reply::Int(1),
-        _ => Reply::Nil,
+        Value::Integer(n) => Reply::Integer(*n),
+        Value::Number(n) => Reply::Integer(*n as i64),
+        Value::String(text) => Reply::BulkString(text.as_bytes().to_vec()),
+        Value::Boolean(true) => Reply::Integer(1),
+        _ => Reply::Null,
     }
 }
 
@@ -245,7 +245,7 @@ mod tests {
         for (edition, text, has) in &all {
             let mut data = Data::default();
             let reply = lua.run((number, *edition), b"m", &words, &mut data, 5);
-            assert!(matches!(&reply, Reply::Array(list) if list[0] == Reply::Int(1)), "{reply:?}");
+            assert!(matches!(&reply, Reply::Array(list) if list[0] == Reply::Integer(1)), "{reply:?}");
             for (other, ..) in all.iter().filter(|(other, ..)| other != edition) {
                 let reply = lua.run((number, *other), b"m", &words, &mut data, 5);
                 let Reply::Error(said) = &reply else { panic!("{reply:?}") };

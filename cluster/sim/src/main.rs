@@ -1,15 +1,5 @@
 //! Plays seeds of worlds.
 //!
-//! ```text
-//! tatcell-cluster-sim --from N --to N [--jobs N] [--most N]   a range; stops a thread after so many failures (5)
-//!                     [--with KIND,KIND]                      only worlds with a fault of each of these kinds
-//!                     [--lively]                              only worlds whose liveness is looked at
-//!                     [--each]                                a line for each world, to compare two builds
-//!                     [--state FILE]                          goes on after the last range that the file has
-//! tatcell-cluster-sim --kept                                  the seeds that once found a fault
-//! tatcell-cluster-sim --seed N [--quiet]                      one, with what happens in it
-//! ```
-//!
 //! With `--state`, the worlds are played in ranges. The first line of the file names this program by the digest of its
 //! file, the first seed and the choice of worlds; a file of others is refused. Each range gets a line: its seeds, and
 //! `well`, `failed`, or `stopped` if `--most` left seeds out. A seed that fails is printed with the fewest faults with
@@ -20,6 +10,7 @@ use std::io::{Read, Write};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use clap::{value_parser, Parser};
 use tatcell_cluster_sim::kept::KEPT;
 use tatcell_cluster_sim::lua::Scripts;
 use tatcell_cluster_sim::plan::Plan;
@@ -28,14 +19,48 @@ use tatcell_cluster_sim::play::{play, settles, shrink, Outcome, Tally};
 #[global_allocator]
 static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-const USAGE: &str =
-    "usage: tatcell-cluster-sim --from N --to N [--jobs N] [--most N] [--with KIND,KIND] [--lively] [--each] \
-                     [--state FILE] | --kept | --seed N [--quiet]";
+/// Plays seeds of worlds: a range, the kept ones, or one
+#[derive(Parser)]
+struct Args {
+    /// The first seed of a range
+    #[arg(long, value_name = "N", requires = "to", required_unless_present_any = ["kept", "seed"])]
+    from: Option<u64>,
+    /// The seed behind its last one
+    #[arg(long, value_name = "N", requires = "from")]
+    to: Option<u64>,
+    /// Threads
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u64).range(1..))]
+    jobs: u64,
+    /// Stops a thread after so many failures
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    most: u64,
+    #[command(flatten)]
+    choice: Choice,
+    /// Goes on after the last range that the file has
+    #[arg(long, value_name = "FILE")]
+    state: Option<String>,
+    /// The seeds that once found a fault
+    #[arg(long, conflicts_with_all = ["from", "seed"])]
+    kept: bool,
+    /// One, with what happens in it
+    #[arg(long, value_name = "N", conflicts_with = "from")]
+    seed: Option<u64>,
+    /// Without what happens in it
+    #[arg(long, requires = "seed")]
+    quiet: bool,
+}
 
 /// The worlds of a range that are played.
+#[derive(clap::Args)]
 struct Choice {
+    /// Only worlds with a fault of each of these kinds
+    #[arg(long, value_name = "KIND,KIND", value_delimiter = ',')]
     with: Vec<String>,
+    /// Only worlds whose liveness is looked at
+    #[arg(long)]
     lively: bool,
+    /// A line for each world, to compare two builds
+    #[arg(long)]
     each: bool,
 }
 
@@ -216,48 +241,29 @@ fn long(
     Ok(all_well)
 }
 
-fn run(arguments: &[String]) -> Result<bool, String> {
-    let value = |name: &str| {
-        let at = arguments.iter().position(|argument| argument == name)?;
-        arguments.get(at + 1)?.parse::<u64>().ok()
-    };
+fn run(args: &Args) -> Result<bool, String> {
+    let Args { jobs, most, choice, .. } = args;
     let mut lua = Scripts::new().map_err(|error| error.to_string())?;
-    if let Some(seed) = value("--seed") {
-        return Ok(one(seed, &mut lua, !arguments.iter().any(|argument| argument == "--quiet")));
+    if let Some(seed) = args.seed {
+        return Ok(one(seed, &mut lua, !args.quiet));
     }
-    if arguments.iter().any(|argument| argument == "--kept") {
+    let (Some(from), Some(to)) = (args.from, args.to) else {
         let failed = KEPT.iter().filter(|(_, seed)| !one(*seed, &mut lua, false)).count();
         println!("{} kept seeds, {failed} failed", KEPT.len());
         return Ok(failed == 0);
-    }
-    match (value("--from"), value("--to")) {
-        (Some(from), Some(to)) => {
-            let at = arguments.iter().position(|argument| argument == "--with");
-            let kinds = at.and_then(|at| arguments.get(at + 1)).map(String::as_str).unwrap_or_default();
-            let with: Vec<String> =
-                kinds.split(',').filter(|kind| !kind.is_empty()).map(str::to_owned).collect();
-            let has = |name: &str| arguments.iter().any(|argument| argument == name);
-            let choice = Choice { with, lively: has("--lively"), each: has("--each") };
-            let (jobs, most) = (value("--jobs").unwrap_or(1).max(1), value("--most").unwrap_or(5));
-            let state = arguments.iter().position(|argument| argument == "--state");
-            match state.and_then(|at| arguments.get(at + 1)) {
-                Some(path) => {
-                    let program = std::env::current_exe().and_then(std::fs::read);
-                    let program = fnv(&program.map_err(|error| format!("this program's file: {error}"))?);
-                    let Choice { with, lively, .. } = &choice;
-                    let what = format!("program {program:016x} with {with:?} lively {lively}");
-                    long(path, &what, (from, to), |from, to| ranges(from, to, jobs, most, &choice))
-                }
-                None => ranges(from, to, jobs, most, &choice).map(|went| went == Went::Well),
-            }
-        }
-        _ => Err(USAGE.to_owned()),
-    }
+    };
+    let Some(path) = &args.state else {
+        return ranges(from, to, *jobs, *most, choice).map(|went| went == Went::Well);
+    };
+    let program = std::env::current_exe().and_then(std::fs::read);
+    let program = fnv(&program.map_err(|error| format!("this program's file: {error}"))?);
+    let Choice { with, lively, .. } = choice;
+    let what = format!("program {program:016x} with {with:?} lively {lively}");
+    long(path, &what, (from, to), |from, to| ranges(from, to, *jobs, *most, choice))
 }
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    match run(&arguments) {
+    match run(&Args::parse()) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(said) => {
@@ -273,8 +279,8 @@ mod tests {
 
     #[test]
     fn a_long_form_goes_on_where_it_stopped() {
-        let path = std::env::temp_dir().join(format!("tatcell-sim-{}", std::process::id()));
-        let path = path.to_str().expect("a name").to_owned();
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("state").to_str().expect("a name").to_owned();
         let mut played = Vec::new();
         let stops = long(&path, "this", (5, 50_000), |from, to| {
             played.push((from, to));
@@ -297,7 +303,6 @@ mod tests {
         }
         assert_eq!(long(&path, "this", (5, 35_000), |_, _| panic!("it plays")), Ok(false));
         let known = std::fs::read_to_string(&path).expect("the file");
-        std::fs::remove_file(&path).expect("removed");
         assert_eq!(played, [(5, 10_005), (10_005, 20_005), (20_005, 30_005)]);
         assert_eq!(again, [(20_005, 30_005), (30_005, 35_000)]);
         assert_eq!(all_well, Ok(false));

@@ -173,7 +173,7 @@ impl World<'_> {
             let answer = self.run(conn, &words);
             let fate = if self.loses_claim(conn, &words, &answer) { Fate::IsLost } else { self.fate(conn) };
             let mut reply = Vec::new();
-            answer.write(&mut reply);
+            resp::write(&answer, &mut reply);
             match fate {
                 Fate::Comes => out.append(&mut reply),
                 Fate::ComesTwice { late: false } => {
@@ -267,7 +267,7 @@ impl World<'_> {
             return false;
         };
         let of_slot = matches!(words, [_, _, _, key, ..] if key.windows(6).any(|part| part == b":slot:"));
-        let claimed = matches!(answer, Reply::Array(list) if list.first() == Some(&Reply::Int(1)));
+        let claimed = matches!(answer, Reply::Array(list) if list.first() == Some(&Reply::Integer(1)));
         if of_slot && claimed {
             self.active[fault] = false;
         }

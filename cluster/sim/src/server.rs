@@ -6,7 +6,7 @@ use crate::clock::{Clock, Time};
 use crate::data::{Changes, Data, Set};
 use crate::lua::Scripts;
 use crate::plan::Edition;
-use crate::resp::Reply;
+use crate::resp::{self, Reply};
 
 /// Where a server's clock stands as a world begins: some day of 2026.
 const EPOCH: u64 = 1_790_000_000_000_000_000;
@@ -90,13 +90,13 @@ impl Slots {
         for run in self.owners.chunk_by(|a, b| a == b) {
             let (host, port) = names[run[0]].rsplit_once(':').unwrap_or_default();
             let server = Reply::Array(vec![
-                Reply::text(host),
-                Reply::Int(port.parse().unwrap_or(0)),
-                Reply::text("id"),
+                resp::text(host),
+                Reply::Integer(port.parse().unwrap_or(0)),
+                resp::text("id"),
             ]);
             list.push(Reply::Array(vec![
-                Reply::Int(from as i64),
-                Reply::Int((from + run.len() - 1) as i64),
+                Reply::Integer(from as i64),
+                Reply::Integer((from + run.len() - 1) as i64),
                 server,
             ]));
             from += run.len();
@@ -141,13 +141,13 @@ impl Server {
         let name = words.first().map(|name| name.to_ascii_uppercase()).unwrap_or_default();
         let rest = &words[1.min(words.len())..];
         match (&name[..], rest) {
-            (b"PING", _) => Reply::Status("PONG".to_owned()),
-            (b"AUTH" | b"SELECT" | b"CLIENT" | b"ASKING", _) => Reply::Status("OK".to_owned()),
+            (b"PING", _) => Reply::SimpleString(b"PONG".to_vec()),
+            (b"AUTH" | b"SELECT" | b"CLIENT" | b"ASKING", _) => Reply::SimpleString(b"OK".to_vec()),
             (b"TIME", []) => {
                 let parts = [now_us / 1_000_000, now_us % 1_000_000];
-                Reply::Array(parts.map(|part| Reply::text(&part.to_string())).into())
+                Reply::Array(parts.map(|part| resp::text(&part.to_string())).into())
             }
-            (b"INFO", _) => Reply::text(&format!(
+            (b"INFO", _) => resp::text(&format!(
                 "redis_version:7.2.0\r\nredis_mode:{}\r\ncluster_enabled:{}\r\nrole:{}\r\n",
                 if around.primary.is_some() { "sentinel" } else { "standalone" },
                 u8::from(around.slots.is_some()),
@@ -156,7 +156,7 @@ impl Server {
             (b"SENTINEL", [ask, _]) if ask.eq_ignore_ascii_case(b"get-master-addr-by-name") => {
                 let Some(primary) = around.primary else { return error("ERR unknown command 'SENTINEL'") };
                 let (host, port) = around.names[primary].rsplit_once(':').unwrap_or_default();
-                Reply::Array(vec![Reply::text(host), Reply::text(port)])
+                Reply::Array(vec![resp::text(host), resp::text(port)])
             }
             (b"CLUSTER", [ask]) if ask.eq_ignore_ascii_case(b"slots") => match around.slots {
                 Some(slots) => slots.reply(around.names),
@@ -164,11 +164,13 @@ impl Server {
             },
             (b"GET", [key]) => match self.moved(key, around) {
                 Some(moved) => moved,
-                None => self.data.get(key, now_us).map_or(Reply::Nil, |value| Reply::Bulk(value.to_vec())),
+                None => {
+                    self.data.get(key, now_us).map_or(Reply::Null, |value| Reply::BulkString(value.to_vec()))
+                }
             },
             (b"DEL", [key]) => match self.moved(key, around) {
                 Some(moved) => moved,
-                None => Reply::Int(i64::from(self.data.del(key, now_us))),
+                None => Reply::Integer(i64::from(self.data.del(key, now_us))),
             },
             (b"SET", [key, value, options @ ..]) => match (self.moved(key, around), Set::read(options)) {
                 (Some(moved), _) => moved,
@@ -177,8 +179,8 @@ impl Server {
                     error("READONLY You can't write against a read only replica.")
                 }
                 (None, Ok(set)) => match self.data.set(key, value, set, now_us) {
-                    true => Reply::Status("OK".to_owned()),
-                    false => Reply::Nil,
+                    true => Reply::SimpleString(b"OK".to_vec()),
+                    false => Reply::Null,
                 },
             },
             (b"EVAL" | b"EVALSHA", [script, count, key, argv @ ..]) if *count == b"1" => {
@@ -277,14 +279,14 @@ mod tests {
         let mut say = |words: &[&[u8]], now| server.answer(&mut lua, now, words, &alone());
         let no = say(&by("EVALSHA", &digest, "1000"), 0);
         assert!(matches!(&no, Reply::Error(text) if text.starts_with("NOSCRIPT")), "{no:?}");
-        let code = |code| Reply::Array(vec![Reply::Int(code), Reply::text("7")]);
+        let code = |code| Reply::Array(vec![Reply::Integer(code), resp::text("7")]);
         assert_eq!(say(&by("EVAL", SLOT, "1000"), 0), code(1));
         assert_eq!(say(&by("EVALSHA", &digest, "1000"), SECOND), code(2));
         // It is gone once the clock reads more than when it ends.
         assert_eq!(say(&by("EVALSHA", &digest, "1000"), 2 * SECOND + 2_000_000), code(1));
         assert_eq!(say(&by("EVALSHA", &digest, "0"), 2 * SECOND + 3_000_000), code(2));
         assert_eq!(say(&by("EVALSHA", &digest, "0"), 2 * SECOND + 3_000_000), code(0));
-        assert_eq!(say(&words(&["GET", "s"]), 2 * SECOND), Reply::Nil);
+        assert_eq!(say(&words(&["GET", "s"]), 2 * SECOND), Reply::Null);
     }
 
     #[test]
@@ -295,9 +297,9 @@ mod tests {
             "EVAL", GRANT, "1", "k", "10000", "1", "100000", "10", "4", "1", "0", "0", "1200000", "1", "9",
         ]);
         let Reply::Array(reply) = server.answer(&mut lua, 5, &call, &alone()) else { panic!("a list") };
-        assert_eq!(reply[..3], [Reply::Int(4), Reply::Int(0), Reply::Int(0)]);
-        assert_eq!(reply[3], Reply::text("1790000000040000:4:10000:1:1"));
-        assert_eq!(reply[4], Reply::text("9"));
+        assert_eq!(reply[..3], [Reply::Integer(4), Reply::Integer(0), Reply::Integer(0)]);
+        assert_eq!(reply[3], resp::text("1790000000040000:4:10000:1:1"));
+        assert_eq!(reply[4], resp::text("9"));
         let foreign = words(&["SET", "k", "nonsense"]);
         server.answer(&mut lua, 5, &foreign, &alone());
         let reply = server.answer(&mut lua, 5, &call, &alone());
@@ -325,10 +327,10 @@ mod tests {
             server.answer(&mut lua, 0, &get, &around)
         };
         assert_eq!(say(0, &slots, false), error("MOVED 12739 b:2"));
-        assert_eq!(say(1, &slots, false), Reply::Nil);
+        assert_eq!(say(1, &slots, false), Reply::Null);
         slots.moving = Some((12_000, 13_000, 0));
         assert_eq!(say(1, &slots, false), error("ASK 12739 a:1"));
         assert_eq!(say(0, &slots, false), error("MOVED 12739 b:2"));
-        assert_eq!(say(0, &slots, true), Reply::Nil);
+        assert_eq!(say(0, &slots, true), Reply::Null);
     }
 }

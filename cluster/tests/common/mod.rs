@@ -9,7 +9,7 @@ pub mod tls;
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 pub struct Server {
     child: Child,
     port: u16,
-    folder: PathBuf,
+    folder: tempfile::TempDir,
     arguments: Vec<String>,
 }
 
@@ -73,10 +73,9 @@ impl Server {
         // The server ends where something else took the port meanwhile, and the next one is tried.
         for _ in 0..100 {
             let port = free_port();
-            let folder = std::env::temp_dir().join(format!("tatcell-cluster-{}-{port}", std::process::id()));
-            std::fs::create_dir_all(&folder).expect("a folder");
-            let arguments = arguments(port, &folder);
-            let child = Self::spawn(port, &folder, &arguments);
+            let folder = tempfile::tempdir().expect("a folder");
+            let arguments = arguments(port, folder.path());
+            let child = Self::spawn(port, folder.path(), &arguments);
             let mut server = Server { child, port, folder, arguments };
             if server.answers() {
                 return server;
@@ -139,7 +138,7 @@ impl Server {
     }
 
     pub fn folder(&self) -> &Path {
-        &self.folder
+        self.folder.path()
     }
 
     /// A call on a fresh connection. An error, too, where none can be made: a server that is promoted just now ends
@@ -178,7 +177,7 @@ impl Server {
     /// Starts it again, empty, at the same port.
     pub fn restart(&mut self) {
         self.kill();
-        self.child = Self::spawn(self.port, &self.folder, &self.arguments);
+        self.child = Self::spawn(self.port, self.folder.path(), &self.arguments);
         assert!(self.answers(), "redis-server does not start again");
     }
 
@@ -200,7 +199,6 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.kill();
-        let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 

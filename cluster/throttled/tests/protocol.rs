@@ -216,9 +216,8 @@ fn a_client_that_waits_as_long_as_it_was_told_passes() {
 
 #[test]
 fn a_password_is_asked_for_and_every_other_one_is_wrong() {
-    let folder = std::env::temp_dir().join(format!("tatcell-throttled-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a folder");
-    let file = folder.join("password");
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("password");
     std::fs::write(&file, "right\n").expect("a file");
     let server = Server::start(&["--password-file", file.to_str().expect("a path")]);
     let mut client = server.connect();
@@ -237,7 +236,6 @@ fn a_password_is_asked_for_and_every_other_one_is_wrong() {
     assert!(error(client.say("PING")).starts_with("NOAUTH"));
     assert!(matches!(client.say("HELLO 2 AUTH default right SETNAME me"), Reply::Array(_)));
     assert_eq!(client.say("CLIENT GETNAME"), Reply::Bulk(b"me".to_vec()));
-    std::fs::remove_dir_all(&folder).expect("removed");
 }
 
 #[test]

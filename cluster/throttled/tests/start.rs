@@ -6,9 +6,8 @@ use common::{hang_up_at_the_settings, refused, Server, PROGRAM};
 
 #[test]
 fn what_is_wrong_is_said_in_one_line_with_its_place() {
-    let folder = std::env::temp_dir().join(format!("tatcell-start-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a folder");
-    let file = folder.join("throttled.toml");
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("throttled.toml");
     let config = file.to_str().expect("a path");
     for (text, said) in [
         ("keys = 10\nlisen = \"x\"\n", "throttled.toml:2: there is no setting lisen"),
@@ -42,7 +41,6 @@ fn what_is_wrong_is_said_in_one_line_with_its_place() {
         let line = refused(PROGRAM, &["--config", config]);
         assert!(line.starts_with("tatcell-throttled: ") && line.contains(said), "{text}: {line}");
     }
-    std::fs::remove_dir_all(&folder).expect("removed");
     assert!(refused(PROGRAM, &["--config", "/does/not/exist"]).contains("/does/not/exist"));
     assert!(refused(PROGRAM, &["--limit", "10/ s burst 1.5"]).starts_with(
         "tatcell-throttled: --limit: limit: \"10/ s burst 1.5\": column 13: a burst is a whole number"
@@ -64,10 +62,8 @@ fn the_example_of_a_file_is_one() {
 
 #[test]
 fn a_hang_up_while_it_starts_does_not_kill_it() {
-    let folder = std::env::temp_dir().join(format!("tatcell-throttled-{}-start", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a folder");
-    assert!(hang_up_at_the_settings(PROGRAM, &folder.join("pipe")), "SIGHUP killed it");
-    std::fs::remove_dir_all(&folder).expect("removed");
+    let folder = tempfile::tempdir().expect("a folder");
+    assert!(hang_up_at_the_settings(PROGRAM, &folder.path().join("pipe")), "SIGHUP killed it");
 }
 
 #[test]

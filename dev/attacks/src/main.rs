@@ -1,10 +1,5 @@
 //! Attacks on a table in virtual time: figures, the claims of docs/ATTACKS.md about them, and its picture.
 //!
-//! ```text
-//!  tatcell-attacks [--quick | --hold] [attacks.svg [ATTACKS.md]]
-//!  tatcell-attacks --quick --only CLAIM
-//! ```
-//!
 //! PASS and FAIL lines say whether the claims hold; if one does not, the program ends with an error. It rewrites the
 //! part of the page between two marks. With `--hold` it writes nothing, and the page must have the figures of this run.
 //! Everything is seeded, so the figures are the same on every machine.
@@ -15,14 +10,35 @@ mod world;
 
 use std::cell::LazyCell;
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use clap::builder::PossibleValuesParser;
+use clap::Parser;
 use tatcell::FullPolicy;
 use world::{Aim, Flood, POLICIES, SLOTS};
 
 /// Keys of each family, in the short form as well.
 pub const AIMED: usize = 1_000_000;
+
+/// Attacks on a table in virtual time: figures, the claims of docs/ATTACKS.md about them, and its picture
+#[derive(Parser)]
+struct Args {
+    /// Writes the picture
+    picture: Option<PathBuf>,
+    /// Writes the figures into this page
+    page: Option<PathBuf>,
+    /// The short form
+    #[arg(long, conflicts_with = "hold")]
+    quick: bool,
+    /// Does not write the page: it must have the figures of this run
+    #[arg(long, requires = "page")]
+    hold: bool,
+    /// Only this claim
+    #[arg(long, value_name = "CLAIM", hide_possible_values = true)]
+    #[arg(value_parser = PossibleValuesParser::new(claims::CLAIMS.map(|(name, _)| name)))]
+    only: Option<String>,
+}
 
 /// What is looked at when somebody asks.
 type Seen<T> = LazyCell<T, Box<dyn FnOnce() -> T>>;
@@ -167,14 +183,14 @@ fn say(name: &str, holds: bool) -> bool {
 }
 
 /// The figures, each claim of them, the picture and the page.
-fn run(figures: &Figures, words: &[String], hold: bool) -> bool {
+fn run(figures: &Figures, args: &Args) -> bool {
     let tables = tables(figures);
     println!("{tables}");
     let mut holds = claims::CLAIMS.iter().filter(|(name, claim)| !say(name, claim(figures))).count() == 0;
-    let made = words.first().map_or(Ok(()), |svg| picture::draw(Path::new(svg), figures));
-    let put = words.get(1).map_or(Ok(()), |page| put(Path::new(page), &tables, hold));
-    if hold {
-        holds &= say("the_page_has_the_figures_of_a_fresh_run", put.is_ok() && words.len() == 2);
+    let made = args.picture.as_ref().map_or(Ok(()), |svg| picture::draw(svg, figures));
+    let put = args.page.as_ref().map_or(Ok(()), |page| put(page, &tables, args.hold));
+    if args.hold {
+        holds &= say("the_page_has_the_figures_of_a_fresh_run", put.is_ok());
     }
     let made = made.and(put);
     if let Err(why) = &made {
@@ -184,18 +200,12 @@ fn run(figures: &Figures, words: &[String], hold: bool) -> bool {
 }
 
 fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let is_asked = |flag: &str| words.iter().any(|w| w == flag);
-    let figures = see(is_asked("--quick"));
-    let holds = match words.iter().skip_while(|w| *w != "--only").nth(1) {
-        Some(only) => {
-            let claim = claims::CLAIMS.iter().find(|(name, _)| name == only);
-            claim.is_some_and(|(name, claim)| say(name, claim(&figures)))
-        }
-        None => {
-            let places: Vec<String> = words.iter().filter(|w| !w.starts_with("--")).cloned().collect();
-            run(&figures, &places, is_asked("--hold"))
-        }
+    let args = Args::parse();
+    let figures = see(args.quick);
+    let claim = args.only.as_ref().and_then(|only| claims::CLAIMS.iter().find(|(name, _)| name == only));
+    let holds = match claim {
+        Some((name, claim)) => say(name, claim(&figures)),
+        None => run(&figures, &args),
     };
     if holds {
         ExitCode::SUCCESS

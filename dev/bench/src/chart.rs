@@ -1,4 +1,4 @@
-//! The bar chart: the time of a decision, ours next to floors and peers. SVG, written by hand.
+//! The bar chart: the time of a decision, ours next to floors and peers.
 //!
 //! ```text
 //!  title, machine, legend
@@ -7,22 +7,32 @@
 //!              label of a bar |======    5.2
 //! ```
 
-use std::fmt::Write as _;
+use plotters::coord::Shift;
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-const WIDTH: f64 = 980.0;
-/// Where bars begin, and how long the longest may be.
-const LEFT: f64 = 380.0;
-const LENGTH: f64 = 520.0;
-/// Width of a letter of the numbers, and what stays free around them.
-const LETTER: f64 = 6.6;
-const GAP: f64 = 6.0;
-/// Height of a bar and of what it takes.
-const BAR: f64 = 14.0;
-const STEP: f64 = 20.0;
+const WIDTH: u32 = 980;
+/// Height of what stands above the panels, of a bar, and of the rest of a panel.
+const HEAD: u32 = 96;
+const STEP: u32 = 20;
+const AROUND: u32 = 64;
+/// Where bars begin, and the width of a letter of the numbers.
+const LEFT: u32 = 380;
+const LETTER: u32 = 7;
 
-type Bar = (&'static str, &'static str);
+const OURS: RGBColor = RGBColor(31, 111, 180);
+const PEER: RGBColor = RGBColor(224, 138, 46);
+const FLOOR: RGBColor = RGBColor(140, 140, 140);
+const INK: RGBColor = RGBColor(26, 26, 26);
+const GREY: RGBColor = RGBColor(85, 85, 85);
 
-const PANELS: &[(&str, &[Bar])] = &[
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+type Failure<'a> = DrawingAreaErrorKind<<SVGBackend<'a> as DrawingBackend>::ErrorType>;
+
+/// The row of a bar, its label, its nanoseconds and the text behind it.
+type Bar = (&'static str, &'static str, f64, String);
+
+const PANELS: &[(&str, &[(&str, &str)])] = &[
     (
         "One limit",
         &[
@@ -123,111 +133,86 @@ pub fn write(
     date: &str,
     path: &str,
 ) -> Result<Option<()>, String> {
-    let Some(text) = draw(min, machine, date) else { return Ok(None) };
-    std::fs::write(path, text).map_err(|e| format!("{path}: {e}"))?;
-    Ok(Some(()))
-}
-
-fn draw(min: impl Fn(&str) -> Option<f64>, machine: &str, date: &str) -> Option<String> {
-    let (mut body, mut y) = (String::new(), 96.0);
-    for (title, bars) in PANELS {
-        let measured = bars.iter().filter_map(|(id, label)| Some((*id, *label, min(id)?)));
-        let bars: Vec<(&str, &str, f64, String)> =
-            measured.map(|(id, label, ns)| (id, label, ns, format!("{ns:.1}"))).collect();
-        if !bars.is_empty() {
-            panel(&mut body, title, &bars, &mut y);
-        }
-    }
-    if body.is_empty() {
-        return None;
+    let bar = |(id, label)| min(id).map(|ns| (id, label, ns, format!("{ns:.1}")));
+    let panels = PANELS.iter().map(|(title, bars)| (*title, bars.iter().copied().filter_map(bar).collect()));
+    let mut panels: Vec<(&str, Vec<Bar>)> =
+        panels.filter(|(_, bars): &(_, Vec<_>)| !bars.is_empty()).collect();
+    if panels.is_empty() {
+        return Ok(None);
     }
     if let Some(ours) = min("table1e6.single") {
         let text = format!("{ours:.1}, and 17 bytes a key");
         let mut bars = vec![("table1e6.single", "tatcell, single call, this run", ours, text)];
         bars.extend(REPORTED.iter().map(|(what, ns, text)| ("peer", *what, *ns, text.to_string())));
-        panel(&mut body, REPORTED_OF, &bars, &mut y);
+        panels.push((REPORTED_OF, bars));
     }
-    let mut out = String::new();
-    let text = format!(r#"font-family="Helvetica, Arial, sans-serif" font-size="13" fill="{INK}""#);
-    let _ = writeln!(
-        out,
-        r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {y}" width="{WIDTH}" height="{y}" {text}>"#
-    );
-    let _ = writeln!(out, r#"<rect width="{WIDTH}" height="{y}" fill="white"/>"#);
-    label(
-        &mut out,
-        24.0,
-        32.0,
-        "start",
-        "Time per decision (ns, shorter is better)",
-        r#" font-size="18" font-weight="bold""#,
-    );
+    let height = HEAD + panels.iter().map(|(_, bars)| height(bars)).sum::<u32>();
+    let root = SVGBackend::new(path, (WIDTH, height)).into_drawing_area();
     let what = format!("{machine}; {date}; fastest round, conforming unless labelled");
-    label(&mut out, 24.0, 52.0, "start", &what, GREY_TEXT);
-    let mut x = 24.0;
-    for (colour, text, width) in
-        [(OURS, "tatcell", 90.0), (PEER, "others", 85.0), (FLOOR, "bare operation", 0.0)]
-    {
-        let _ = writeln!(out, r#"<rect x="{x}" y="64" width="14" height="14" fill="{colour}"/>"#);
-        label(&mut out, x + 20.0, 76.0, "start", text, "");
-        x += width;
-    }
-    out += &body;
-    out += "</svg>\n";
-    Some(out)
+    let drawn = paint(&root, &what, &panels).and_then(|()| root.present());
+    drawn.map(Some).map_err(|e| format!("{path}: {e}"))
 }
 
-const INK: &str = "#1a1a1a";
-const OURS: &str = "#1f6fb4";
-const PEER: &str = "#e08a2e";
-const FLOOR: &str = "#8c8c8c";
-const GREY_TEXT: &str = r##" font-size="11" fill="#555555""##;
+fn height(bars: &[Bar]) -> u32 {
+    AROUND + STEP * bars.len() as u32
+}
 
-fn panel(out: &mut String, title: &str, bars: &[(&str, &str, f64, String)], y: &mut f64) {
-    let most = bars.iter().map(|bar| bar.2).fold(0.0, f64::max);
-    // Every number has its place behind its bar, the longest one too.
-    let widest = bars.iter().map(|bar| bar.3.len()).max().unwrap_or(0) as f64 * LETTER;
-    let length = LENGTH.min(WIDTH - LEFT - widest - 2.0 * GAP);
-    let tick = tick(most);
-    let scale = length / (most / tick).ceil() / tick;
-    // The heading has a line of its own, above the numbers of the axis.
-    label(out, 24.0, *y + 16.0, "start", title, r#" font-size="15" font-weight="bold""#);
-    let (top, bottom) = (*y + 40.0, *y + 44.0 + STEP * bars.len() as f64);
-    let mut at = 0.0;
-    while at * scale <= length + 0.5 {
-        let x = LEFT + at * scale;
-        let _ = writeln!(out, r##"<path d="M{x:.1} {top:.1}V{bottom:.1}" stroke="#dddddd"/>"##);
-        label(out, x, *y + 35.0, "middle", &format!("{at}"), GREY_TEXT);
-        at += tick;
+fn paint<'a>(root: &Area<'a>, what: &str, panels: &[(&str, Vec<Bar>)]) -> Result<(), Failure<'a>> {
+    root.fill(&WHITE)?;
+    let (head, mut body) = root.split_vertically(HEAD);
+    let title = ("sans-serif", 22).into_font().style(FontStyle::Bold).color(&INK);
+    head.draw_text("Time per decision (ns, shorter is better)", &title, (24, 18))?;
+    head.draw_text(what, &("sans-serif", 13.5).into_font().color(&GREY), (24, 44))?;
+    for (x, colour, text) in [(24, OURS, "tatcell"), (114, PEER, "others"), (199, FLOOR, "bare operation")] {
+        head.draw(&Rectangle::new([(x, 64), (x + 14, 78)], colour.filled()))?;
+        head.draw_text(text, &("sans-serif", 16).into_font().color(&INK), (x + 20, 65))?;
     }
-    for (i, (id, text, ns, value)) in bars.iter().enumerate() {
-        let colour = match id.split('.').next().unwrap_or("") {
-            group if group.starts_with("floor") => FLOOR,
-            group if group.starts_with("peer") => PEER,
+    for (title, bars) in panels {
+        let (area, rest) = body.split_vertically(height(bars));
+        panel(&area, title, bars)?;
+        body = rest;
+    }
+    Ok(())
+}
+
+fn panel<'a>(area: &Area<'a>, title: &str, bars: &[Bar]) -> Result<(), Failure<'a>> {
+    // The heading has a line of its own, above the numbers of the axis.
+    let bold = ("sans-serif", 18.5).into_font().style(FontStyle::Bold).color(&INK);
+    area.draw_text(title, &bold, (24, 3))?;
+    let most = bars.iter().map(|bar| bar.2).fold(0.0, f64::max);
+    let width = |text: &str| 12 + LETTER * text.len() as u32;
+    let mut chart = ChartBuilder::on(area)
+        .margin_top(26)
+        .margin_bottom(20)
+        .margin_left(LEFT)
+        // Every number has its place behind its bar, the longest one too.
+        .margin_right(20 + bars.iter().map(|bar| width(&bar.3)).max().unwrap_or(0))
+        .top_x_label_area_size(18)
+        .build_cartesian_2d(0.0..most, bars.len() as f64..0.0)?;
+    chart
+        .configure_mesh()
+        .disable_y_mesh()
+        .max_light_lines(0)
+        .bold_line_style(RGBColor(221, 221, 221))
+        .axis_style(TRANSPARENT)
+        .set_all_tick_mark_size(2)
+        .x_label_style(("sans-serif", 13.5).into_font().color(&GREY))
+        .x_label_formatter(&|x| format!("{}", *x as f32))
+        .draw()?;
+    let style = |h_pos| ("sans-serif", 16).into_font().color(&INK).pos(Pos::new(h_pos, VPos::Center));
+    for ((id, label, ns, text), y) in bars.iter().zip((0..).map(|i| f64::from(i) + 0.5)) {
+        let colour = match id {
+            id if id.starts_with("floor") => FLOOR,
+            id if id.starts_with("peer") => PEER,
             _ => OURS,
         };
-        let (row, long) = (top + 5.0 + STEP * i as f64, (ns * scale).max(1.0));
-        label(out, LEFT - 10.0, row + 11.5, "end", text, "");
-        let _ = writeln!(
-            out,
-            r#"<rect x="{LEFT}" y="{row:.1}" width="{long:.1}" height="{BAR}" fill="{colour}"/>"#
-        );
+        chart.draw_series([Rectangle::new([(0.0, y - 0.35), (*ns, y + 0.35)], colour.filled())])?;
         // White under the number: a grid line may cross it.
-        let (x, wide) = (LEFT + long + 1.0, value.len() as f64 * LETTER + GAP);
-        let _ =
-            writeln!(out, r#"<rect x="{x:.1}" y="{row:.1}" width="{wide:.1}" height="{BAR}" fill="white"/>"#);
-        label(out, x + GAP, row + 11.5, "start", value, r#" font-size="12""#);
+        let white = Rectangle::new([(1, -7), (width(text) as i32, 7)], WHITE.filled());
+        chart.draw_series([EmptyElement::at((*ns, y))
+            + white
+            + Text::new(text.clone(), (7, 0), style(HPos::Left))])?;
+        chart.draw_series([EmptyElement::at((0.0, y)) + Text::new(*label, (-10, 0), style(HPos::Right))])?;
     }
-    *y = bottom + 20.0;
-}
-
-/// 1, 2 or 5 times a power of ten, so that an axis to `most` has four to ten of them.
-fn tick(most: f64) -> f64 {
-    let power = 10f64.powf((most / 4.0).log10().floor());
-    [5.0, 2.0, 1.0].into_iter().map(|n| n * power).find(|tick| most / tick >= 4.0).unwrap_or(power)
-}
-
-fn label(out: &mut String, x: f64, y: f64, anchor: &str, text: &str, style: &str) {
-    let text = text.replace('&', "&amp;").replace('<', "&lt;");
-    let _ = writeln!(out, r#"<text x="{x:.1}" y="{y:.1}" text-anchor="{anchor}"{style}>{text}</text>"#);
+    Ok(())
 }

@@ -184,11 +184,11 @@ pub fn counted(id: &str) -> String {
 }
 
 /// `loop ID N`: N decisions of one row.
-pub fn one(id: &str, n: &str, lib: Option<&str>) -> Result<(), String> {
+pub fn one(id: &str, n: u64, lib: Option<&str>) -> Result<(), String> {
     let mut suite = built(id, lib)?;
     let row = &mut suite.rows[0];
     // In visits, as the timed runs do: a stream is shorter than n may be.
-    let mut left = number(n)?;
+    let mut left = n.next_multiple_of(GRAIN);
     while left > 0 {
         let visit = left.min(N);
         row.decide(visit);
@@ -199,15 +199,15 @@ pub fn one(id: &str, n: &str, lib: Option<&str>) -> Result<(), String> {
 
 /// `counted ID N`: what [`Counts`] runs under valgrind. On a thread of its own: its stack begins at a page, while the
 /// first one's begins behind the environment, and setting unaligned memory takes other instructions.
-pub fn count_alone(id: &str, n: &str, lib: Option<&str>) -> Result<(), String> {
+pub fn count_alone(id: &str, n: u64, lib: Option<&str>) -> Result<(), String> {
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| count_here(id, n, lib));
         thread.join().unwrap_or_else(|_| Err(format!("{id} panicked")))
     })
 }
 
-fn count_here(id: &str, n: &str, lib: Option<&str>) -> Result<(), String> {
-    let (mut suite, n) = (built(id, lib)?, number(n)?);
+fn count_here(id: &str, n: u64, lib: Option<&str>) -> Result<(), String> {
+    let (mut suite, n) = (built(id, lib)?, n.next_multiple_of(GRAIN));
     let row = &mut suite.rows[0];
     row.decide(n);
     counted_decisions(row, n);
@@ -222,10 +222,6 @@ const PROCESSOR: &str = "processor: ";
 #[inline(never)]
 fn counted_decisions(row: &mut Row, n: u64) {
     row.decide(n);
-}
-
-fn number(n: &str) -> Result<u64, String> {
-    n.parse().map(|n: u64| n.next_multiple_of(GRAIN)).map_err(|e| format!("{n}: {e}"))
 }
 
 /// The suite of one row.

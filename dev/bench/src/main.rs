@@ -1,14 +1,5 @@
 //! The bench: times tatcell, the bare atomic operations under it, and other rate limiters, in one run.
 //!
-//! ```text
-//! tatcell-bench run [--seconds S] [--only TEXT,TEXT] [--count] [--lib libtatcell.so] [--tsv FILE] [--svg FILE]
-//!                   [--baseline FOLDER]                  and compares it with a kept run of the same processor
-//! tatcell-bench chart TSV SVG                            draws the chart of a run that is kept
-//! tatcell-bench count [--rows ROW,ROW] [--lib SO]        instructions per decision, through valgrind
-//! tatcell-bench gate FILE [--write] [--lib SO]           holds them to the file of counts, or writes it
-//! tatcell-bench loop ROW N [--lib SO]                    N decisions of one row and nothing else, for profilers
-//! ```
-//!
 //! How a fixture, a step, a crew and a row hang together:
 //!
 //! ```text
@@ -83,61 +74,81 @@ mod traffic;
 
 use std::process::ExitCode;
 
+use clap::Parser;
+
 use count::Counts;
 use machine::Machine;
 use suite::Wanted;
 
-/// What the command line asked for.
-#[derive(Default)]
+/// Times tatcell, the bare atomic operations under it, and other rate limiters, in one run
+#[derive(Parser)]
 struct Args {
-    mode: String,
-    rest: Vec<String>,
-    seconds: f64,
-    only: Option<String>,
-    count: bool,
-    rows: Option<String>,
-    write: bool,
+    #[command(subcommand)]
+    mode: Mode,
+    /// The C library, for the rows that call it
+    #[arg(long, global = true, value_name = "SO")]
     lib: Option<String>,
+}
+
+#[derive(clap::Subcommand)]
+enum Mode {
+    /// Times the rows
+    Run(Run),
+    /// Draws the chart of a run that is kept
+    Chart { tsv: String, svg: String },
+    /// Counts instructions per decision, through valgrind
+    Count {
+        /// Only these
+        #[arg(long, value_name = "ROW,ROW")]
+        rows: Option<String>,
+    },
+    /// Holds the instructions to a file of counts
+    Gate {
+        file: String,
+        /// Writes the file
+        #[arg(long)]
+        write: bool,
+    },
+    /// Makes N decisions of one row and nothing else, for profilers
+    Loop { row: String, n: u64 },
+    /// What `count` starts under valgrind
+    #[command(hide = true)]
+    Counted { row: String, n: u64 },
+}
+
+#[derive(clap::Args)]
+struct Run {
+    /// How long, in all
+    #[arg(long, value_name = "S", default_value_t = 60.0)]
+    seconds: f64,
+    /// Only rows whose names contain one of these
+    #[arg(long, value_name = "TEXT,TEXT")]
+    only: Option<String>,
+    /// Counts instructions, too
+    #[arg(long)]
+    count: bool,
+    /// Writes the numbers
+    #[arg(long, value_name = "FILE")]
     tsv: Option<String>,
+    /// Writes the chart
+    #[arg(long, value_name = "FILE")]
     svg: Option<String>,
+    /// Compares it with the run of the same processor in this folder
+    #[arg(long, value_name = "FOLDER")]
     baseline: Option<String>,
 }
 
-impl Args {
-    fn read() -> Result<Args, String> {
-        let mut words = std::env::args().skip(1);
-        let mode = words.next().unwrap_or_else(|| "run".into());
-        let mut args = Args { mode, seconds: 60.0, ..Args::default() };
-        while let Some(word) = words.next() {
-            let mut value = || words.next().ok_or(format!("{word} needs a value"));
-            match word.as_str() {
-                "--seconds" => args.seconds = value()?.parse().map_err(|e| format!("--seconds: {e}"))?,
-                "--only" => args.only = Some(value()?).filter(|only| !only.is_empty()),
-                "--count" => args.count = true,
-                "--rows" => args.rows = Some(value()?),
-                "--write" => args.write = true,
-                "--lib" => args.lib = Some(value()?),
-                "--tsv" => args.tsv = Some(value()?),
-                "--svg" => args.svg = Some(value()?),
-                "--baseline" => args.baseline = Some(value()?),
-                _ => args.rest.push(word),
-            }
-        }
-        Ok(args)
-    }
-}
-
-fn run(args: &Args) -> Result<(), String> {
+fn run(args: &Run, lib: Option<&str>) -> Result<(), String> {
     let cpus = cpu::pin();
     let wanted = args.only.clone().map_or(Wanted::All, Wanted::Containing);
     let machine = Machine::read(cpus.map(|cpus| cpus.main));
-    let mut suite = rows::all(wanted, args.lib.as_deref(), cpus);
+    let mut suite = rows::all(wanted, lib, cpus);
     if suite.rows.is_empty() {
         return Err("no row matches".into());
     }
     let rounds = suite.run(args.seconds)?;
     report::print(&suite, &machine, rounds);
-    let counts = if args.count { Counts::of(None, args.lib.as_deref())? } else { Counts::NONE };
+    let counts = if args.count { Counts::of(None, lib)? } else { Counts::NONE };
     if args.count {
         counts.print();
     }
@@ -168,21 +179,16 @@ fn chart_of(tsv: &str, svg: &str) -> Result<(), String> {
 }
 
 fn main() -> ExitCode {
-    let done = Args::read().and_then(|args| {
-        let lib = args.lib.as_deref();
-        match (args.mode.as_str(), args.rest.as_slice()) {
-            ("run", []) => run(&args),
-            ("count", []) => Counts::of(args.rows.as_deref(), lib).map(|counts| counts.print()),
-            ("gate", [file]) => gate::run(file, lib, args.write),
-            ("chart", [tsv, svg]) => chart_of(tsv, svg),
-            ("loop", [id, n]) => count::one(id, n, lib),
-            ("counted", [id, n]) => count::count_alone(id, n, lib),
-            _ => Err("usage: tatcell-bench run | count | gate FILE | chart TSV SVG | loop ROW N\n\
-                     options: [--seconds S] [--only TEXT,TEXT] [--count] [--rows ROW,ROW] \
-                     [--write] [--lib SO] [--tsv FILE] [--svg FILE] [--baseline FOLDER]"
-                .into()),
-        }
-    });
+    let Args { mode, lib } = Args::parse();
+    let lib = lib.as_deref();
+    let done = match mode {
+        Mode::Run(args) => run(&args, lib),
+        Mode::Chart { tsv, svg } => chart_of(&tsv, &svg),
+        Mode::Count { rows } => Counts::of(rows.as_deref(), lib).map(|counts| counts.print()),
+        Mode::Gate { file, write } => gate::run(&file, lib, write),
+        Mode::Loop { row, n } => count::one(&row, n, lib),
+        Mode::Counted { row, n } => count::count_alone(&row, n, lib),
+    };
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

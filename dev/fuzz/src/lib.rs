@@ -37,6 +37,8 @@ mod sliding_counter;
 #[path = "../../../tests/cell/counted/sliding_log.rs"]
 mod sliding_log;
 
+use data_encoding::HEXLOWER;
+
 /// Something that is given inputs.
 pub struct Target {
     /// Its name, and that of its corpus.
@@ -108,18 +110,7 @@ pub fn find(name: &str) -> Option<&'static Target> {
 pub fn corpus(target: &Target) -> Vec<Vec<u8>> {
     let path = format!("{}/corpus/{}.hex", env!("CARGO_MANIFEST_DIR"), target.name);
     let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}"));
-    text.lines().map(|line| from_hex(line).unwrap_or_else(|| panic!("{path}: {line}"))).collect()
-}
-
-/// The bytes of a line of a corpus.
-pub fn from_hex(line: &str) -> Option<Vec<u8>> {
-    let digits = line.as_bytes().chunks_exact(2);
-    let even = digits.remainder().is_empty() && line.is_ascii();
-    even.then_some(())?;
-    digits.map(|two| u8::from_str_radix(std::str::from_utf8(two).ok()?, 16).ok()).collect()
-}
-
-/// An input as a line of a corpus.
-pub fn to_hex(input: &[u8]) -> String {
-    input.iter().map(|byte| format!("{byte:02x}")).collect()
+    let bytes =
+        |line: &str| HEXLOWER.decode(line.as_bytes()).unwrap_or_else(|e| panic!("{path}: {line}: {e}"));
+    text.lines().map(bytes).collect()
 }

@@ -3,7 +3,8 @@
 
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
-use tatcell_fuzz::{corpus, find, from_hex, to_hex, Target, TARGETS};
+use data_encoding::HEXLOWER;
+use tatcell_fuzz::{corpus, find, Target, TARGETS};
 
 /// SplitMix64.
 struct Rng(u64);
@@ -27,7 +28,7 @@ struct Shown<'a>(&'a Target, &'a [u8]);
 impl Drop for Shown<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("{} failed with {}", self.0.name, to_hex(self.1));
+            eprintln!("{} failed with {}", self.0.name, HEXLOWER.encode(self.1));
         }
     }
 }
@@ -98,7 +99,7 @@ fn replay(name: &str) {
     unsafe { libc::signal(libc::SIGSEGV, fault as extern "C" fn(i32) as libc::sighandler_t) };
     let target = find(name).unwrap_or_else(|| panic!("there is no {name}"));
     if let Ok(line) = std::env::var("TATCELL_FUZZ_INPUT") {
-        return run(target, &from_hex(&line).expect("hexadecimal digits"));
+        return run(target, &HEXLOWER.decode(line.as_bytes()).expect("hexadecimal digits"));
     }
     let corpus = corpus(target);
     assert!(corpus.len() >= FEWEST, "{} inputs in the corpus of {name}", corpus.len());

@@ -137,7 +137,7 @@ fn rules() -> String {
 
 #[test]
 fn attacks_that_fill_what_a_connection_may_hold() {
-    let rules = Rules::new("held", &rules());
+    let rules = Rules::new(&rules());
     let server = rules.start(&[]);
     let address = server.address.as_str();
     let run = |name: &str, most: u64, how: &dyn Fn(Instant)| attack(&server, name, most, good(&server), how);
@@ -222,7 +222,7 @@ fn attacks_on_pages_take_the_memory_of_a_few() {
     let long = |i: usize| {
         format!("  - key: {i}{}\n    rate_limit: {{unit: day, requests_per_unit: 1}}\n", "k".repeat(4_000))
     };
-    let rules = Rules::new("pages", &format!("{RULES}{}", (0..300).map(long).collect::<String>()));
+    let rules = Rules::new(&format!("{RULES}{}", (0..300).map(long).collect::<String>()));
     let server = rules.start(&[]);
     // A page has 3.6 MB. Four are held, and each of two threads makes another one, whose buffer grows by half of itself.
     let page = super::common::http(&server.metrics, "/metrics").1.len() >> 20;
@@ -240,7 +240,7 @@ fn attacks_on_a_service_with_a_store_take_what_the_page_says() {
     let deep = (0..9)
         .fold(format!("{{key: user, {limit}}}"), |below, _| format!("{{key: user, descriptors: [{below}]}}"));
     let text = format!("domain: {domain}\ndescriptors:\n  - key: one\n    {limit}\n  - {deep}\n");
-    let rules = Rules::new("held-shared", &text);
+    let rules = Rules::new(&text);
     let url = redis.url();
     let server = rules.start(&["--store", &url, "--nodes", "1", "--keys", "10000", "--store-wait", "5s"]);
     let asked = |key: &str, entries: usize, length: usize| {
@@ -282,7 +282,7 @@ fn attacks_on_a_service_with_a_store_take_what_the_page_says() {
 
 #[test]
 fn a_connection_that_answers_no_ping_is_closed_and_one_that_does_stays() {
-    let rules = Rules::new("pings", RULES);
+    let rules = Rules::new(RULES);
     let server = rules.start(&["--ping", "2s"]);
     let (mut silent, mut answers) = (connect(&server), connect(&server));
     for stream in [&mut silent, &mut answers] {

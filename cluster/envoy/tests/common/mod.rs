@@ -32,13 +32,12 @@ pub fn request(domain: &str, descriptors: &[&str]) -> RateLimitRequest {
 }
 
 /// A folder with rules that goes with its handle.
-pub struct Rules(pub PathBuf);
+pub struct Rules(pub PathBuf, tempfile::TempDir);
 
 impl Rules {
-    pub fn new(name: &str, text: &str) -> Rules {
-        let folder = std::env::temp_dir().join(format!("tatcell-ratelimit-{}-{name}", std::process::id()));
-        std::fs::create_dir_all(&folder).expect("a folder");
-        let rules = Rules(folder);
+    pub fn new(text: &str) -> Rules {
+        let folder = tempfile::tempdir().expect("a folder");
+        let rules = Rules(folder.path().to_owned(), folder);
         rules.write(text);
         rules
     }
@@ -53,12 +52,6 @@ impl Rules {
 
     pub fn start(&self, settings: &[&str]) -> Server {
         Server::start_program(PROGRAM, &[&["--rules", &self.path()], settings].concat())
-    }
-}
-
-impl Drop for Rules {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
