@@ -10,9 +10,7 @@ from typing import Any
 import pytest
 from conftest import SECOND
 
-from tatcell import Limiter
-
-Key = str | bytes | int | ipaddress.IPv4Address | ipaddress.IPv6Address
+from tatcell import Key, Limiter
 
 
 def same(one: Iterable[bool], other: Iterable[bool]) -> bool:

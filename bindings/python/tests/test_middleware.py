@@ -111,6 +111,9 @@ async def later(scope: Any) -> str:
     [
         ({"key": "x-api-key"}, TypeError, "key is a function that returns the key, not str"),
         ({"key": later}, TypeError, "key is a coroutine function"),
+        ({"key": lambda: "key"}, TypeError, "key is called with one argument"),
+        ({"key": asgi.client_address}, TypeError, r"client_address\(\) returns such a function"),
+        ({"key": wsgi.client_address}, TypeError, r"client_address\(\) returns such a function"),
         ({"names": "ann"}, TypeError, "names are a tuple"),
         ({"names": 5}, TypeError, "names are a tuple.*not int"),
         ({"names": ("a", "b")}, ValueError, "2 names for 1 limits"),
@@ -150,6 +153,16 @@ def test_wrong_options_of_client_address_are_named_at_the_start(
     for make in (asgi.client_address, wsgi.client_address):
         with pytest.raises(error, match=says):
             make(**options)
+
+
+def test_a_key_of_the_other_protocol_is_refused() -> None:
+    # Every client would have the same key.
+    with pytest.raises(TypeError, match="key is of tatcell.wsgi, and the middleware of tatcell.asgi"):
+        asgi.RateLimitMiddleware(page, Cell("1/h"), key=wsgi.client_address())
+    with pytest.raises(TypeError, match="key is of tatcell.asgi, and the middleware of tatcell.wsgi"):
+        wsgi.RateLimitMiddleware(hello, Cell("1/h"), key=asgi.client_address())
+    wsgi.RateLimitMiddleware(hello, Cell("1/h"), key=wsgi.client_address())
+    wsgi.RateLimitMiddleware(hello, Cell("1/h"), key=str)  # a class, without a signature in some versions
 
 
 def test_names_are_read_once() -> None:

@@ -5,8 +5,6 @@ from typing import Any
 import pytest
 from conftest import in_shared_memory
 
-from tatcell import Limiter
-
 limits = pytest.importorskip("limits", reason="no limits: pip install limits")
 
 
@@ -61,4 +59,3 @@ def test_a_right_uri_says_name_and_keys(shared_name: str) -> None:
     # No name stays before a limit is used.
     assert not in_shared_memory(shared_name)
     assert storage.table(1, 60).hit("ann") and in_shared_memory(shared_name) == [f"{shared_name}-1-60"]
-    Limiter.unlink(f"{shared_name}-1-60")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable
 
@@ -53,7 +54,21 @@ def client_key(peer: str | None, forwarded: str, trusted_hops: int, v4_bits: int
     return b"" if key is None else key
 
 
+def needs_request_function(key: object, protocol: str) -> None:
+    needs_function("key", key)
+    try:
+        inspect.signature(key).bind(None)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError("key is called with one argument, the request: client_address() returns such a function")
+    except ValueError:
+        pass  # A function in C, which may have no signature.
+    made_for = getattr(key, "__module__", None)
+    if made_for in ("tatcell.asgi", "tatcell.wsgi") and made_for != protocol:
+        raise TypeError(f"key is of {made_for}, and the middleware of {protocol}: take both from one of them")
+
+
 def checked(
+    protocol: str,
     app: Callable[..., object],
     limit: Limiter | Cell | Chain,
     key: Callable[..., object] | None,
@@ -64,7 +79,7 @@ def checked(
     if not callable(app):
         raise TypeError(f"app is an application, which can be called, not {type(app).__name__}")
     if key is not None:
-        needs_function("key", key)
+        needs_request_function(key, protocol)
     if not isinstance(names, tuple | list):
         raise TypeError(f"names are a tuple, such as ('address',), not {type(names).__name__}")
     if isinstance(limit, Chain) and key is None and limit.limiters > 1:

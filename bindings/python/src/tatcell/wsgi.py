@@ -47,7 +47,7 @@ class RateLimitMiddleware:
     ) -> None:
         self.app = app
         self.ask = asker(limit, "RateLimitMiddleware")
-        self.names = checked(app, limit, key, names, legacy)
+        self.names = checked(__name__, app, limit, key, names, legacy)
         self.key = key or client_address()
         self.legacy = legacy
 
