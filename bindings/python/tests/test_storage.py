@@ -57,5 +57,5 @@ def test_a_right_uri_says_name_and_keys(shared_name: str) -> None:
         storage = storage_from_string(uri, **options)
         assert isinstance(storage, TatcellStorage) and (storage.name, storage.keys) == (name, keys)
     # No name stays before a limit is used.
-    assert not in_shared_memory(shared_name)
+    assert isinstance(storage, TatcellStorage) and not in_shared_memory(shared_name)
     assert storage.table(1, 60).hit("ann") and in_shared_memory(shared_name) == [f"{shared_name}-1-60"]
