@@ -34,13 +34,16 @@ said types_of_the_package "$venv/bin/mypy" --strict src/tatcell
 [ "${2:-}" != lint ] || exit 0
 said wheel env CFLAGS=-Werror ./build.sh "$venv/bin/python" || exit 1
 said install "$venv/bin/pip" install --quiet --force-reinstall --no-deps "$out"/dist/*.whl || exit 1
-# The tests, as a user's program, against the types that the wheel installs.
-said types_of_a_program "$venv/bin/mypy" --strict tests
+# The tests and the programs of the README, as a user's, against the types that the wheel installs.
+rm -rf "$out/readme" && mkdir "$out/readme"
+awk -v out="$out/readme" '/^```python$/ { file = out "/program" ++n ".py"; next } /^```/ { file = "" }
+    file { print > file }' README.md
+said types_of_a_program "$venv/bin/mypy" --strict tests "$out"/readme/*.py
 rm -f "$out/lines"
 TATCELL_LINES="$out/lines" "$venv/bin/python" -m pytest -q -p no:cacheprovider --no-header tests > "$out/tests" 2>&1
 status=$?
 cat "$out/lines"
 [ $status = 0 ] || sed -n '/^=.* FAILURES/,$p' "$out/tests" | tail -n 60
-[ $status != 0 ] || [ "$(grep -c '^PASS ' "$out/lines")" -ge 90 ] ||
-    { echo 'FAIL pytest: fewer than 90 tests'; status=1; }
+[ $status != 0 ] || [ "$(grep -c '^PASS ' "$out/lines")" -ge 220 ] ||
+    { echo 'FAIL pytest: fewer than 220 tests'; status=1; }
 exit $status

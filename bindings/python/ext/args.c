@@ -4,6 +4,9 @@
 
 #include <errno.h>
 
+#define NUMBER_MISSING "a number is missing, as in '10/s burst 20'"
+#define NUMBER_ZERO "the number is 0"
+
 void *wrong_type(const char *wanted, PyObject *got) {
     PyObject *name = PyType_GetName(Py_TYPE(got));
     if (name) PyErr_Format(PyExc_TypeError, "%s, not %U", wanted, name);
@@ -11,18 +14,42 @@ void *wrong_type(const char *wanted, PyObject *got) {
     return NULL;
 }
 
+/* The library's texts name what C and Rust have. These say the same about what Python has. */
+static const char *text_of(int32_t code) {
+    switch (code) {
+    case TATCELL_ERR_REPRESENT: return "the rate is too fast or the burst too large: make it smaller";
+    case TATCELL_ERR_HORIZON: return "the burst is too large for this rate: make it smaller, or the rate faster";
+    case TATCELL_ERR_SPAN: return "the rate is too fast for this burst: make one of them smaller";
+    default: return tatcell_strerror(code);
+    }
+}
+
 void *fail(int32_t code, int32_t system_error, const char *what) {
     if (code == TATCELL_ERR_SYSTEM) {
         errno = system_error;
-        return PyErr_SetFromErrno(PyExc_OSError);
+        return *what == '/' ? PyErr_SetFromErrnoWithFilename(PyExc_OSError, what) : PyErr_SetFromErrno(PyExc_OSError);
     }
-    PyObject *type = code == TATCELL_ERR_ABSENT ? PyExc_FileNotFoundError : PyExc_ValueError;
-    return PyErr_Format(type, "%s: %s (%s)", what, tatcell_strerror(code), tatcell_strerror_name(code));
+    return PyErr_Format(PyExc_ValueError, "%s: %s (%s)", what, text_of(code), tatcell_strerror_name(code));
+}
+
+void *fail_limit(int32_t code, PyObject *limit) {
+    return PyErr_Format(PyExc_ValueError, "limit '%U': %s (%s)", limit, text_of(code), tatcell_strerror_name(code));
+}
+
+bool to_bool(PyObject *value, const char *what, bool *out) {
+    *out = value == Py_True;
+    if (value == Py_True || value == Py_False) return true;
+    PyObject *name = PyType_GetName(Py_TYPE(value));
+    if (name) PyErr_Format(PyExc_TypeError, "%s is True or False, not %U", what, name);
+    Py_XDECREF(name);
+    return false;
 }
 
 bool to_u64(PyObject *number, const char *what, uint64_t most, uint64_t *out) {
     if (!PyIndex_Check(number)) {
-        PyErr_Format(PyExc_TypeError, "%s must be an int", what);
+        PyObject *name = PyType_GetName(Py_TYPE(number));
+        if (name) PyErr_Format(PyExc_TypeError, "%s must be an int, not %U", what, name);
+        Py_XDECREF(name);
         return false;
     }
     PyObject *index = PyNumber_Index(number);
@@ -144,11 +171,11 @@ bool to_call(
     return rc == 0 || fail(rc, error, "clock");
 }
 
-bool to_choice(const char *text, const char *const *choices, const char *what, uint32_t *out) {
-    PyObject *list = PyUnicode_FromString("");
+bool to_choice(PyObject *value, const char *const *choices, const char *what, uint32_t *out) {
+    PyObject *list = PyUnicode_FromString(""), *type = PyType_GetName(Py_TYPE(value));
     for (uint32_t i = 0; choices[i]; i++) {
-        if (strcmp(text, choices[i]) == 0) {
-            Py_XDECREF(list);
+        if (PyUnicode_Check(value) && PyUnicode_CompareWithASCIIString(value, choices[i]) == 0) {
+            Py_XDECREF(list), Py_XDECREF(type);
             *out = i;
             return true;
         }
@@ -156,29 +183,70 @@ bool to_choice(const char *text, const char *const *choices, const char *what, u
         Py_XDECREF(list);
         list = longer;
     }
-    if (list) PyErr_Format(PyExc_ValueError, "there is no %s '%s': choose one of %U", what, text, list);
-    Py_XDECREF(list);
+    if (list && PyUnicode_Check(value))
+        PyErr_Format(PyExc_ValueError, "there is no %s '%U': choose one of %U", what, value, list);
+    else if (list && type)
+        PyErr_Format(PyExc_TypeError, "%s is str, one of %U, not %U", what, list, type);
+    Py_XDECREF(list), Py_XDECREF(type);
     return false;
 }
 
-const char *to_spec(PyObject *limit, const char *algorithm, tatcell_limit_spec_t *spec) {
+/* What is wrong at a position at which the library stopped reading. It reads an amount, a slash, a number or not, a
+ * unit of time, and perhaps "burst" and an amount. It stops at the first digit of a number that it does not take. */
+static const char *wrong_at(const char *text, size_t length, size_t position) {
+    char next = position < length ? text[position] : 0;
+    bool digit = next >= '0' && next <= '9', zero = digit, point = false;
+    for (size_t i = position; i < length; i++) {
+        if (text[i] == '.' && !point)
+            point = true;
+        else if (text[i] >= '1' && text[i] <= '9')
+            zero = false;
+        else if (text[i] != '0')
+            break;
+    }
+    size_t end = position, start = 0;
+    while (end && strchr(" \t", text[end - 1])) end--;
+    while (start < end && text[start] != '/') start++;
+    if (end == 0) return zero ? NUMBER_ZERO : NUMBER_MISSING;
+    if (start == end) return "'/' and a time are missing, as in '10/s'";
+    start++, start += strspn(text + start, " \t");
+    if (start >= end && (digit || next == '.')) return zero ? NUMBER_ZERO : NUMBER_MISSING;
+    if (start >= end || start + strspn(text + start, "0123456789.") >= end)
+        return "not a unit of time: use ns, us, ms, s, m, h, d or w";
+    if (text[end - 1] == '=') end--;
+    while (strchr(" \t", text[end - 1])) end--;
+    if (end - start > 5 && memcmp(text + end - 5, "burst", 5) == 0)
+        return zero ? NUMBER_ZERO : digit ? "a burst is a whole number of units" : NUMBER_MISSING;
+    return "only 'burst' and a number may follow the rate";
+}
+
+bool to_spec(PyObject *limit, PyObject *algorithm, tatcell_limit_spec_t *spec) {
     /* In the order of the constants TATCELL_ALGORITHM_. */
     static const char *const algorithms[] = {"gcra", "fixed-window", "sliding-counter", "quota-linear", "decay", NULL};
     tatcell_limit_spec_t fresh = TATCELL_LIMIT_SPEC_INIT;
     size_t position = 0;
     Py_ssize_t length;
-    const char *text = PyUnicode_AsUTF8AndSize(limit, &length);
     *spec = fresh;
-    if (!text || !to_choice(algorithm, algorithms, "algorithm", &spec->algorithm)) return NULL;
+    if (!PyUnicode_Check(limit)) return wrong_type("a limit is str, such as '10/s burst 20'", limit) != NULL;
+    const char *text = PyUnicode_AsUTF8AndSize(limit, &length);
+    if (!text || (algorithm && !to_choice(algorithm, algorithms, "algorithm", &spec->algorithm))) return false;
     int32_t rc = tatcell_limit_spec_parse(spec, text, (size_t)length, TICKS_PER_SECOND, &position);
     if (rc == TATCELL_ERR_SYNTAX || rc == TATCELL_ERR_TOO_LARGE) {
-        PyErr_Format(PyExc_ValueError,
-            "limit '%s': %s, at character %zu: write an amount, a slash and a time, such as "
-            "'10/s burst 20' or '100/15min'",
-            text, rc == TATCELL_ERR_SYNTAX ? "it cannot be read" : "a number needs more than 64 bits", position + 1);
-        return NULL;
+        PyErr_Format(PyExc_ValueError, "limit '%U': %s, at character %zu", limit,
+            rc == TATCELL_ERR_SYNTAX ? wrong_at(text, (size_t)length, position)
+                                     : "the number is too large for 64 bits",
+            position + 1);
+        return false;
     }
-    return rc == 0 ? text : fail(rc, 0, text);
+    if (rc < 0) return fail_limit(rc, limit) != NULL;
+    if (spec->algorithm == TATCELL_ALGORITHM_GCRA || spec->burst == spec->units) return true;
+    if (strstr(text, "burst"))
+        PyErr_Format(PyExc_ValueError,
+            "limit '%U': only 'gcra' has a burst: leave it out, all units may come at once", limit);
+    else
+        PyErr_Format(PyExc_ValueError,
+            "limit '%U': only 'gcra' counts parts of a unit: write whole units, such as '3/2s' for '1.5/s'", limit);
+    return false;
 }
 
 PyObject *spec_text(const tatcell_limit_spec_t *spec) {

@@ -69,14 +69,16 @@ typedef struct {
 /* args.c. `any` is an object of one of the four types, through which the state is found. */
 void *wrong_type(const char *wanted, PyObject *got);
 void *fail(int32_t code, int32_t system_error, const char *what);
+void *fail_limit(int32_t code, PyObject *limit);
+bool to_bool(PyObject *value, const char *what, bool *out);
 bool to_u64(PyObject *number, const char *what, uint64_t most, uint64_t *out);
 bool to_key(PyObject *any, PyObject *object, struct key *key);
 /* Reads cost and now. Behind the first `used` arguments, cost may be positional if `most` is 1; else by keyword. */
 bool to_call(
     PyObject *const *args, Py_ssize_t used, Py_ssize_t count, Py_ssize_t most, PyObject *keywords, struct call *call);
-bool to_choice(const char *text, const char *const *choices, const char *what, uint32_t *out);
-/* Reads a limit such as "10/s burst 20", and the name of an algorithm. Returns the text of the limit, or NULL. */
-const char *to_spec(PyObject *limit, const char *algorithm, tatcell_limit_spec_t *spec);
+bool to_choice(PyObject *value, const char *const *choices, const char *what, uint32_t *out);
+/* Reads a limit such as "10/s burst 20", and the name of an algorithm; NULL is "gcra". */
+bool to_spec(PyObject *limit, PyObject *algorithm, tatcell_limit_spec_t *spec);
 PyObject *spec_text(const tatcell_limit_spec_t *spec);
 PyObject *verdict(int32_t code);
 

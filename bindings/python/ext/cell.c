@@ -4,14 +4,13 @@
 
 static PyObject *cell_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
     static char *kwlist[] = {"limit", "algorithm", NULL};
-    const char *text, *algorithm = "gcra";
-    PyObject *limit;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "U|$s:Cell", kwlist, &limit, &algorithm)) return NULL;
+    PyObject *limit, *algorithm = NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|$O:Cell", kwlist, &limit, &algorithm)) return NULL;
     Cell *self = (Cell *)PyType_GenericAlloc(type, 0);
     if (!self) return NULL;
     int32_t rc = 0;
-    if (!(text = to_spec(limit, algorithm, &self->spec)) ||
-        ((rc = tatcell_limit_init_spec(&self->limit, &self->spec)) < 0 && !fail(rc, 0, text)))
+    if (!to_spec(limit, algorithm, &self->spec) ||
+        ((rc = tatcell_limit_init_spec(&self->limit, &self->spec)) < 0 && !fail_limit(rc, limit)))
         Py_CLEAR(self);
     return (PyObject *)self;
 }

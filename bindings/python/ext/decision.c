@@ -122,11 +122,11 @@ static PyObject *decision_headers(PyObject *object, PyObject *names, PyObject *k
     static char *kwlist[] = {"legacy", NULL};
     Decision *self = (Decision *)object;
     Py_ssize_t given = PyTuple_Size(names);
-    int legacy = 0;
-    PyObject *none = PyTuple_New(0);
-    bool parsed = none && PyArg_ParseTupleAndKeywords(none, keywords, "|$p:headers", kwlist, &legacy);
+    bool legacy = false;
+    PyObject *none = PyTuple_New(0), *flag = NULL;
+    bool parsed = none && PyArg_ParseTupleAndKeywords(none, keywords, "|$O:headers", kwlist, &flag);
     Py_XDECREF(none);
-    if (!parsed) return NULL;
+    if (!parsed || (flag && !to_bool(flag, "legacy", &legacy))) return NULL;
     if (given && given != (Py_ssize_t)self->count)
         return PyErr_Format(
             PyExc_ValueError, "%zd names for %u limits: pass one for each, or none", given, self->count);

@@ -6,18 +6,20 @@
  * user. Other processes may use the same memory at any time: that is what the library is made for. */
 #include "binding.h"
 
+#include <errno.h>
+
 static PyObject *limiter_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
     static char *kwlist[] = {"limit", "keys", "name", "shared", "algorithm", "full", NULL};
     /* In the order of the constants TATCELL_FULL_. */
     static const char *const policies[] = {"admit", "inherit", "deny", "sampled", NULL};
-    const char *text, *algorithm = "gcra", *full = NULL;
-    PyObject *limit, *keys = NULL, *name = NULL;
-    int shared = 0;
+    PyObject *limit, *keys = NULL, *name = NULL, *flag = NULL, *algorithm = NULL, *full = NULL;
+    bool shared = false;
     if (!PyArg_ParseTupleAndKeywords(
-            args, keywords, "U|$OOpss:Limiter", kwlist, &limit, &keys, &name, &shared, &algorithm, &full))
+            args, keywords, "O|$OOOOO:Limiter", kwlist, &limit, &keys, &name, &flag, &algorithm, &full))
         return NULL;
     if (name == Py_None) name = NULL;
     if (name && !PyUnicode_Check(name)) return wrong_type("name is str, such as '/api'", name);
+    if (flag && !to_bool(flag, "shared", &shared)) return NULL;
     if (name && shared)
         return PyErr_Format(
             PyExc_ValueError, "name and shared exclude each other: memory with a name is shared already");
@@ -28,9 +30,13 @@ static PyObject *limiter_new(PyTypeObject *type, PyObject *args, PyObject *keywo
     self->memory = none, self->keys = 100000;
     options.fastest = &self->spec, options.tick_hz = TICKS_PER_SECOND;
     options.clock = TATCELL_CLOCK_MONOTONIC, options.flags = TATCELL_TABLE_ZEROED;
-    if (!(text = to_spec(limit, algorithm, &self->spec))) goto failed;
-    /* A count cannot be inherited, so tables of other algorithms have no such policy. */
-    if (full && !to_choice(full, policies, "policy", &options.policy)) goto failed;
+    if (!to_spec(limit, algorithm, &self->spec)) goto failed;
+    if (full && !to_choice(full, policies, "full", &options.policy)) goto failed;
+    if (options.policy == TATCELL_FULL_INHERIT && self->spec.algorithm != TATCELL_ALGORITHM_GCRA) {
+        PyErr_SetString(PyExc_ValueError,
+            "full='inherit' is for 'gcra' alone, a count cannot be inherited: pass 'admit', 'deny' or 'sampled'");
+        goto failed;
+    }
     if (keys && !to_u64(keys, "keys", SIZE_MAX, &self->keys)) goto failed;
     if (self->keys == 0) {
         PyErr_SetString(PyExc_ValueError, "keys is 0: pass how many keys are over idle at the same time");
@@ -40,7 +46,7 @@ static PyObject *limiter_new(PyTypeObject *type, PyObject *args, PyObject *keywo
     if (!(name ? open_named(self, &options) : open_private(self, &options, shared))) goto failed;
     int32_t rc = tatcell_limit_init_table(&self->limit, &self->table, &self->spec);
     if (rc == 0) return (PyObject *)self;
-    fail(rc, 0, text);
+    fail_limit(rc, limit);
 failed:
     Py_DECREF(self);
     return NULL;
@@ -201,6 +207,12 @@ static PyObject *limiter_unlink(PyObject *type, PyObject *name) {
     if (!text) return NULL;
     if (strlen(text) != (size_t)length) return PyErr_Format(PyExc_ValueError, "name has a NUL character");
     int32_t rc = tatcell_host_memory_unlink(text, &error);
+    if (rc == TATCELL_ERR_ABSENT) {
+        PyObject *absent = Py_BuildValue("isO", ENOENT, "there is no table of this name", name);
+        if (absent) PyErr_SetObject(PyExc_FileNotFoundError, absent);
+        Py_XDECREF(absent);
+        return NULL;
+    }
     if (rc < 0) return fail(rc, error, text);
     Py_RETURN_NONE;
 }

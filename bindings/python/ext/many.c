@@ -144,10 +144,21 @@ static bool to_array(const Py_buffer *view, struct array *array) {
         array->width = view->shape[1], array->widen = false;
         return true;
     }
-    PyErr_Format(PyExc_TypeError,
-        "an array of keys has whole numbers of 16 to 64 bits in one dimension, or bytes in two "
-        "(a row is a key), not format '%s' in %d: pass a list",
-        format, view->ndim);
+    bool rows = view->ndim == 2 && one && strchr("Bbc", *format);
+    bool turned = view->ndim == 1 && *format && strchr("<>!", *format) && format[1] && strchr("hHiIlLqQ", format[1]);
+    if (rows)
+        PyErr_SetString(PyExc_TypeError,
+            "the bytes of a row of keys must lie next to each other: pass numpy.ascontiguousarray(keys)");
+    else if (turned)
+        PyErr_Format(PyExc_TypeError,
+            "numbers of format '%s' are not in the byte order of this machine: pass "
+            "keys.astype(keys.dtype.newbyteorder('='))",
+            format);
+    else
+        PyErr_Format(PyExc_TypeError,
+            "an array of keys has whole numbers of 16 to 64 bits in one dimension, or bytes in two "
+            "(a row is a key), not format '%s' in %d: pass a list",
+            format, view->ndim);
     return false;
 }
 

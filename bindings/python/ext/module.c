@@ -15,17 +15,23 @@ PyDoc_STRVAR(network_doc,
 
 static PyObject *network(PyObject *module, PyObject *args, PyObject *keywords) {
     static char *kwlist[] = {"", "v4_bits", "v6_bits", NULL};
-    const char *text;
-    PyObject *v4 = NULL, *v6 = NULL;
+    PyObject *given, *v4 = NULL, *v6 = NULL;
     uint64_t v4_bits = 32, v6_bits = 64;
     unsigned char address[16], prefix[TATCELL_PREFIX_KEY_MAX];
     size_t length;
     (void)module;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "s|OO:network", kwlist, &text, &v4, &v6)) return NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|OO:network", kwlist, &given, &v4, &v6)) return NULL;
+    if (!PyUnicode_Check(given)) return wrong_type("an address is str, such as '192.0.2.1'", given);
+    Py_ssize_t text_length;
+    const char *text = PyUnicode_AsUTF8AndSize(given, &text_length);
+    if (!text) return NULL;
     if (v4 && !to_u64(v4, "v4_bits", 32, &v4_bits)) return NULL;
     if (v6 && !to_u64(v6, "v6_bits", 128, &v6_bits)) return NULL;
-    size_t bytes = inet_pton(AF_INET, text, address) == 1 ? 4 : inet_pton(AF_INET6, text, address) == 1 ? 16 : 0;
-    if (!bytes) return PyErr_Format(PyExc_ValueError, "'%s' is not an IPv4 or IPv6 address", text);
+    size_t bytes = strlen(text) != (size_t)text_length        ? 0
+        : inet_pton(AF_INET, text, address) == 1  ? 4
+        : inet_pton(AF_INET6, text, address) == 1 ? 16
+                                                  : 0;
+    if (!bytes) return PyErr_Format(PyExc_ValueError, "'%U' is not an IPv4 or IPv6 address", given);
     int32_t rc = tatcell_address_prefix_key(address, bytes, (uint32_t)v4_bits, (uint32_t)v6_bits, prefix, &length);
     if (rc < 0) return fail(rc, 0, text);
     return PyBytes_FromStringAndSize((const char *)prefix, (Py_ssize_t)length);

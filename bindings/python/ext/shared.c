@@ -10,13 +10,14 @@
  */
 #include "binding.h"
 
+#include <errno.h>
 #include <time.h>
 
 /* Chance, in billionths, that a new key finds its set full while `keys` keys are in debt. */
 #define FULL_SET_PPB 1000
 #define HUGE_PAGE ((size_t)2 << 20)
 /* How long to wait for another process that is making the table. */
-#define PATIENCE_MS 5000
+#define PATIENCE (UINT64_C(5) * TICKS_PER_SECOND)
 
 typedef struct {
     uint8_t seed[16];
@@ -39,12 +40,13 @@ static bool table_bytes(const Limiter *self, size_t *bytes) {
 
 /* A limit that fits no table of nanoseconds: says which part of it is in the way. */
 static bool no_fit(int32_t code, const tatcell_table_options_t *options) {
-    static const char *const parts[] = {NULL, "burst", "room", "delay", "debt", "penalty", "skew", "window", "count"};
+    static const char *const parts[] = {NULL, "burst", "room", "delay", "debt", "penalty", "skew", "time", "amount"};
     tatcell_table_fit_t fit = TATCELL_TABLE_FIT_INIT;
     PyObject *text = spec_text(options->fastest);
     if (!text) return false;
     bool known = (code == TATCELL_ERR_SPAN || code == TATCELL_ERR_UNITS || code == TATCELL_ERR_HORIZON) &&
-        tatcell_table_options_fit(options, &fit) == 0 && fit.culprit >= 1 && fit.culprit <= 8;
+        tatcell_table_options_fit(options, &fit) == 0 && fit.culprit >= 1 && fit.culprit <= 8 &&
+        fit.needed > fit.available;
     if (known)
         PyErr_Format(PyExc_ValueError,
             "limit '%U': it needs %llu ms of horizon, and a table has %llu ms at this rate: "
@@ -52,9 +54,22 @@ static bool no_fit(int32_t code, const tatcell_table_options_t *options) {
             text, (unsigned long long)fit.needed / 1000000, (unsigned long long)fit.available / 1000000,
             parts[fit.culprit]);
     else
-        PyErr_Format(
-            PyExc_ValueError, "limit '%U': %s (%s)", text, tatcell_strerror(code), tatcell_strerror_name(code));
+        fail_limit(code, text);
     Py_DECREF(text);
+    return false;
+}
+
+/* Memory that the system does not give: says how much it was, and the name of shared memory. */
+static bool no_memory(int32_t code, int32_t error, size_t bytes, PyObject *name) {
+    if (code != TATCELL_ERR_SYSTEM) {
+        const char *what = name ? PyUnicode_AsUTF8AndSize(name, NULL) : "memory";
+        return what && fail(code, error, what);
+    }
+    PyObject *text = PyUnicode_FromFormat("%s: the table needs %zu bytes%s", strerror(error), bytes,
+        error == ENOSPC || error == ENOMEM ? ", pass fewer keys" : "");
+    PyObject *args = text ? Py_BuildValue(name ? "iOO" : "iO", error, text, name) : NULL;
+    if (args) PyErr_SetObject(PyExc_OSError, args);
+    Py_XDECREF(text), Py_XDECREF(args);
     return false;
 }
 
@@ -66,7 +81,7 @@ bool open_private(Limiter *self, tatcell_table_options_t *options, bool shared) 
     /* Huge pages are 2 MiB each: a small table would waste most of one. */
     uint32_t flags = (bytes >= HUGE_PAGE ? TATCELL_HOST_HUGE : 0) | (shared ? TATCELL_HOST_FORK_SHARED : 0);
     int32_t rc = tatcell_host_memory_map(bytes + sizeof(Trailer), flags, &self->memory);
-    if (rc < 0) return fail(rc, self->memory.system_error, "memory"), false;
+    if (rc < 0) return no_memory(rc, self->memory.system_error, bytes, NULL);
     (void)trailer_of(self, bytes);
     rc = tatcell_host_random(seed, sizeof seed, &error);
     if (rc < 0) return fail(rc, error, "seed"), false;
@@ -131,8 +146,8 @@ bool open_named(Limiter *self, tatcell_table_options_t *options) {
     const char *name = PyUnicode_AsUTF8AndSize(self->name, &length);
     if (!name || !table_bytes(self, &bytes)) return false;
     if (strlen(name) != (size_t)length) return PyErr_SetString(PyExc_ValueError, "name has a NUL character"), false;
-    for (int waited = 0; waited < PATIENCE_MS; waited++) {
-        int32_t rc = tatcell_host_memory_create(name, bytes + sizeof(Trailer), 0600, &self->memory);
+    for (uint64_t now = 0, end = 0; now <= end;) {
+        int32_t error, rc = tatcell_host_memory_create(name, bytes + sizeof(Trailer), 0600, &self->memory);
         if (rc == 0) return make(self, options, name, bytes);
         if (rc == TATCELL_ERR_EXISTS) {
             rc = tatcell_host_memory_attach(name, 0, &self->memory);
@@ -143,11 +158,14 @@ bool open_named(Limiter *self, tatcell_table_options_t *options) {
         }
         /* Absent: somebody has just removed it. */
         if (rc != TATCELL_ERR_NOT_READY && rc != TATCELL_ERR_ABSENT)
-            return fail(rc, self->memory.system_error, name), false;
+            return no_memory(rc, self->memory.system_error, bytes, self->name);
         Py_BEGIN_ALLOW_THREADS(void)
         nanosleep(&pause, NULL);
         Py_END_ALLOW_THREADS
         if (PyErr_CheckSignals() < 0) return false;
+        rc = tatcell_host_clock(TATCELL_HOST_CLOCK_MONOTONIC, &now, &error);
+        if (rc < 0) return fail(rc, error, "clock"), false;
+        if (end == 0) end = now + PATIENCE;
     }
     PyErr_Format(PyExc_ValueError,
         "'%s' exists, but it was made by another program, or its process did not finish: remove it with "

@@ -35,5 +35,10 @@ def shared_name() -> Iterator[str]:
     """A name for shared memory, which is removed afterwards."""
     name = f"/tatcell-test-{uuid.uuid4().hex}"
     yield name
-    for path in pathlib.Path("/dev/shm").glob(name[1:] + "*"):
-        Limiter.unlink("/" + path.name)
+    for path in in_shared_memory(name):
+        Limiter.unlink(path)
+
+
+def in_shared_memory(name: str) -> list[str]:
+    """The names in shared memory that begin with a name."""
+    return ["/" + path.name for path in pathlib.Path("/dev/shm").glob(name[1:] + "*")]

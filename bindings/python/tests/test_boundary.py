@@ -13,29 +13,72 @@ from typing import Any
 
 import pytest
 
-from tatcell import Cell, Chain, Decision, Limiter
+from tatcell import Cell, Chain, Decision, Limiter, network
 
 
 @pytest.mark.parametrize(
     "limit, says",
     [
-        ("", "character 1"),
-        ("10", "character 3"),
-        ("10/parsec", "character 4"),
-        ("/s", "character 1"),
-        ("10/s burst", "character"),
-        ("99999999999999999999/s", "64 bits, at character 1"),
-        ("0/s", "character 1"),
-        ("1/0s", "character 3"),
-        ("1/s burst 0", "character 11"),
-        ("1/s burst 1000000000000", "burst smaller"),
-        ("10/s\0", "character 5"),
-        ("1000000000000/s", "make its burst smaller"),
+        ("", "a number is missing, as in '10/s burst 20', at character 1"),
+        ("  ", "a number is missing, as in '10/s burst 20', at character 3"),
+        (".5/s", "a number is missing, as in '10/s burst 20', at character 1"),
+        ("-1/s", "a number is missing, as in '10/s burst 20', at character 1"),
+        ("/s", "a number is missing, as in '10/s burst 20', at character 1"),
+        ("10/.5s", "a number is missing, as in '10/s burst 20', at character 4"),
+        ("10/s burst", "a number is missing, as in '10/s burst 20', at character 11"),
+        ("10/s burst = x", "a number is missing, as in '10/s burst 20', at character 14"),
+        ("10/s burst ==5", "a number is missing, as in '10/s burst 20', at character 13"),
+        ("10", "'/' and a time are missing, as in '10/s', at character 3"),
+        ("10 5/s", "'/' and a time are missing, as in '10/s', at character 4"),
+        ("1e3/s", "'/' and a time are missing, as in '10/s', at character 2"),
+        ("10 per second", "'/' and a time are missing, as in '10/s', at character 4"),
+        ("10/parsec", "not a unit of time: use ns, us, ms, s, m, h, d or w, at character 4"),
+        ("10/", "not a unit of time: use ns, us, ms, s, m, h, d or w, at character 4"),
+        ("10/-5s", "not a unit of time: use ns, us, ms, s, m, h, d or w, at character 4"),
+        ("10/ 5 S", "not a unit of time: use ns, us, ms, s, m, h, d or w, at character 7"),
+        ("10/1.2.3s", "not a unit of time: use ns, us, ms, s, m, h, d or w, at character 7"),
+        ("10/5 5s", "not a unit of time: use ns, us, ms, s, m, h, d or w, at character 6"),
+        ("10/sburst 5", "not a unit of time: use ns, us, ms, s, m, h, d or w, at character 4"),
+        ("0/s", "the number is 0, at character 1"),
+        (" 0.00k/s", "the number is 0, at character 2"),
+        ("1/0s", "the number is 0, at character 3"),
+        ("1/s burst 0", "the number is 0, at character 11"),
+        ("1/s burst=0.0", "the number is 0, at character 11"),
+        ("1/s burst 1.5", "a burst is a whole number of units, at character 11"),
+        ("1/s burst 0.5B", "a burst is a whole number of units, at character 11"),
+        ("10/s 5", "only 'burst' and a number may follow the rate, at character 6"),
+        ("10/s bursty 5", "only 'burst' and a number may follow the rate, at character 6"),
+        ("10/s\0", "only 'burst' and a number may follow the rate, at character 5"),
+        ("10/s burst 20 \xe4", "only 'burst' and a number may follow the rate, at character 15"),
+        ("99999999999999999999/s", "the number is too large for 64 bits, at character 1"),
+        ("1/s burst 99999999999999999999", "the number is too large for 64 bits, at character 11"),
     ],
 )
-def test_a_wrong_limit_says_where(limit: str, says: str) -> None:
-    with pytest.raises(ValueError, match=says):
-        Limiter(limit, keys=10)
+def test_a_wrong_limit_says_what_and_where(limit: str, says: str) -> None:
+    makes: list[Callable[[], Any]] = [lambda: Limiter(limit, keys=10), lambda: Cell(limit)]
+    for make in makes:
+        with pytest.raises(ValueError, match=re.escape(f"limit '{limit}': {says}")):
+            make()
+
+
+def test_a_limit_that_no_table_or_cell_has_says_what_to_change() -> None:
+    wrong: list[tuple[Callable[[], Any], str]] = [
+        (lambda: Limiter("1/s burst 1000000000000"), "make its burst smaller"),
+        (lambda: Limiter("1000000000000/s"), "make its burst smaller"),
+        (lambda: Cell("1/s burst 1000000000000"), "the burst too large: make it smaller"),
+        (lambda: Limiter("1000000000000/s", algorithm="fixed-window"), "make its amount smaller"),
+        (lambda: Limiter("1000000000000/s", algorithm="decay"), "use larger units"),
+        (lambda: Limiter("10/min burst 20", algorithm="fixed-window"), "only 'gcra' has a burst: leave it out"),
+        (lambda: Cell("10/min burst 20", algorithm="decay"), "only 'gcra' has a burst: leave it out"),
+        (lambda: Limiter("1.5/s", algorithm="quota-linear"), "write whole units, such as '3/2s' for '1.5/s'"),
+    ]
+    for make, says in wrong:
+        with pytest.raises(ValueError, match=says) as caught:
+            make()
+        # Nothing in it is of another language.
+        assert str(caught.value).startswith("limit '") and not re.search(
+            "tatcell_|_FULL_|resolution|tick", str(caught.value)
+        )
 
 
 def test_wrong_options_list_the_right_ones() -> None:
@@ -47,11 +90,16 @@ def test_wrong_options_list_the_right_ones() -> None:
         ({"keys": -1}, ValueError, "out of range"),
         ({"keys": 2**70}, ValueError, "range"),
         ({"keys": 2**63}, ValueError, "no table is large enough"),
-        ({"keys": 1.5}, TypeError, "must be an int"),
+        ({"keys": 1.5}, TypeError, "keys must be an int, not float"),
         ({"keys": 2**40}, ValueError, "no table"),
         ({"huge": 1}, TypeError, "huge"),
-        ({"algorithm": 1}, TypeError, "str"),
-        ({"algorithm": "fixed-window", "full": "inherit"}, ValueError, "TATCELL_ERR_INHERIT"),
+        ({"algorithm": 1}, TypeError, "algorithm is str, one of 'gcra', .*, not int"),
+        ({"algorithm": None}, TypeError, "algorithm is str, one of 'gcra', .*, not NoneType"),
+        ({"algorithm": "gcra\0"}, ValueError, "there is no algorithm"),
+        ({"full": b"deny"}, TypeError, "full is str, one of 'admit', .*, not bytes"),
+        ({"shared": "no"}, TypeError, "shared is True or False, not str"),
+        ({"name": 5}, TypeError, "name is str, such as '/api', not int"),
+        ({"algorithm": "fixed-window", "full": "inherit"}, ValueError, "pass 'admit', 'deny' or 'sampled'"),
     ]
     for options, error, says in wrong:
         with pytest.raises(error, match=says):
@@ -59,6 +107,19 @@ def test_wrong_options_list_the_right_ones() -> None:
     for args in [(), (1,), (b"10/s",), ("10/s", 5), (None,)]:
         with pytest.raises((TypeError, ValueError)):
             make(*args)
+    with pytest.raises(TypeError, match="a limit is str, such as '10/s burst 20', not bytes"):
+        make(b"10/s")
+    cell: Any = Cell
+    with pytest.raises(TypeError, match="algorithm is str"):
+        cell("10/s", algorithm=5)
+    fields: Any = Cell("1/s").peek().headers
+    with pytest.raises(TypeError, match="legacy is True or False, not str"):
+        fields(legacy="no")
+    key: Any = network
+    with pytest.raises(TypeError, match="an address is str, such as '192.0.2.1', not IPv4Address"):
+        key(ipaddress.ip_address("192.0.2.1"))
+    with pytest.raises(ValueError, match="is not an IPv4"):
+        key("192.0.2.1\0")
 
 
 def test_wrong_calls_say_what_there_is() -> None:

@@ -236,7 +236,8 @@ def test_objects_say_what_they_are() -> None:
     assert limiter.closed and limiter.memory == 0
     assert repr(Cell("1/3ms")) == "<tatcell.Cell '1/3000000ns burst 1'>"
     assert repr(Cell("1/s").peek(now=0)) == "<tatcell.Decision pass, remaining=1, retry_after=0.0, reset_after=0.0>"
-    assert all(getattr(tatcell, name).__doc__ for name in tatcell.__all__)
+    types = {"Algorithm", "Full", "Key"}
+    assert all(getattr(tatcell, name).__doc__ for name in set(tatcell.__all__) - types)
     for kind in (Limiter, Cell, Chain, Decision):
         assert all(getattr(kind, name).__doc__ for name in vars(kind) if not name.startswith("_")), kind
 

@@ -10,9 +10,7 @@ from typing import Any
 import pytest
 from conftest import SECOND
 
-from tatcell import Limiter
-
-Key = str | bytes | int | ipaddress.IPv4Address | ipaddress.IPv6Address
+from tatcell import Key, Limiter
 
 
 def same(one: Iterable[bool], other: Iterable[bool]) -> bool:
@@ -70,6 +68,16 @@ def test_rows_of_bytes_are_keys() -> None:
     ):
         with pytest.raises(TypeError):
             many.hit_many(bad)
+    rows = numpy.arange(12, dtype=numpy.uint8).reshape(3, 4)
+    for scattered in (numpy.asfortranarray(rows), rows[:, ::2], rows[:, ::-1]):
+        with pytest.raises(TypeError, match=r"pass numpy.ascontiguousarray\(keys\)"):
+            many.hit_many(scattered)
+        assert list(many.hit_many(numpy.ascontiguousarray(scattered), now=0)) == [True] * 3
+    for code in (">i8", ">u2", ">u4"):
+        turned = numpy.arange(3).astype(code)
+        with pytest.raises(TypeError, match="byte order of this machine"):
+            many.hit_many(turned)
+        assert list(many.hit_many(turned.astype(turned.dtype.newbyteorder("=")), now=0)) == [True] * 3
 
 
 def test_a_wrong_key_is_named_and_nothing_crashes() -> None:

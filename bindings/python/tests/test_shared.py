@@ -1,8 +1,10 @@
 """Threads, forks and processes: together they admit exactly the burst."""
 
+import errno
 import multiprocessing
 import os
 import random
+import resource
 import signal
 import subprocess
 import sys
@@ -101,8 +103,9 @@ def test_wrong_names_are_refused(shared_name: str) -> None:
         Limiter("1/s", keys=10, name="/no/such/folder/x")
     with pytest.raises(TypeError):
         Limiter("1/s", keys=10, name=5)  # type: ignore[arg-type]
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileNotFoundError, match="there is no table of this name") as absent:
         Limiter.unlink(shared_name)
+    assert (absent.value.errno, absent.value.filename) == (errno.ENOENT, shared_name)
     with Limiter("1/s", keys=10, name=shared_name):
         with pytest.raises(ValueError, match="NUL"):
             Limiter.unlink(shared_name + "\0b")
@@ -123,6 +126,27 @@ def test_memory_that_nobody_finishes_is_named(shared_name: str, monkeypatch: pyt
         file.write(bytes(size))
     with pytest.raises(ValueError, match="unlink"):
         Limiter("1/s", keys=10, name=shared_name)
+
+
+@pytest.mark.skipif(not os.path.isdir("/dev/shm"), reason="names are not files in /dev/shm here")
+def test_memory_that_the_system_has_not_says_how_much_it_was(shared_name: str) -> None:
+    with open("/proc/self/statm") as file:
+        used = int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (used + 2**26, before[1]))
+    try:
+        with pytest.raises(OSError, match=r"the table needs \d{9} bytes, pass fewer keys") as caught:
+            Limiter("1/s", keys=10**7)
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
+    assert caught.value.errno == errno.ENOMEM
+    disk = os.statvfs("/dev/shm")
+    with pytest.raises(OSError, match=r"the table needs \d+ bytes, pass fewer keys") as caught:
+        Limiter("1/s", keys=disk.f_frsize * disk.f_blocks // 32, name=shared_name)
+    assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, shared_name)
+    assert not os.path.exists("/dev/shm" + shared_name)
+    with Limiter("1/s", keys=10, name=shared_name) as smaller:
+        assert smaller.hit("a")
 
 
 def test_a_signal_ends_the_wait_for_another_process(shared_name: str) -> None:

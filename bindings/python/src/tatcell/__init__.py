@@ -15,5 +15,17 @@ Any number of threads may use one object. After a fork the child has a copy of t
 
 from ._core import Cell, Chain, Decision, Limiter, network
 from ._limited import RateLimited, limited
+from ._types import Algorithm, Full, Key
 
-__all__ = ["Cell", "Chain", "Decision", "Limiter", "RateLimited", "limited", "network"]
+__all__ = [
+    "Algorithm",
+    "Cell",
+    "Chain",
+    "Decision",
+    "Full",
+    "Key",
+    "Limiter",
+    "RateLimited",
+    "limited",
+    "network",
+]

@@ -1,10 +1,8 @@
 from collections.abc import Sequence
-from ipaddress import IPv4Address, IPv6Address
 from types import TracebackType
-from typing import Literal, Protocol, SupportsIndex, TypeAlias, final, overload
+from typing import Literal, Protocol, final, overload
 
-Key: TypeAlias = str | bytes | SupportsIndex | IPv4Address | IPv6Address
-Algorithm: TypeAlias = Literal["gcra", "fixed-window", "sliding-counter", "quota-linear", "decay"]
+from ._types import Algorithm, Full, Key
 
 class Array(Protocol):
     """An array with the buffer protocol, such as one of numpy or array.array."""
@@ -50,7 +48,7 @@ class Limiter:
         name: str | None = None,
         shared: bool = False,
         algorithm: Algorithm = "gcra",
-        full: Literal["admit", "inherit", "deny", "sampled"] = "admit",
+        full: Full = "admit",
     ) -> Limiter: ...
     def hit(self, key: Key, cost: int = 1, /, *, now: int | None = None) -> bool: ...
     def test(self, key: Key, cost: int = 1, /, *, now: int | None = None) -> bool: ...

@@ -6,6 +6,8 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
+import math
+import re
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar, cast
@@ -13,14 +15,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar, cast
 from ._core import Cell, Chain, Decision, Limiter
 
 if TYPE_CHECKING:
-    from ._core import Key
+    from ._types import Key
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 class Told(NamedTuple):
-    """A decision that came from another process."""
+    """A decision that came from another process: all that a Decision has."""
 
     verdict: str
     cost: int
@@ -30,24 +32,40 @@ class Told(NamedTuple):
     reset_after: float
     tracked: bool
     link: int
+    fields: list[tuple[str, str]]
 
     @property
     def passes(self) -> bool:
         return self.verdict == "pass"
+
+    def headers(self, *names: str, legacy: bool = False) -> list[tuple[str, str]]:
+        fields = [(name, value) for name, value in self.fields if legacy or not name.startswith("X-")]
+        if not names:
+            return fields
+        limits = self.fields[0][1].count(";q=")
+        if len(names) != limits:
+            raise ValueError(f"{len(names)} names for {limits} limits: pass one for each, or none")
+        # The library checks and quotes a name.
+        quoted = [Cell("1/s").peek().headers(name)[0][1].removesuffix(";q=1;w=1") for name in names]
+        return [
+            (name, re.sub('"(?:default|limit-([1-8]))"', lambda at: quoted[int(at[1] or 1) - 1], value))
+            for name, value in fields
+        ]
 
     def __bool__(self) -> bool:
         return self.passes
 
 
 class RateLimited(Exception):
-    """A call was refused by its limit. `decision` says for how long. In another process it can write no fields."""
+    """A call was refused by its limit. `decision` says for how long."""
 
-    def __init__(self, decision: Decision | Told) -> None:
+    def __init__(self, decision: Decision) -> None:
         super().__init__(decision)
         self.decision = decision
 
     def __reduce__(self) -> tuple[type[RateLimited], tuple[Told]]:
-        return type(self), (Told(*(getattr(self.decision, name) for name in Told._fields)),)
+        numbers = (getattr(self.decision, name) for name in Told._fields[:-1])
+        return type(self), (Told._make((*numbers, self.decision.headers(legacy=True))),)
 
     def __str__(self) -> str:
         if self.decision.verdict == "never":
@@ -73,17 +91,18 @@ def asker(limit: Limiter | Cell | Chain, needs: str) -> Callable[[Key | tuple[Ke
     raise TypeError(f"{needs} takes a Limiter, a Cell or a Chain, not {type(limit).__name__}")
 
 
-def checked(limit: Limiter | Cell | Chain, names: tuple[str, ...], legacy: bool, has_key: bool) -> None:
-    """Raises what the first request would raise: for names that do not fit the limits, and a chain without keys."""
-    if isinstance(names, str):
-        raise TypeError(f"names are a tuple, such as ({names!r},)")
+def trial(limit: Limiter | Cell | Chain, cost: int) -> Decision:
+    """Asks a limit about some key without a charge. It raises if the cost is wrong, or the limit is closed."""
     if isinstance(limit, Chain):
-        if not has_key and limit.limiters > 1:
-            raise TypeError(f"a Chain of {limit.limiters} limiters needs key=, which returns a tuple of as many keys")
-        decision = limit.peek(*[b"key"] * limit.limiters)
-    else:
-        decision = limit.peek() if isinstance(limit, Cell) else limit.peek(b"key")
-    decision.headers(*names, legacy=legacy)
+        return limit.peek(*[b"key"] * limit.limiters, cost=cost)
+    return limit.peek(cost) if isinstance(limit, Cell) else limit.peek(b"key", cost)
+
+
+def needs_function(name: str, value: object) -> None:
+    if not callable(value):
+        raise TypeError(f"{name} is a function that returns the key, not {type(value).__name__}")
+    if is_coroutine(value):
+        raise TypeError(f"{name} is a coroutine function: it must return the key itself")
 
 
 def is_coroutine(function: Callable[..., Any]) -> bool:
@@ -119,9 +138,18 @@ def limited(
     raises RuntimeError instead of waiting. An asynchronous generator is not a call that can wait: limit the coroutine
     function that reads it.
     """
-    if isinstance(limit, Limiter) and key is None:
-        raise TypeError("a Limiter needs a key: limited(limiter, key=lambda user: user)")
     ask = asker(limit, "limited")
+    if key is not None:
+        needs_function("key", key)
+    elif isinstance(limit, Limiter):
+        raise TypeError("a Limiter needs a key: limited(limiter, key=lambda user: user)")
+    elif isinstance(limit, Chain) and limit.limiters > 0:
+        raise TypeError(f"a Chain of {limit.limiters} limiters needs key=, which returns a tuple of as many keys")
+    trial(limit, cost)
+    if isinstance(wait, bool) or not isinstance(wait, int | float):
+        raise TypeError(f"wait is a number of seconds, not {type(wait).__name__}")
+    if math.isnan(wait) or wait < 0:
+        raise ValueError(f"wait is {wait}: pass 0 or more seconds, math.inf for as long as it takes")
 
     def delay(end: float, args: tuple[Any, ...], kwargs: dict[str, Any]) -> float | None:
         """None: the call may go on. Otherwise the seconds to wait before the next attempt."""
@@ -136,6 +164,10 @@ def limited(
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         if isinstance(function, staticmethod | classmethod):
             return cast(Callable[P, R], type(function)(decorate(function.__func__)))
+        if not callable(function):
+            raise TypeError(
+                f"limited takes a function, not {type(function).__name__}: put it below @property and the like"
+            )
         if inspect.isasyncgenfunction(function):
             raise TypeError(f"{function!r} is an asynchronous generator: limit the coroutine that reads it")
         if is_coroutine(function):

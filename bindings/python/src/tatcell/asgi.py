@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import TYPE_CHECKING, Any
 
 from ._core import Cell, Chain, Limiter
-from ._http import client_key, refusal
-from ._limited import asker, checked
+from ._http import checked, checked_address, client_key, refusal
+from ._limited import asker
 
 if TYPE_CHECKING:
-    from ._core import Key
+    from ._types import Key
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -19,11 +19,15 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+# Messages with the header fields of a response.
+STARTS = ("http.response.start", "websocket.accept", "websocket.http.response.start")
 
-def client_address(*, trusted_hops: int = 0, v4_bits: int = 32, v6_bits: int = 64) -> Callable[[Scope], bytes | str]:
+
+def client_address(*, trusted_hops: int = 0, v4_bits: int = 32, v6_bits: int = 64) -> Callable[[Scope], bytes]:
     """Keys by the network of the client. Set `trusted_hops` to the number of proxies in front of the server."""
+    checked_address(trusted_hops, v4_bits, v6_bits)
 
-    def key(scope: Scope) -> bytes | str:
+    def key(scope: Scope) -> bytes:
         client = scope.get("client")
         values = [value for name, value in scope.get("headers", ()) if name == b"x-forwarded-for"]
         forwarded = b",".join(values).decode("latin-1") if trusted_hops else ""
@@ -36,8 +40,10 @@ class RateLimitMiddleware:
     """Answers 429 to requests that are over the limit, and adds RateLimit fields to the responses of all others.
 
     `key` gets the scope and returns the key, a tuple of keys for a Chain, or None for a request that has no limit.
-    Names are those of the limits in the fields. Wrong options raise at the start, and in no request. Requests other
-    than HTTP pass.
+    Names are those of the limits in the fields. Wrong options raise at the start, and in no request.
+
+    The handshake of a WebSocket is a request as any other; its messages are not counted. If it is over the limit, it
+    gets 429 from servers with the extension "websocket.http.response", and from others their 403.
     """
 
     def __init__(
@@ -51,13 +57,13 @@ class RateLimitMiddleware:
     ) -> None:
         self.app = app
         self.ask = asker(limit, "RateLimitMiddleware")
-        checked(limit, names, legacy, key is not None)
+        self.names = checked(__name__, app, limit, key, names, legacy)
         self.key = key or client_address()
-        self.names = names
         self.legacy = legacy
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        key = self.key(scope) if scope["type"] == "http" else None
+        kind = scope["type"]
+        key = self.key(scope) if kind in ("http", "websocket") else None
         if key is None:
             await self.app(scope, receive, send)
             return
@@ -69,14 +75,20 @@ class RateLimitMiddleware:
         if decision:
 
             async def with_fields(message: Message) -> None:
-                if message["type"] == "http.response.start":
+                if message["type"] in STARTS:
                     # A new message: the application may send its own again.
                     message = {**message, "headers": [*message.get("headers", ()), *fields]}
                 await send(message)
 
             await self.app(scope, receive, with_fields)
             return
-        body = refusal(decision)
-        plain = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", b"%d" % len(body))]
-        await send({"type": "http.response.start", "status": 429, "headers": plain + fields})
-        await send({"type": "http.response.body", "body": body})
+        response = "http.response"
+        if kind == "websocket":
+            response = "websocket.http.response"
+            if response not in (scope.get("extensions") or {}):
+                await send({"type": "websocket.close", "code": 1013, "reason": "too many requests"})
+                return
+        length, body = refusal(decision, scope.get("method", "GET"))
+        plain = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", b"%d" % length)]
+        await send({"type": f"{response}.start", "status": 429, "headers": plain + fields})
+        await send({"type": f"{response}.body", "body": body})

@@ -1,20 +1,24 @@
 """A storage and a strategy for the package `limits`. SPDX-License-Identifier: MIT OR Apache-2.0
 
 Importing this module registers the storage `tatcell://` and the strategy "tatcell". With the storage, the strategy
-"moving-window" works, too: flask-limiter takes storage_uri="tatcell://" with strategy="moving-window". Its default,
-"fixed-window", counts, and raises NotImplementedError. Both decide by GCRA: a key may use its whole amount at once, and
-then gets it back evenly. So within one period a key may pass up to twice its amount; a moving window admits it once.
-Refused requests cost nothing.
+"moving-window" works, too: flask-limiter and slowapi take storage_uri="tatcell://" with strategy="moving-window". The
+default of both, "fixed-window", counts, and raises NotImplementedError in each request. There is no storage for
+limits.aio ("async+tatcell://"): a decision waits for nothing, so coroutines may call these as they are. Both strategies
+decide by GCRA: a key may use its whole amount at once, and then gets it back evenly. So within one period a key may
+pass up to twice its amount; a moving window admits it once. Refused requests cost nothing.
 
     tatcell://                 counts of this process
     tatcell:///api             counts that all processes of this user share; names of the shared memory begin with /api
     tatcell://?keys=1000000    for a million keys of each limit
+
+A URI that says anything else raises ValueError.
 """
 
 from __future__ import annotations
 
 import time
-from urllib.parse import parse_qs, urlparse
+import uuid
+from urllib.parse import parse_qsl, urlsplit
 
 from limits import RateLimitItem, strategies
 from limits.storage import MovingWindowSupport, Storage
@@ -28,6 +32,31 @@ def back(decision: Decision) -> float:
     return time.time() + (decision.reset_after if decision else decision.retry_after)
 
 
+def read(uri: str, options: dict[str, float | str | bool]) -> tuple[str | None, int]:
+    """The name and the keys that a URI and its options ask for."""
+    parts = urlsplit(uri)
+    if parts.netloc:
+        raise ValueError(
+            f"{uri}: a name stands behind three slashes, tatcell:///{parts.netloc}; without one, write tatcell://"
+        )
+    if parts.path and not parts.path.strip("/"):
+        raise ValueError(f"{uri}: the name is missing, as in tatcell:///api; without one, write tatcell://")
+    if parts.fragment:
+        raise ValueError(f"{uri}: leave '#{parts.fragment}' out: there is only ?keys= behind the name")
+    given = [*parse_qsl(parts.query, keep_blank_values=True), *options.items()]
+    for name, _ in given:
+        if name != "keys":
+            raise ValueError(f"{uri}: there is no option {name!r}: there is only keys, the number of keys of a limit")
+    if len(given) > 1:
+        raise ValueError(f"{uri}: keys is given twice")
+    keys = given[0][1] if given else 100_000
+    if isinstance(keys, str) and keys.isascii() and keys.isdigit():
+        keys = int(keys)
+    if isinstance(keys, bool) or not isinstance(keys, int):
+        raise ValueError(f"{uri}: keys is a whole number, not {keys!r}")
+    return parts.path or None, keys
+
+
 class TatcellStorage(Storage, MovingWindowSupport):
     """One table for each limit."""
 
@@ -35,10 +64,12 @@ class TatcellStorage(Storage, MovingWindowSupport):
 
     def __init__(self, uri: str = "tatcell://", wrap_exceptions: bool = False, **options: float | str | bool) -> None:
         super().__init__(uri, wrap_exceptions, **options)
-        parsed = urlparse(uri)
-        query = {name: values[-1] for name, values in parse_qs(parsed.query).items()}
-        self.name = parsed.path.rstrip("/") or None
-        self.keys = int(query.get("keys", options.get("keys", 100_000)))
+        self.name, self.keys = read(uri, options)
+        # A name or a number that makes no table raises now, and in no request.
+        name = f"{self.name}-{uuid.uuid4().hex}" if self.name else None
+        with Limiter("1/s", keys=self.keys, name=name):
+            if name:
+                Limiter.unlink(name)
         self.tables: dict[tuple[int, int], Limiter] = {}
 
     @property

@@ -7,21 +7,22 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from ._core import Cell, Chain, Limiter
-from ._http import client_key, refusal
-from ._limited import asker, checked
+from ._http import checked, checked_address, client_key, refusal
+from ._limited import asker
 
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
-    from ._core import Key
+    from ._types import Key
 
 
 def client_address(
     *, trusted_hops: int = 0, v4_bits: int = 32, v6_bits: int = 64
-) -> Callable[[WSGIEnvironment], bytes | str]:
+) -> Callable[[WSGIEnvironment], bytes]:
     """Keys by the network of the client. Set `trusted_hops` to the number of proxies in front of the server."""
+    checked_address(trusted_hops, v4_bits, v6_bits)
 
-    def key(environ: WSGIEnvironment) -> bytes | str:
+    def key(environ: WSGIEnvironment) -> bytes:
         forwarded = environ.get("HTTP_X_FORWARDED_FOR", "") if trusted_hops else ""
         return client_key(environ.get("REMOTE_ADDR"), forwarded, trusted_hops, v4_bits, v6_bits)
 
@@ -46,9 +47,8 @@ class RateLimitMiddleware:
     ) -> None:
         self.app = app
         self.ask = asker(limit, "RateLimitMiddleware")
-        checked(limit, names, legacy, key is not None)
+        self.names = checked(__name__, app, limit, key, names, legacy)
         self.key = key or client_address()
-        self.names = names
         self.legacy = legacy
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
@@ -66,7 +66,8 @@ class RateLimitMiddleware:
                 return start_response(status, [*headers, *fields], *more)
 
             return self.app(environ, with_fields)
-        body = refusal(decision)
-        plain = [("Content-Type", "text/plain; charset=utf-8"), ("Content-Length", str(len(body)))]
+        # Servers send whatever they get here, also after the head of a response to HEAD.
+        length, body = refusal(decision, environ.get("REQUEST_METHOD", "GET"))
+        plain = [("Content-Type", "text/plain; charset=utf-8"), ("Content-Length", str(length))]
         start_response("429 Too Many Requests", plain + fields)
-        return [body]
+        return [body] if body else []
