@@ -5,7 +5,7 @@ use crate::sync::access::Mode;
 use crate::sync::Ordering;
 use crate::table::handle::Table;
 use crate::table::layout::geometry::Content;
-use crate::table::layout::override_word::{is_exemption, is_witness};
+use crate::table::layout::override_word::{is_exemption, is_witness, OVERRIDE_BITS};
 
 /// What a slot's word is.
 ///
@@ -40,6 +40,8 @@ pub enum WordKind {
     Exemption,
     /// The second word of an override.
     Witness,
+    /// A ban or an exemption that was lifted, or cannot hold: it keeps its slot until it would have ended.
+    Lifted,
 }
 
 /// One slot, as of its load.
@@ -89,7 +91,10 @@ impl<M: Mode> Table<'_, M> {
             _ if layout.is_empty(word) && word & 1 == 1 => WordKind::Dropped,
             _ if layout.is_empty(word) => WordKind::Tombstone,
             0 => WordKind::Expired,
+            // Its end is in this unit of time.
+            _ if overrides && lead >> OVERRIDE_BITS == 0 => WordKind::Expired,
             _ if overrides && is_witness(layout, word) => WordKind::Witness,
+            _ if overrides && !self.counts(word, lead) => WordKind::Lifted,
             _ if overrides && is_exemption(layout, word) => WordKind::Exemption,
             _ if overrides => WordKind::Ban,
             _ => WordKind::Live,
