@@ -206,6 +206,11 @@ impl Memory {
         if let Some(memory) = Memory::of_pin(name, bytes, libc::PROT_READ | libc::PROT_WRITE)? {
             return Ok(memory);
         }
+        Memory::attach_named(name, bytes)
+    }
+
+    /// Does the same for shared memory and files alone.
+    pub(crate) fn attach_named(name: &CStr, bytes: usize) -> Result<Memory, HostError> {
         let file = names::open(name)?;
         let found = expected_size(&file, bytes)?;
         Memory::of(&file, found)

@@ -138,15 +138,9 @@ impl Reader<'_> {
         let (start, mut text) = (self.here(), Vec::new());
         while let Some(byte) = self.peek() {
             match byte {
-                // In `${name}` the brace opens no block.
-                b'{' if text.last() == Some(&b'$') => {
-                    while self.peek().is_some_and(|byte| byte != b'}' && byte != b'\n') {
-                        text.extend(self.bump());
-                    }
-                    text.extend(self.bump());
-                    continue;
-                }
-                b';' | b'{' | b'}' => break,
+                // In `${name}` the brace opens no block, and none ends inside of a word.
+                b'{' if text.last() == Some(&b'$') => {}
+                b';' | b'{' => break,
                 _ if byte.is_ascii_whitespace() => break,
                 _ => {}
             }

@@ -85,11 +85,11 @@ type Best = Vec<Option<(usize, Vec<u8>)>>;
 
 /// A line as text of the same length.
 fn readable(line: &[u8]) -> Cow<'_, str> {
+    if let Ok(text) = std::str::from_utf8(line) {
+        return Cow::Borrowed(text);
+    }
     let mut text = String::new();
     for chunk in line.utf8_chunks() {
-        if chunk.invalid().is_empty() && text.is_empty() {
-            return Cow::Borrowed(chunk.valid());
-        }
         text += chunk.valid();
         text.extend(chunk.invalid().iter().map(|_| '?'));
     }

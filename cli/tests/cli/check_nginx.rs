@@ -84,7 +84,7 @@ const MODULE_PARTS: [(&str, &str); 32] = [
     ("tatcell_zone $uri zone=a:1m \"rate=5r/15min burst 7\" policy=deny tag_bits=24 skew=1s;", ""),
     ("tatcell_zone $uri zone=a:95k rate=1r/s;", "zone \"a\" is too small: give it 96k"),
     ("tatcell_zone $uri;", "tatcell_zone has 1 parameters, and takes at least 2"),
-    ("tatcell_zone $uri zone=a:1m;", "tatcell_zone has 1 parameters"),
+    ("tatcell_zone $uri zone=a:1m;", "has no rate="),
     ("tatcell_zone $uri zone=a:1m burst=2;", "has no rate="),
     ("tatcell_zone $uri zone=a:1m rate=unlimited;", "36: "),
     ("tatcell_zone $uri zone=a/b:1m rate=1r/s;", "zone name \"a/b\""),

@@ -1,11 +1,12 @@
 //! Running a table: sweep, statistics, iteration, reset of one key.
 
+use crate::algorithms::State;
 use crate::sync::access::{Access, Mode};
 use crate::sync::{AtomicU64, Ordering};
 use crate::table::handle::Table;
 use crate::table::layout::geometry::{Content, Geometry, MIN_SLOTS, SLOTS_PER_LINE};
 use crate::table::layout::image::Line;
-use crate::table::layout::override_word::{is_exemption, is_override, OVERRIDE_BITS, WITNESS};
+use crate::table::layout::override_word::{is_exemption, is_override, OVERRIDE_BITS};
 
 /// Sums up the slots of a table.
 ///
@@ -134,7 +135,7 @@ impl<M: Mode> Table<'_, M> {
                 stats.claims = stats.claims.wrapping_add(1);
             } else if layout.is_live(word) && lead != 0 {
                 held = held.wrapping_add(1);
-                if !self.counts(word, lead) {
+                if !self.geometry.counts(word, lead) {
                     continue;
                 }
                 stats.live = stats.live.wrapping_add(1);
@@ -155,18 +156,9 @@ impl<M: Mode> Table<'_, M> {
                 stats.expired = stats.expired.wrapping_add(1);
             }
         }
-        stats.longest = self.reset_after(longest, now);
+        stats.longest = self.geometry.reset_after(longest, now);
         stats.load_ppm = (held * 1_000_000).checked_div(stats.slots).unwrap_or_else(|| impossible!(0));
         stats
-    }
-
-    /// Whether a live word that lies ahead is that of a key. In a table of overrides only bans and exemptions are, not
-    /// the second word of one, nor one that was lifted or ends in this unit of time, nor an exemption that has wrapped.
-    pub(super) fn counts(&self, word: u64, lead: u64) -> bool {
-        let Geometry { layout, horizon, content, .. } = &self.geometry;
-        let (ahead, longest) = (lead >> OVERRIDE_BITS, horizon >> OVERRIDE_BITS);
-        *content != Content::Overrides
-            || ahead != 0 && is_override(layout, word) && !(is_exemption(layout, word) && ahead > longest)
     }
 
     /// Finds the next live slot at or after number `from`; `None` after the last. Continue from `number + 1`. In a table
@@ -181,28 +173,42 @@ impl<M: Mode> Table<'_, M> {
             // ORDERING: Relaxed; single word, value only.
             let word = self.word(number)?.load(Ordering::Relaxed);
             let lead = g.layout.lead(word, now_q);
-            (g.layout.is_live(word) && lead != 0 && self.counts(word, lead)).then(|| Slot {
+            (g.layout.is_live(word) && lead != 0 && g.counts(word, lead)).then(|| Slot {
                 number: number as u32,
                 tag: (g.layout.tag_field(word) >> g.layout.bits) as u32,
-                reset_after: self.reset_after(lead, now),
+                reset_after: g.reset_after(lead, now),
             })
         })
     }
 
-    /// Returns the ticks until a key with this lead has its burst again.
-    fn reset_after(&self, lead: u64, now: u64) -> u64 {
-        let g = &self.geometry;
-        // An aligned window that is over keeps its slot for this long.
-        let kept = (g.guard as u64).wrapping_shl(g.shl as u32);
-        match lead {
-            0 => 0,
-            // What an override is stands below its time, and nothing keeps its slot for longer.
-            _ if g.content == Content::Overrides => crate::time::ticks_up(lead & !WITNESS, now, g.shl, g.shr),
-            _ => crate::time::ticks_up(lead.saturating_sub(kept), now, g.shl, g.shr),
-        }
-    }
-
     pub(super) fn word(&self, number: usize) -> Option<&AtomicU64> {
         self.slots.get(number / SLOTS_PER_LINE)?.words.get(number % SLOTS_PER_LINE)
+    }
+}
+
+impl Geometry {
+    /// Whether a live word that lies ahead is that of a key. In a table of overrides only bans and exemptions are, not
+    /// the second word of one, nor one that was lifted, nor an exemption that has wrapped.
+    #[inline(never)]
+    pub(super) fn counts(&self, word: u64, lead: u64) -> bool {
+        let is_wrapped = || State::split(OVERRIDE_BITS, lead).ahead > self.horizon >> OVERRIDE_BITS;
+        self.content != Content::Overrides
+            || is_override(&self.layout, word) && !(is_exemption(&self.layout, word) && is_wrapped())
+    }
+
+    /// Returns the ticks until a key with this lead has its burst again.
+    #[inline(never)]
+    fn reset_after(&self, lead: u64, now: u64) -> u64 {
+        // An aligned window that is over keeps its slot for this long.
+        let kept = (self.guard as u64).wrapping_shl(self.shl as u32);
+        let ahead = match self.content {
+            // What an override is stands below its time, and nothing keeps its slot for longer.
+            Content::Overrides => State::split(OVERRIDE_BITS, lead).ahead.wrapping_shl(OVERRIDE_BITS),
+            _ => lead.saturating_sub(kept),
+        };
+        match lead {
+            0 => 0,
+            _ => crate::time::ticks_up(ahead, now, self.shl, self.shr),
+        }
     }
 }

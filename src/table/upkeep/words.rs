@@ -5,7 +5,7 @@ use crate::sync::access::Mode;
 use crate::sync::Ordering;
 use crate::table::handle::Table;
 use crate::table::layout::geometry::Content;
-use crate::table::layout::override_word::{is_exemption, is_witness, OVERRIDE_BITS};
+use crate::table::layout::override_word::{is_exemption, is_witness};
 
 /// What a slot's word is.
 ///
@@ -91,10 +91,8 @@ impl<M: Mode> Table<'_, M> {
             _ if layout.is_empty(word) && word & 1 == 1 => WordKind::Dropped,
             _ if layout.is_empty(word) => WordKind::Tombstone,
             0 => WordKind::Expired,
-            // Its end is in this unit of time.
-            _ if overrides && lead >> OVERRIDE_BITS == 0 => WordKind::Expired,
             _ if overrides && is_witness(layout, word) => WordKind::Witness,
-            _ if overrides && !self.counts(word, lead) => WordKind::Lifted,
+            _ if overrides && !g.counts(word, lead) => WordKind::Lifted,
             _ if overrides && is_exemption(layout, word) => WordKind::Exemption,
             _ if overrides => WordKind::Ban,
             _ => WordKind::Live,
