@@ -51,6 +51,19 @@ TEST(overrides_end_at_their_tick) {
     EQ(tatcell_table_lift(&table, 2000, "mallory", 7), 0);
     EQ(state(2000, "mallory"), 0);
     EQ(tatcell_table_lift(&table, 2000, "mallory", 7), TATCELL_END);
+    /* Statistics and walks have what overrides somebody: neither second words, nor what was lifted. */
+    tatcell_stats_t stats = TATCELL_STATS_INIT;
+    tatcell_slot_t slot, top[4];
+    uint32_t found = 0;
+    EQ(tatcell_table_ban(&table, 2000, "eve", 3, 9000), 0);
+    EQ(tatcell_table_stats(&table, 2000, &stats), 0);
+    EXPECT(stats.live == 2 && stats.exemptions == 1 && stats.longest == 365 * DAY - 1000);
+    EQ(tatcell_table_top(&table, 2000, top, 4, &found), 0);
+    EXPECT(found == 2 && top[0].reset_after == 365 * DAY - 1000 && top[1].reset_after == 7000);
+    EQ(tatcell_table_next(&table, 2000, 0, &slot), 0);
+    EQ(tatcell_table_next(&table, 2000, slot.number + 1, &slot), 0);
+    EQ(tatcell_table_next(&table, 2000, slot.number + 1, &slot), TATCELL_END);
+    EQ(tatcell_table_lift(&table, 2000, "eve", 3), 0);
     uint64_t hash = 0;
     EQ(tatcell_table_hash(&table, "mallory", 7, &hash), 0);
     EQ(tatcell_table_ban_hash(&table, 2000, hash, 9000), 0);

@@ -501,6 +501,7 @@ typedef struct tatcell_stats_t {
     uint64_t debt[8];
     uint64_t full_sets;
     uint64_t longest;
+    uint64_t exemptions;
 } tatcell_stats_t;
 
 typedef struct tatcell_slot_t {

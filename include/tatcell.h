@@ -3897,11 +3897,14 @@ int32_t tatcell_table_peek_time(const tatcell_table_t *table,
 typedef struct tatcell_stats_t {
     /** sizeof(tatcell_stats_t); never written. */
     uint32_t size;
-    /** Load alpha in millionths: live slots / slots. */
+    /**
+     * Load alpha in millionths: live slots / slots. In a table of overrides also the slots that hold the second word
+     * of an override, or one that was lifted.
+     */
     uint32_t load_ppm;
     /** Slots scanned. */
     uint64_t slots;
-    /** Slots with a live key. */
+    /** Slots with a live key; in a table of overrides those with a ban or an exemption. */
     uint64_t live;
     /** Inserts in progress, and abandoned ones whose slot is not used again yet. */
     uint64_t claims;
@@ -3913,12 +3916,19 @@ typedef struct tatcell_stats_t {
     uint64_t debt[8];
     /** Sets of 16 slots of which a new key could take none: there the policy decides. Since 0.4. */
     uint64_t full_sets;
-    /** The longest debt, ticks until that key has its burst again; 0 if there is none. Since 0.4. */
+    /**
+     * The longest debt, ticks until that key has its burst again; 0 if there is none. In a table of overrides, how
+     * long the longest one lasts. Since 0.4.
+     */
     uint64_t longest;
+    /**
+     * In a table of overrides, how many of the live ones are exemptions; the others are bans. Else 0. Since 0.4.
+     */
+    uint64_t exemptions;
 } tatcell_stats_t;
 
 /** Statistics to be filled in. */
-#define TATCELL_STATS_INIT {sizeof(tatcell_stats_t), 0, 0, 0, 0, 0, {0}, 0, 0}
+#define TATCELL_STATS_INIT {sizeof(tatcell_stats_t), 0, 0, 0, 0, 0, {0}, 0, 0, 0}
 
 /**
  * Scans all slots and sums up live keys, load and debts.
@@ -3943,7 +3953,7 @@ int32_t tatcell_table_stats(const tatcell_table_t *table,
 typedef struct tatcell_slot_t {
     /** Number of the slot. */
     uint64_t number;
-    /** Ticks until the key's burst is full again. */
+    /** Ticks until the key's burst is full again; in a table of overrides, until the ban or exemption ends. */
     uint64_t reset_after;
     /** Tag of the slot's key: the low bits of the hash. */
     uint32_t tag;
@@ -3954,7 +3964,8 @@ typedef struct tatcell_slot_t {
 } tatcell_slot_t;
 
 /**
- * Finds the next live slot at or after a number. Continue from out->number + 1.
+ * Finds the next live slot at or after a number. Continue from out->number + 1. In a table of overrides these are the
+ * bans and the exemptions.
  *
  * @param table handle, also a read-only one; not NULL.
  * @param now   the caller's clock, ticks.
@@ -4290,7 +4301,8 @@ int32_t tatcell_table_export(const tatcell_table_t *table,
  * tatcell_soft_requests_total, tatcell_full_set_requests_total (label outcome: untracked, inherited, forgiven) and
  * tatcell_new_keys_total. From statistics: tatcell_slots, tatcell_live_keys, tatcell_expired_keys, tatcell_claims,
  * tatcell_full_sets and tatcell_full_set_probability. From the info: tatcell_table_memory_bytes and
- * tatcell_table_info (labels algorithm, policy, tag_bits). From both: tatcell_longest_debt_seconds.
+ * tatcell_table_info (labels algorithm, policy, tag_bits). From both: tatcell_longest_debt_seconds, or in a table of
+ * overrides tatcell_overrides (label kind: ban, exemption).
  */
 typedef struct tatcell_metrics_t {
     /** sizeof(tatcell_metrics_t). */

@@ -3,7 +3,7 @@
 //! `make cli` runs it, and `make install` copies what it wrote. The pages have the date of `SOURCE_DATE_EPOCH`, else
 //! today's.
 
-use std::fs::{create_dir_all, File};
+use std::fs::{self, create_dir_all};
 use std::io::{Error, Result};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -32,7 +32,11 @@ fn without_help(command: Command) -> Command {
 fn pages(command: &Command, folder: &Path, date: &str) -> Result<()> {
     let source = concat!("tatcell ", env!("CARGO_PKG_VERSION"));
     let page = Man::new(command.clone()).date(date).source(source).manual("tatcell");
-    page.render(&mut File::create(folder.join(page.get_filename()))?)?;
+    let mut text = Vec::new();
+    page.render(&mut text)?;
+    // The library has no better name for what stands behind the options.
+    let text = String::from_utf8(text).map_err(Error::other)?.replace(".SH EXTRA\n", ".SH NOTES\n");
+    fs::write(folder.join(page.get_filename()), text)?;
     command.get_subcommands().try_for_each(|command| pages(command, folder, date))
 }
 

@@ -53,8 +53,8 @@ const EXIT: &str = "Exit codes:
   3  an input cannot be read; the message has its file, line and column
 
 Memory:
-  A key takes 200 to 400 bytes with seven rates, and 16 to 32 more for each limit; each table takes 8 bytes a slot
-  (--slots). Beyond --max-keys the keys are sampled, and the output says so. A record that waits to be sorted takes up
+  A key takes 200 to 400 bytes with seven rates, and 16 to 32 more for each limit; each table takes 8 bytes a slot \
+  (--slots). Beyond --max-keys the keys are sampled, and the output says so. A record that waits to be sorted takes up \
   to 80 bytes, with prefixes up to 150; at most 2 million wait.";
 
 /// The file of `--report`. One that this run has made goes away again if no page comes into it.

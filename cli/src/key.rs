@@ -185,11 +185,11 @@ impl KeySpec {
         Ok(())
     }
 
-    /// Shows a key as text: its parts, with a space between.
+    /// Shows a key as text: its parts, with a space between. Bytes that are not UTF-8 are shown as `\xff`.
     pub fn show(&self, key: &[u8]) -> String {
-        let shown = |(text, part): (Vec<u8>, &Part)| match (String::from_utf8_lossy(&text), part) {
-            (text, Part::Text | Part::Path { .. }) => text.escape_debug().to_string(),
-            (text, _) => text.into_owned(),
+        let shown = |(text, part): (Vec<u8>, &Part)| match part {
+            Part::Text | Part::Path { .. } => escaped(&text),
+            _ => String::from_utf8_lossy(&text).into_owned(),
         };
         self.texts(key).into_iter().zip(&self.parts).map(shown).collect::<Vec<_>>().join(" ")
     }
@@ -260,15 +260,29 @@ impl KeySpec {
     }
 }
 
-/// Reads an address as logs have it: alone, with a port (`192.0.2.1:80`, `[2001:db8::1]:80`, `192.0.2.1#53`), or the
-/// last of a list, which is the one that the nearest proxy has seen.
+/// Shows a text of a client on one line, so that two different ones look different.
+fn escaped(text: &[u8]) -> String {
+    let mut shown = String::new();
+    for chunk in text.utf8_chunks() {
+        shown.extend(chunk.valid().escape_debug());
+        chunk.invalid().iter().for_each(|byte| shown += &format!("\\x{byte:02x}"));
+    }
+    shown
+}
+
+/// Reads an address as logs have it: alone, with a port (`192.0.2.1:80`, `[2001:db8::1]:80`, `192.0.2.1#53`) or a zone
+/// (`fe80::1%eth0`), or the last of a list, which is the one that the nearest proxy has seen. The zone is no part of it.
 pub fn address(text: &[u8]) -> Option<Address> {
     if let Some(v4) = v4(text) {
         return Some(Address::from(v4));
     }
-    let text = std::str::from_utf8(text).ok()?;
-    let last = text.rsplit(',').next()?.trim();
-    let alone = |text: &str| text.parse::<IpAddr>().ok().map(Address::from);
+    // Those before the last one may be any bytes.
+    let last = text.rsplit(|byte| *byte == b',').next()?;
+    let last = std::str::from_utf8(last).ok()?.trim();
+    let alone = |text: &str| match text.split_once('%') {
+        Some((address, _)) => address.parse::<Ipv6Addr>().ok().map(|address| Address::from(address.octets())),
+        None => text.parse::<IpAddr>().ok().map(Address::from),
+    };
     alone(last).or_else(|| match last.strip_prefix('[') {
         Some(rest) => alone(rest.split(']').next()?),
         None => {
@@ -359,6 +373,8 @@ mod tests {
             ("address", &["192.0.2.7#4711"], "192.0.2.7"),
             ("address", &["[2001:db8::7]:4711"], "2001:db8::7"),
             ("address", &["10.0.0.1, 2001:db8::7"], "2001:db8::7"),
+            ("address", &["fe80::7%eth0"], "fe80::7"),
+            ("address", &["[fe80::7%eth0]:4711"], "fe80::7"),
             ("address/24,56", &["192.0.2.7"], "192.0.2.0/24"),
             ("address/24,56", &["2001:db8:1:2ff::7"], "2001:db8:1:200::/56"),
             ("address/0", &["192.0.2.7"], "0.0.0.0/0"),
@@ -381,6 +397,21 @@ mod tests {
         }
         let rest = KeySpec::parse("path=/user/**").expect("a key");
         assert_eq!(rest.write(&[b"/user/7/posts".to_vec()], false, &mut bytes), Ok(()));
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_stay_and_look_different() {
+        let spec = KeySpec::parse("user+address").expect("a key");
+        let mut key = Vec::new();
+        let mut shown = |user: &[u8], address: &[u8]| {
+            spec.write(&[user.to_vec(), address.to_vec()], false, &mut key).expect("a key");
+            assert_eq!(spec.texts(&key)[0], user);
+            spec.show(&key)
+        };
+        // The address is that of the nearest proxy, whatever the client has sent before.
+        assert_eq!(shown(b"a\xff\\", b"\xff\xfe, 192.0.2.7"), "a\\xff\\\\ 192.0.2.7");
+        assert_eq!(shown(b"a\xfe\n", b"192.0.2.7"), "a\\xfe\\n 192.0.2.7");
+        assert_eq!(shown("\u{fffd}é".as_bytes(), b"192.0.2.7"), "\u{fffd}é 192.0.2.7");
     }
 
     #[test]

@@ -28,7 +28,7 @@ const EXIT: &str = "Exit codes:
   3  the table cannot be read, or not be changed
 
 Memory:
-  The table is mapped, not copied. top keeps the --count debts that it lists, with up to four names each, and the
+  The table is mapped, not copied. top keeps the --count debts that it lists, with up to four names each, and the \
   candidates a line at a time.";
 
 /// An address to serve at. What is none may be the table.

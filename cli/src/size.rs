@@ -12,7 +12,7 @@ use tatcell::{
 use crate::failure::Failure;
 use crate::limit::{largest_burst, Asked};
 use crate::units::HZ;
-use crate::words::{bytes, chance, percent, plural, span};
+use crate::words::{bytes, chance, interval, percent, plural, span};
 
 const EXIT: &str = "Exit codes:
   0  the limits fit one table, and the answer says how large it must be
@@ -300,7 +300,7 @@ impl fmt::Display for Size {
                 f,
                 "{}: one unit in {}, {} at once; a key holds a slot for up to {}",
                 limit.limit,
-                seconds(limit.emission_interval_seconds),
+                interval(limit.emission_interval_seconds * 1e9),
                 limit.burst,
                 seconds(limit.hold_seconds)
             )?;
@@ -328,8 +328,8 @@ impl fmt::Display for Size {
             &self.fit;
         writeln!(
             f,
-            "Tag of {tag_bits} bits: a new key is taken for another with a chance of {:.1e}",
-            self.mistaken_chance
+            "Tag of {tag_bits} bits: a new key is taken for another with a chance of {}",
+            if self.mistaken_chance == 0.0 { "0".into() } else { format!("{:.1e}", self.mistaken_chance) }
         )?;
         writeln!(
             f,

@@ -34,18 +34,35 @@ pub fn plural(count: u64, one: &str) -> String {
     format!("{count} {one}{}", if count == 1 { "" } else { "s" })
 }
 
-/// A time, with one decimal, never more than it is.
-pub fn span(ns: u128) -> String {
-    let (unit, name) = match ns {
-        0 => return "0 s".into(),
-        1..1_000 => (1, "ns"),
+/// The unit in which a time is said, in nanoseconds, and its name.
+fn unit(ns: u128) -> (u128, &'static str) {
+    match ns {
+        0..1_000 => (1, "ns"),
         1_000..1_000_000 => (1_000, "us"),
         1_000_000..1_000_000_000 => (1_000_000, "ms"),
         1_000_000_000..120_000_000_000 => (1_000_000_000, "s"),
         120_000_000_000..7_200_000_000_000 => (60_000_000_000, "min"),
         7_200_000_000_000..172_800_000_000_000 => (3_600_000_000_000, "h"),
         _ => (86_400_000_000_000, "days"),
-    };
+    }
+}
+
+/// A time with three digits, rounded: that of one unit, which its decimals tell from others.
+pub fn interval(ns: f64) -> String {
+    let (unit, name) = unit(ns as u128);
+    let value = ns / unit as f64;
+    let decimals = if value < 10.0 { 2 } else { usize::from(value < 100.0) };
+    let text = format!("{value:.decimals$}");
+    let text = if decimals > 0 { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    format!("{text} {name}")
+}
+
+/// A time, with one decimal, never more than it is.
+pub fn span(ns: u128) -> String {
+    if ns == 0 {
+        return "0 s".into();
+    }
+    let (unit, name) = unit(ns);
     let tenths = ns * 10 / unit;
     match tenths % 10 {
         0 => format!("{} {name}", tenths / 10),
@@ -69,4 +86,26 @@ pub fn wrap(text: &str) -> String {
         length += wide;
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_of_a_unit_is_rounded_to_three_digits() {
+        for (ns, want) in [
+            (0.5, "0.5 ns"),
+            (333.3, "333 ns"),
+            (8_571_428_571.4, "8.57 s"),
+            (100_000_000.0, "100 ms"),
+            (60_000_000_000.0, "60 s"),
+            (62_500_000_000.0, "62.5 s"),
+            (300_000_000_000.0, "5 min"),
+            (7_200_000_000_000.0, "2 h"),
+            (172_800_000_000_000.0, "2 days"),
+        ] {
+            assert_eq!(interval(ns), want);
+        }
+    }
 }

@@ -1,8 +1,8 @@
-//! A pinned map of BPF, to look at the table in it: `/sys/fs/bpf/limits`.
+//! A pinned map of BPF, to attach to the table in it or to look at it: `/sys/fs/bpf/limits`.
 //!
 //! `tatcell_bpf.h` says how a program keeps a table in a map: an array that can be mapped, with a line in each element.
-//! Such a map is mapped here for reading alone. The kernel still asks for the permission to write its pin: it gives no
-//! shared mapping of a map that was opened for reading. With kernel.unprivileged_bpf_disabled, which distributions set,
+//! Also to map it for reading alone, the kernel asks for the permission to write its pin: it gives no shared mapping of
+//! a map that was opened for reading. With kernel.unprivileged_bpf_disabled, which distributions set,
 //! it also asks for CAP_BPF: bpf(2) opens the pin.
 
 use core::ffi::{c_int, CStr};

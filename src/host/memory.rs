@@ -192,13 +192,25 @@ impl Memory {
     /// Attaches to memory that another process has [created](Self::create) under this name. `bytes` is the size that
     /// the creator gave, or 0 for any size.
     ///
+    /// On Linux the name may also be the path at which a map of BPF is pinned: see [`ReadOnlyMemory`].
+    ///
     /// A table does not trust the contents of the memory. But a process that may write the file can also truncate it,
     /// and touching the missing part ends a process (SIGBUS): use names that only trusted users can write.
     ///
     /// # Errors
     /// [`HostError::Absent`] (no such name, or no such folder), [`HostError::NotReady`] (created but not sized yet):
     /// ask again. [`HostError::WrongSize`], [`HostError::BadName`], [`HostError::System`] (13, EACCES: not allowed).
+    /// [`HostError::Unsupported`] if what is pinned there is no map of lines that can be mapped.
     pub fn attach(name: &CStr, bytes: usize) -> Result<Memory, HostError> {
+        #[cfg(tatcell_linux)]
+        if let Some(memory) = Memory::of_pin(name, bytes, libc::PROT_READ | libc::PROT_WRITE)? {
+            return Ok(memory);
+        }
+        Memory::attach_named(name, bytes)
+    }
+
+    /// Does the same for shared memory and files alone.
+    pub(crate) fn attach_named(name: &CStr, bytes: usize) -> Result<Memory, HostError> {
         let file = names::open(name)?;
         let found = expected_size(&file, bytes)?;
         Memory::of(&file, found)
@@ -226,6 +238,17 @@ impl Memory {
         let found = expected_size(&file, bytes)?;
         let locked = lock(&file)?;
         Ok((Memory::of(&file, found)?, locked))
+    }
+
+    /// Maps a map of BPF that is pinned at this path; `None` if the path is no pin.
+    #[cfg(tatcell_linux)]
+    fn of_pin(name: &CStr, bytes: usize, use_: c_int) -> Result<Option<Memory>, HostError> {
+        let Some((map, found)) = super::bpf::open(name)? else { return Ok(None) };
+        if bytes != 0 && whole(bytes, size_of::<Line>())? != found {
+            return Err(HostError::WrongSize);
+        }
+        let start = map_for(use_, found, libc::MAP_SHARED, map.fd())?;
+        Ok(Some(Memory { start, bytes: found, pages: Pages::Normal, shared: true }))
     }
 
     /// Maps a file; the mapping outlives the descriptor.
@@ -334,12 +357,8 @@ impl ReadOnlyMemory {
     /// [`HostError::Unsupported`] if what is pinned there is no map of lines that can be mapped.
     pub fn attach(name: &CStr, bytes: usize) -> Result<ReadOnlyMemory, HostError> {
         #[cfg(tatcell_linux)]
-        if let Some((map, found)) = super::bpf::open(name)? {
-            if bytes != 0 && whole(bytes, size_of::<Line>())? != found {
-                return Err(HostError::WrongSize);
-            }
-            let start = map_for(libc::PROT_READ, found, libc::MAP_SHARED, map.fd())?;
-            return Ok(ReadOnlyMemory(Memory { start, bytes: found, pages: Pages::Normal, shared: true }));
+        if let Some(memory) = Memory::of_pin(name, bytes, libc::PROT_READ)? {
+            return Ok(ReadOnlyMemory(memory));
         }
         Memory::attach_to_read(name, bytes).map(ReadOnlyMemory)
     }

@@ -26,6 +26,8 @@ enum What {
     Inserted,
     Slots,
     Live,
+    Bans,
+    Exemptions,
     Expired,
     Claims,
     FullSets,
@@ -83,7 +85,7 @@ impl Family {
     }
 }
 
-const FAMILIES: [Family; 13] = [
+const FAMILIES: [Family; 14] = [
     Family::counter(
         "tatcell_requests",
         "Requests by verdict.",
@@ -111,6 +113,14 @@ const FAMILIES: [Family; 13] = [
     Family::counter("tatcell_new_keys", "New keys that got a slot.", "", &[("", What::Inserted)]),
     Family::gauge("tatcell_slots", "Slots of the table.", &[("", What::Slots)]),
     Family::gauge("tatcell_live_keys", "Slots with a live key.", &[("", What::Live)]),
+    Family {
+        label: "kind",
+        ..Family::gauge(
+            "tatcell_overrides",
+            "Bans and exemptions that are in force.",
+            &[("ban", What::Bans), ("exemption", What::Exemptions)],
+        )
+    },
     Family::gauge(
         "tatcell_expired_keys",
         "Slots whose key has drained; as good as empty.",
@@ -162,6 +172,9 @@ impl TableMetrics<'_> {
             What::Inserted => whole(counted?.inserted),
             What::Slots => whole(stats?.slots),
             What::Live => whole(stats?.live),
+            What::Bans if self.is_overrides() => whole(stats?.live.wrapping_sub(stats?.exemptions)),
+            What::Exemptions if self.is_overrides() => whole(stats?.exemptions),
+            What::Bans | What::Exemptions => None,
             What::Expired => whole(stats?.expired),
             What::Claims => whole(stats?.claims),
             What::FullSets => whole(stats?.full_sets),
@@ -171,6 +184,8 @@ impl TableMetrics<'_> {
                 let one = u64::from(ppb >= 1_000_000_000);
                 Some(Value(one, Some(if one == 0 { ppb as u32 } else { 0 })))
             }
+            // Bans and exemptions are no debts.
+            What::Longest if self.is_overrides() => None,
             What::Longest => self.longest().map(|(seconds, billionths)| Value(seconds, Some(billionths))),
             What::Bytes => whole(self.info?.bytes),
             What::Info => self.info.map(|_| Value(1, None)),

@@ -19,11 +19,12 @@
 //! | `tatcell_new_keys_total` | counters | new keys that got a slot |
 //! | `tatcell_slots` | statistics | slots |
 //! | `tatcell_live_keys` | statistics | slots with a live key |
+//! | `tatcell_overrides{kind}` | statistics, info | in a table of overrides: the live keys, by `ban` and `exemption` |
 //! | `tatcell_expired_keys` | statistics | slots whose key has drained, and that nobody has swept or taken |
 //! | `tatcell_claims` | statistics | inserts in progress, and abandoned ones |
 //! | `tatcell_full_sets` | statistics | sets of 16 slots of which a new key could take none |
 //! | `tatcell_full_set_probability` | statistics | the chance that a new key finds its set full, at this load |
-//! | `tatcell_longest_debt_seconds` | statistics, info | the time until the key that owes most has its burst again |
+//! | `tatcell_longest_debt_seconds` | statistics, info | the time until the key that owes most has its burst again; not of overrides |
 //! | `tatcell_table_memory_bytes` | info | bytes of the table, header included |
 //! | `tatcell_table_info{algorithm,policy,tag_bits}` | info | always 1 |
 //!
@@ -160,6 +161,11 @@ impl<'a> TableMetrics<'a> {
     pub(crate) const fn said(mut self, info: Said) -> TableMetrics<'a> {
         self.info = Some(info);
         self
+    }
+
+    /// Whether the table is one of overrides, as far as the info says.
+    fn is_overrides(&self) -> bool {
+        self.info.is_some_and(|info| info.algorithm == names(None, FullPolicy::Deny).0)
     }
 
     /// Returns the longest debt in seconds and billionths, rounded down; `None` if nobody knows what a tick is.

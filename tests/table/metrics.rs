@@ -34,7 +34,9 @@ fn counters() -> Counters {
 
 fn stats() -> Stats {
     let debt = [99; 8];
-    Stats { load_ppm: 500_000, slots: 16, live: 8, claims: 1, expired: 2, debt, full_sets: 3, longest: 2_500 }
+    let counts =
+        Stats { slots: 16, live: 8, claims: 1, expired: 2, full_sets: 3, exemptions: 3, ..Stats::default() };
+    Stats { load_ppm: 500_000, debt, longest: 2_500, ..counts }
 }
 
 const PROMETHEUS: &str = r#"# TYPE tatcell_requests_total counter
@@ -172,4 +174,19 @@ fn a_chance_is_at_most_one() {
         let text = text(&[metrics], Format::Prometheus);
         assert!(text.contains(&want), "{load_ppm}: {text}");
     }
+}
+
+/// The live keys of a table of overrides are bans and exemptions, and no debts.
+#[test]
+fn a_table_of_overrides_has_bans_and_exemptions_instead_of_debts() {
+    let lines = [Line::EMPTY; 4];
+    let options = TableOptions::overrides(1_000).seed([9; 16]).tick_hz(1_000);
+    let table = Table::init(&lines, &options).unwrap();
+    let metrics = TableMetrics::new("t").stats(&stats()).info(&table.info());
+    let text = text(&[metrics], Format::OpenMetrics);
+    for sample in ["live_keys{table=\"t\"} 8", "overrides{table=\"t\",kind=\"ban\"} 5"] {
+        assert!(text.contains(&format!("tatcell_{sample}\n")), "{text}");
+    }
+    assert!(text.contains("tatcell_overrides{table=\"t\",kind=\"exemption\"} 3\n"), "{text}");
+    assert!(!text.contains("debt"), "{text}");
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::common::{cases, memory, Rng};
 use tatcell::{
     limit, AttachOptions, Cell, Chain, ChainError, Counters, Decision, ExclusiveTable, FullPolicy, Group,
-    Limit, LimitSpec, Line, Link, Override, Permit, Table, TableError, TableOptions, Verdict,
+    Limit, LimitSpec, Line, Link, Override, Permit, Slot, Table, TableError, TableOptions, Verdict, WordKind,
 };
 
 /// Milliseconds.
@@ -169,14 +169,58 @@ fn no_stranger_is_overridden() {
     let met: Vec<&u64> = met.collect();
     assert!(met.len() > 40, "{} strangers met a word", met.len());
     // Whoever overrides such a stranger is told, and nobody's override changes.
-    let before = table.stats(1).live;
+    let before = table.stats(1);
     for stranger in met {
         assert_eq!(table.lift(1, *stranger), Ok(false));
         assert!(table.reset_key(1, *stranger), "who holds no override has none to lift");
         assert_eq!(table.ban(1, *stranger, 2 * DAY), Err(TableError::OverrideClash));
     }
-    assert_eq!(table.stats(1).live, before);
+    assert_eq!(table.stats(1), before);
     assert!(keys.iter().all(|key| table.overridden(1, *key) == Ok(Some(Override::Exempt { left: DAY - 1 }))));
+}
+
+/// Statistics and walks count overrides that are in force, and nothing else that the table stores of them.
+#[test]
+fn what_is_counted_and_listed_is_what_overrides_somebody() {
+    let key_of = |number: u64| (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    cases(300, |rng| {
+        let lines = memory(34);
+        let longest = if rng.below(2) == 0 { DAY } else { DAY * 1_000_000 };
+        let table = Table::init(&lines, &TableOptions::overrides(longest).seed([9; 16])).unwrap();
+        let mut now = 1 << 40;
+        for _ in 0..40 {
+            let (key, until) = (key_of(rng.below(6)), now + 1 + rng.below(longest));
+            match rng.below(5) {
+                0 | 1 => table.ban(now, key, until).unwrap(),
+                2 | 3 => drop(table.exempt(now, key, until)),
+                _ => drop(table.lift(now, key).unwrap()),
+            }
+            now += rng.below(longest / 4);
+            let found: Vec<_> =
+                (0..6).filter_map(|number| table.overridden(now, key_of(number)).unwrap()).collect();
+            let mut left: Vec<_> = found
+                .iter()
+                .map(|found| match found {
+                    Override::Banned { retry_after } => *retry_after,
+                    Override::Exempt { left } => *left,
+                })
+                .collect();
+            left.sort_unstable_by(|a, b| b.cmp(a));
+            let exemptions = found.iter().filter(|found| matches!(found, Override::Exempt { .. })).count();
+            let stats = table.stats(now);
+            let want = (found.len() as u64, exemptions as u64, left.first().copied().unwrap_or(0));
+            assert_eq!((stats.live, stats.exemptions, stats.longest), want);
+            assert_eq!(stats.debt.iter().sum::<u64>(), stats.live);
+            let mut top = [Slot::default(); 16];
+            let listed = table.top(now, &mut top);
+            assert_eq!(top[..listed].iter().map(|slot| slot.reset_after).collect::<Vec<_>>(), left);
+            let kind = |kind| (0..256).filter(|n| table.slot_word(now, *n).unwrap().kind == kind).count();
+            let kinds = [kind(WordKind::Ban), kind(WordKind::Exemption), kind(WordKind::Live)];
+            assert_eq!(kinds, [found.len() - exemptions, exemptions, 0]);
+            // Both words of each hold a slot.
+            assert!((stats.load_ppm + 1) * stats.slots > 2_000_000 * stats.live);
+        }
+    });
 }
 
 /// A full set is an error of whoever bans, and loses nothing.
@@ -193,7 +237,8 @@ fn a_full_set_is_told_and_no_override_is_lost() {
             Err(e) => break (key, e),
         }
     };
-    assert_eq!((full.1, held.len(), table.stats(5).live), (TableError::FullSet, 8, 16));
+    assert_eq!((full.1, held.len(), table.stats(5).live), (TableError::FullSet, 8, 8));
+    assert_eq!((table.stats(5).load_ppm, table.stats(5).full_sets), (1_000_000, 1));
     assert_eq!(table.overridden(5, full.0), Ok(None));
     assert!(held
         .iter()
@@ -217,7 +262,7 @@ fn what_cannot_be_is_refused_by_name() {
         assert_eq!(table.ban(now, 1, until), Err(TableError::BadUntil), "from {now} until {until}");
         assert_eq!(table.exempt(now, 1, until), Err(TableError::BadUntil), "from {now} until {until}");
     }
-    assert_eq!(table.stats(5).live, 0);
+    assert_eq!(table.stats(5).load_ppm, 0);
     assert_eq!(debts.ban(0, 1, 5), Err(TableError::BadAlgorithm));
     assert_eq!(debts.exempt(0, 1, 5), Err(TableError::BadAlgorithm));
     assert_eq!(debts.lift(0, 1), Err(TableError::BadAlgorithm));
@@ -433,7 +478,9 @@ fn threads_see_each_change_as_a_whole() {
         looker.join().unwrap();
     });
     let now = clock.into_inner();
-    assert!(table.stats(now).live <= 8, "{:?}", table.stats(now));
+    // Slots that are held.
+    let stats = table.stats(now);
+    assert!(stats.load_ppm * stats.slots <= 8_000_000, "{stats:?}");
 }
 
 /// Of a short and a long ban that two threads set at once one stands, and as long as it says.

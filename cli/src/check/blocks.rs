@@ -8,6 +8,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use super::grammar;
 use crate::failure::{Failure, Problem};
 
 /// Most bytes of all files together.
@@ -35,7 +36,9 @@ pub struct Directive {
     pub name: Word,
     /// Its parameters.
     pub words: Vec<Word>,
-    /// What its block has, if it has one.
+    /// Whether it has a block.
+    pub is_block: bool,
+    /// What its block has.
     pub block: Vec<Directive>,
 }
 
@@ -125,6 +128,9 @@ impl Reader<'_> {
                 Some(byte) => text.push(byte),
             }
         }
+        if self.peek().is_some_and(|byte| !byte.is_ascii_whitespace() && !b";{)".contains(&byte)) {
+            return Err(self.here().wrong("a space or \";\" should stand behind the quote"));
+        }
         Ok(Word { text: String::from_utf8_lossy(&text).into_owned(), ..start })
     }
 
@@ -132,15 +138,9 @@ impl Reader<'_> {
         let (start, mut text) = (self.here(), Vec::new());
         while let Some(byte) = self.peek() {
             match byte {
-                // In `${name}` the brace opens no block.
-                b'{' if text.last() == Some(&b'$') => {
-                    while self.peek().is_some_and(|byte| byte != b'}' && byte != b'\n') {
-                        text.extend(self.bump());
-                    }
-                    text.extend(self.bump());
-                    continue;
-                }
-                b';' | b'{' | b'}' => break,
+                // In `${name}` the brace opens no block, and none ends inside of a word.
+                b'{' if text.last() == Some(&b'$') => {}
+                b';' | b'{' => break,
                 _ if byte.is_ascii_whitespace() => break,
                 _ => {}
             }
@@ -225,7 +225,7 @@ fn escaped(byte: Option<u8>) -> Vec<u8> {
 
 /// Whether a directive says anything about limits. A list of a million addresses does not, and takes no memory.
 fn is_kept(name: &str) -> bool {
-    name.starts_with("limit_req") || name.starts_with("tatcell") || name == "server_name"
+    grammar::limits(name) || name == "server_name"
 }
 
 /// Reads the directives of a file and of what it includes that say something about limits.
@@ -264,6 +264,10 @@ impl Files {
     fn directives(&mut self, mut reader: Reader<'_>, deep: usize) -> Result<Vec<Directive>, Failure> {
         // The blocks that are open: what they have so far, and the directive that opened each.
         let mut open: Vec<(Directive, Vec<Directive>)> = Vec::new();
+        // A line of such a block is a value and a rate.
+        let is_rate = |open: &[(Directive, _)]| {
+            open.last().is_some_and(|(directive, _)| directive.name.text == "tatcell_rates")
+        };
         let (mut done, mut words) = (Vec::new(), Vec::<Word>::new());
         while let Some(token) = reader.token()? {
             match token {
@@ -275,9 +279,10 @@ impl Files {
                     let name = words.remove(0);
                     match (&*name.text, &words[..]) {
                         ("include", [pattern]) => done.extend(self.include(pattern, deep)?),
-                        (text, _) if is_kept(text) => done.push(Directive {
+                        (text, _) if is_kept(text) || is_rate(&open) => done.push(Directive {
                             name,
                             words: std::mem::take(&mut words),
+                            is_block: false,
                             block: Vec::new(),
                         }),
                         _ => {}
@@ -289,7 +294,8 @@ impl Files {
                         return Err(mark.wrong("unexpected \"{\""));
                     }
                     let name = words.remove(0);
-                    let directive = Directive { name, words: std::mem::take(&mut words), block: Vec::new() };
+                    let words = std::mem::take(&mut words);
+                    let directive = Directive { name, words, is_block: true, block: Vec::new() };
                     if directive.name.text.ends_with("_by_lua_block") {
                         reader.lua(&mark)?;
                     } else if open.len() + deep >= DEEPEST {
@@ -306,7 +312,8 @@ impl Files {
                         return Err(mark.wrong("unexpected \"}\": no block is open"));
                     };
                     directive.block = std::mem::replace(&mut done, before);
-                    if !directive.block.is_empty() {
+                    let name = &*directive.name.text;
+                    if !directive.block.is_empty() || is_kept(name) || grammar::is_whole(name) {
                         done.push(directive);
                     }
                 }

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::units::HZ;
-use crate::words::{plural, span, wrap};
+use crate::words::{interval, plural, span, wrap};
 
 /// A limit of a configuration.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -93,13 +93,17 @@ impl Meaning {
         a <= b && self.burst <= other.burst && self.at_once <= other.at_once
     }
 
-    fn interval(&self) -> u128 {
-        u128::from(self.period) / u128::from(self.units.max(1))
-    }
-
     /// Returns how long as many units take, in words.
     fn time_of(&self, units: u64) -> String {
         span(u128::from(times(units, self.period, self.units)))
+    }
+}
+
+fn article(name: &str) -> &'static str {
+    if name == "hour" {
+        "an"
+    } else {
+        "a"
     }
 }
 
@@ -110,12 +114,12 @@ pub fn rate(units: u64, period: u64) -> String {
     for (seconds, name) in WINDOWS {
         let all = in_window(seconds);
         if all.is_multiple_of(period) && all >= period {
-            return format!("{} a {name}", all / period);
+            return format!("{} {} {name}", all / period, article(name));
         }
     }
     let near = WINDOWS.iter().find(|(seconds, _)| in_window(*seconds) * 2 >= period).unwrap_or(&WINDOWS[3]);
     let value = format!("{:.3}", in_window(near.0) as f64 / period as f64);
-    format!("{} a {}", value.trim_end_matches('0').trim_end_matches('.'), near.1)
+    format!("{} {} {}", value.trim_end_matches('0').trim_end_matches('.'), article(near.1), near.1)
 }
 
 impl fmt::Display for Meaning {
@@ -125,7 +129,12 @@ impl fmt::Display for Meaning {
             writeln!(f, "  nothing passes")?;
             return self.more.iter().try_for_each(|more| writeln!(f, "  {more}"));
         }
-        writeln!(f, "  {}: one unit in {}", rate(self.units, self.period), span(self.interval()))?;
+        writeln!(
+            f,
+            "  {}: one unit in {}",
+            rate(self.units, self.period),
+            interval(self.emission_interval_seconds * 1e9)
+        )?;
         match self.burst - self.at_once {
             0 => writeln!(f, "  {} at once after idle; whoever sends more is refused", self.burst)?,
             more => writeln!(
@@ -138,7 +147,7 @@ impl fmt::Display for Meaning {
         writeln!(
             f,
             "  after a full burst the next unit passes in {}, and all of it again in {}",
-            span(self.interval()),
+            interval(self.emission_interval_seconds * 1e9),
             self.time_of(self.burst)
         )?;
         let names = |seconds: u64| {

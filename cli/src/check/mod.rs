@@ -1,6 +1,7 @@
 //! What the limits of a configuration mean, what of them cannot be kept, and which of them never decide.
 
 pub mod blocks;
+mod grammar;
 pub mod meaning;
 mod nginx;
 mod servers;
@@ -81,7 +82,6 @@ fn find(config: &str) -> Result<Config, Failure> {
         _ if path.is_dir() => return Ok(Config::Envoy),
         Some("yaml" | "yml") => return Ok(Config::Envoy),
         Some("toml") => return Ok(Config::Throttled),
-        Some("conf") => return Ok(Config::Nginx),
         _ => {}
     }
     let text = start(config, HEAD).map_err(|error| Failure::Input(format!("{config}: {error}")))?;
@@ -109,7 +109,11 @@ impl CheckArguments {
             return Err(Failure::Input(format!("{config}: it has more than {MOST} bytes")));
         }
         match format {
-            Config::Nginx => nginx::check(config, &Files::read(config)?, &mut checked)?,
+            Config::Nginx => {
+                let mut directives = Files::read(config)?;
+                grammar::check(&mut directives)?;
+                nginx::check(config, &directives, &mut checked)?;
+            }
             Config::Envoy => servers::envoy(config, &mut checked)?,
             Config::Throttled => servers::throttled(config, &mut checked)?,
         }

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use super::blocks::{Directive, Word};
 use super::meaning::{Checked, Kind, Meaning};
-use super::zones::{number, zone, Module, Zone};
+use super::zones::{nginx_number, number, parameter, zone, Module, Zone};
 use crate::failure::Failure;
 
 /// A directive that puts a zone to use.
@@ -21,18 +21,42 @@ struct Use<'d> {
     cost: Option<String>,
 }
 
+impl<'d> Use<'d> {
+    /// Adds it to the others of its block.
+    fn add_to(self, uses: &mut Vec<Use<'d>>) -> Result<(), Failure> {
+        let same = uses.iter().filter(|other| other.module == self.module);
+        if let Some(first) = same.clone().find(|other| other.zone == self.zone) {
+            let what =
+                format!("zone {:?} is here twice, first at {}: remove one", self.zone, first.word.place());
+            return Err(self.word.wrong(what));
+        }
+        if self.module == Module::Tatcell && same.count() == MOST_ZONES {
+            return Err(self.word.wrong("more than 8 zones of tatcell in one place: remove some"));
+        }
+        uses.push(self);
+        Ok(())
+    }
+}
+
 fn put_to_use(directive: &Directive, module: Module) -> Result<Use<'_>, Failure> {
     let delay = Some(if module == Module::Tatcell { 1 } else { 0 });
     let mut found =
         Use { module, word: &directive.name, zone: String::new(), burst: None, delay, cost: None };
     for word in &directive.words {
-        let (name, value) = word.text.split_once('=').unwrap_or((&word.text, ""));
+        let (name, value) = parameter(word);
         match (name, module) {
-            ("zone", _) => found.zone = value.into(),
-            ("burst", _) => found.burst = Some(number(word, value, 1)?),
-            ("delay", _) => found.delay = Some(number(word, value, 1)?),
+            ("zone=", _) => found.zone = value.into(),
+            ("burst=", _) => found.burst = Some(number(word, value, module)?),
+            ("delay=", _) => found.delay = Some(number(word, value, module)?),
             ("nodelay", _) => found.delay = None,
-            ("cost", Module::Tatcell) => found.cost = Some(value.into()),
+            ("cost=", Module::Tatcell) => {
+                if !value.contains('$') && nginx_number(value).is_none() {
+                    return Err(
+                        word.wrong_at(5, format!("{value:?} is no cost: write a number or a variable"))
+                    );
+                }
+                found.cost = Some(value.into());
+            }
             _ => {
                 return Err(
                     word.wrong(format!("unknown parameter {:?} of {}", word.text, directive.name.text))
@@ -44,6 +68,14 @@ fn put_to_use(directive: &Directive, module: Module) -> Result<Use<'_>, Failure>
         true => Err(directive.name.wrong(format!("{} has no zone=", directive.name.text))),
         false => Ok(found),
     }
+}
+
+/// The most zones of the module in one place.
+const MOST_ZONES: usize = 8;
+
+/// Whether a flag says so.
+fn is_on(word: Option<&str>) -> bool {
+    word.is_some_and(|word| word.eq_ignore_ascii_case("on"))
 }
 
 /// What a block inherits.
@@ -99,10 +131,6 @@ impl Check<'_> {
                 }
             };
             let zone = zone(directive, module)?;
-            if let Some(first) = self.zones.get(&(module as usize, zone.name.clone())) {
-                let what = format!("zone {:?} is already at {}", zone.name, first.word.place());
-                return Err(directive.name.wrong(what));
-            }
             self.zones.insert((module as usize, zone.name.clone()), zone);
         }
         Ok(())
@@ -110,17 +138,26 @@ impl Check<'_> {
 
     fn level(&mut self, directives: &[Directive], above: &Level) -> Result<(), Failure> {
         let mut level = above.clone();
-        let mut uses = Vec::new();
+        let (mut uses, mut off) = (Vec::<Use<'_>>::new(), None::<&Word>);
         for directive in directives {
             let first = directive.words.first().map(|word| &*word.text);
             match (&*directive.name.text, first) {
-                ("limit_req", _) => uses.push(put_to_use(directive, Module::LimitReq)?),
-                ("tatcell", Some("off")) => level.zones[1].clear(),
-                ("tatcell", _) => uses.push(put_to_use(directive, Module::Tatcell)?),
-                ("limit_req_dry_run", _) => level.dry[0] = first == Some("on"),
-                ("tatcell_dry_run", _) => level.dry[1] = first == Some("on"),
+                ("limit_req", _) => put_to_use(directive, Module::LimitReq)?.add_to(&mut uses)?,
+                ("tatcell", Some("off")) if directive.words.len() == 1 => {
+                    level.zones[1].clear();
+                    if off.replace(&directive.name).is_some() {
+                        return Err(directive.name.wrong("tatcell off is here twice: remove one"));
+                    }
+                }
+                ("tatcell", _) => put_to_use(directive, Module::Tatcell)?.add_to(&mut uses)?,
+                ("limit_req_dry_run", _) => level.dry[0] = is_on(first),
+                ("tatcell_dry_run", _) => level.dry[1] = is_on(first),
                 _ => {}
             }
+        }
+        let tatcell = uses.iter().any(|found| found.module == Module::Tatcell);
+        if let Some(off) = off.filter(|_| tatcell) {
+            return Err(off.wrong("tatcell off stands next to another tatcell: remove one"));
         }
         for module in [Module::LimitReq, Module::Tatcell] {
             let mut own = uses.iter().filter(|found| found.module == module).peekable();
@@ -174,10 +211,25 @@ impl Check<'_> {
             // limit_req counts a burst and a delay without the first request.
             let first = u64::from(module == Module::LimitReq);
             let burst = first + found.burst.unwrap_or(if first == 1 { 0 } else { zone.burst });
+            if first == 1 && burst > u64::MAX / 1000 {
+                let what = "nginx counts thousandths of a request in 64 bits, so it keeps another burst than this one";
+                self.out.say(Kind::NotKept, found.word.place(), what);
+            }
             let at_once = found.delay.map_or(burst, |delay| delay + first);
-            if at_once > burst && found.delay.is_some_and(|delay| delay > 1 || first == 0) {
+            if at_once > burst && module == Module::Tatcell {
+                return Err(found
+                    .word
+                    .wrong(format!("delay={at_once} is above burst={burst}: write nodelay")));
+            } else if at_once > burst && found.delay.is_some_and(|delay| delay > 1) {
                 let what = "the delay is above the burst: nothing waits, which nodelay says plainly";
                 self.out.say(Kind::Note, found.word.place(), what);
+            }
+            if zone.counts_bytes && found.cost.is_none() {
+                let what = format!(
+                    "zone {:?} counts bytes, so this needs a cost, as in cost=$request_length",
+                    zone.name
+                );
+                return Err(found.word.wrong(what));
             }
             let mut meaning =
                 Meaning::new(&name, &found.word.place(), &zone.key, zone.rate, (burst, at_once.min(burst)));

@@ -16,6 +16,8 @@ type Rate = (u64, u64);
 
 /// How far the clocks of workers may differ in a zone that does not say it, in nanoseconds.
 const SKEW: u64 = 60 * HZ;
+/// The longest text of a rate of the module.
+const RATE: usize = 47;
 /// About how many bytes a key takes in a zone of `limit_req`.
 const STATE: u64 = 128;
 
@@ -68,17 +70,27 @@ pub struct Zone {
     pub longest: Option<LimitSpec>,
 }
 
-/// Reads a number of a parameter.
-pub fn number(word: &Word, text: &str, least: u64) -> Result<u64, Failure> {
+/// Divides a word into the name of a parameter with its `=`, and the value; a word without `=` is a name alone.
+pub fn parameter(word: &Word) -> (&str, &str) {
+    word.text.split_at(word.text.find('=').map_or(word.text.len(), |at| at + 1))
+}
+
+/// Reads a number as nginx does: digits alone.
+pub fn nginx_number(text: &str) -> Option<u64> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let number = text.parse::<u64>().ok().filter(|number| digits && *number >= least && *number < 1 << 31);
-    number.ok_or_else(|| {
-        word.wrong_at(word.text.len() - text.len(), format!("{text:?} is not a number from {least}"))
+    text.parse::<u64>().ok().filter(|number| digits && *number <= i64::MAX as u64)
+}
+
+/// Reads a number of a parameter, from 1. That of `limit_req` may be any that nginx has.
+pub fn number(word: &Word, text: &str, module: Module) -> Result<u64, Failure> {
+    let most = if module == Module::LimitReq { i64::MAX as u64 } else { (1 << 31) - 1 };
+    nginx_number(text).filter(|number| (1..=most).contains(number)).ok_or_else(|| {
+        word.wrong_at(word.text.len() - text.len(), format!("{text:?} is not a number from 1 to {most}"))
     })
 }
 
-/// The name and the size of `zone=NAME:SIZE`.
-fn named(word: &Word, text: &str) -> Result<(String, u64), Failure> {
+/// The name and the size of `zone=NAME:SIZE`, of at least so many bytes.
+pub fn zone_size(word: &Word, text: &str, least: u64) -> Result<(String, u64), Failure> {
     let fail = || word.wrong(format!("{:?}: write zone=NAME:SIZE, as in zone=clients:10m", word.text));
     let (name, size) = text.split_once(':').ok_or_else(fail)?;
     let (digits, unit) = match size.as_bytes().last() {
@@ -86,13 +98,24 @@ fn named(word: &Word, text: &str) -> Result<(String, u64), Failure> {
         Some(b'm' | b'M') => (&size[..size.len() - 1], 1 << 20),
         _ => (size, 1),
     };
-    let count = digits.parse::<u64>().ok().and_then(|count| count.checked_mul(unit));
+    let count = nginx_number(digits).and_then(|count| count.checked_mul(unit));
     match (name, count) {
         ("", _) | (_, None) => Err(fail()),
-        (_, Some(bytes)) if bytes < 32_768 => {
-            Err(word.wrong(format!("zone {name:?} is too small: give it 32k")))
+        (_, Some(bytes)) if bytes < least => {
+            Err(word.wrong(format!("zone {name:?} is too small: give it {}k", least >> 10)))
         }
         (_, Some(bytes)) => Ok((name.into(), bytes)),
+    }
+}
+
+/// Does the same for a zone of this module.
+fn named(word: &Word, text: &str, module: Module) -> Result<(String, u64), Failure> {
+    let least = if module == Module::LimitReq { 32_768 } else { 98_304 };
+    let (name, bytes) = zone_size(word, text, least)?;
+    let fits = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+    match module == Module::LimitReq || name.chars().all(fits) {
+        true => Ok((name, bytes)),
+        false => Err(word.wrong_at(5, format!("zone name {name:?}: write letters, digits, _ - and ."))),
     }
 }
 
@@ -102,7 +125,8 @@ fn thousandths(word: &Word, text: &str) -> Result<(Rate, Rate), Failure> {
         Some(digits) => (digits, 60),
         None => (text.strip_suffix("r/s").unwrap_or(text), 1),
     };
-    let written = digits.parse::<u64>().ok().filter(|units| *units > 0 && *units < 1 << 31);
+    // nginx counts thousandths.
+    let written = nginx_number(digits).filter(|units| (1..=i64::MAX as u64 / 1000).contains(units));
     let Some(units) = written else {
         let what = format!(
             "{text:?} is no rate of limit_req: write a whole number and r/s or r/m, as in 30r/m for 0.5"
@@ -113,7 +137,10 @@ fn thousandths(word: &Word, text: &str) -> Result<(Rate, Rate), Failure> {
 }
 
 /// A rate of the module, in which k, m and g before a B are powers of 1024.
-fn of_module(word: &Word, text: &str) -> Result<(LimitSpec, bool, bool), Failure> {
+pub fn module_rate(word: &Word, text: &str) -> Result<(LimitSpec, bool, bool), Failure> {
+    if text.len() > RATE {
+        return Err(word.wrong(format!("a rate has at most {RATE} bytes")));
+    }
     let mut plain = String::new();
     let mut at = Vec::new();
     for (byte, c) in text.char_indices() {
@@ -134,7 +161,7 @@ fn of_module(word: &Word, text: &str) -> Result<(LimitSpec, bool, bool), Failure
 
 /// Reads a time as nginx does, in nanoseconds: numbers with units, the largest first, as in `1h30m`. A number without a
 /// unit is seconds, and ends the time. nginx also has years, months and weeks, which are above any time that we read.
-fn time(text: &str) -> Option<u64> {
+pub fn nginx_time(text: &str) -> Option<u64> {
     const UNITS: [(&str, u64); 5] =
         [("d", 86_400 * HZ), ("h", 3_600 * HZ), ("m", 60 * HZ), ("s", HZ), ("ms", HZ / 1000)];
     let (mut rest, mut all, mut units) = (text, 0u64, &UNITS[..]);
@@ -174,43 +201,57 @@ pub fn zone(directive: &Directive, module: Module) -> Result<Zone, Failure> {
         longest: None,
     };
     let mut has_rate = module == Module::LimitReq;
+    let mut places: Vec<&Word> = Vec::new();
+    let unknown =
+        |word: &Word| word.wrong(format!("unknown parameter {:?} of {}", word.text, directive.name.text));
     for word in words {
-        let (name, value) = word.text.split_once('=').unwrap_or((&word.text, ""));
-        match (name, module) {
-            ("zone", _) => (zone.name, zone.bytes) = named(word, value)?,
+        let (name, value) = parameter(word);
+        match (name.trim_end_matches('='), module) {
+            _ if !name.ends_with('=') => return Err(unknown(word)),
+            ("zone", _) => (zone.name, zone.bytes) = named(word, value, module)?,
             ("rate", Module::LimitReq) => {
                 let (kept, written) = thousandths(word, value)?;
                 (zone.rate, zone.written) = (kept, Some(written));
             }
             ("rate", Module::Tatcell) => {
-                let (spec, bursts, counts_bytes) = of_module(word, value)?;
+                let (spec, bursts, counts_bytes) = module_rate(word, value)?;
                 let (units, period, burst) = spec.numbers();
                 (zone.rate, zone.counts_bytes, has_rate) = ((units, period), counts_bytes, true);
                 zone.burst = if bursts { burst } else { zone.burst };
             }
-            ("burst", Module::Tatcell) => zone.burst = number(word, value, 1)?,
+            ("burst", Module::Tatcell) => zone.burst = number(word, value, module)?,
             ("tag_bits", Module::Tatcell) => {
-                zone.tag_bits = u32::try_from(number(word, value, 12)?).unwrap_or(u32::MAX);
-                if zone.tag_bits > 24 {
+                zone.tag_bits = u32::try_from(number(word, value, module)?).unwrap_or(u32::MAX);
+                if !(12..=24).contains(&zone.tag_bits) {
                     return Err(word.wrong("write 12 to 24 tag bits"));
                 }
             }
             ("skew", Module::Tatcell) => {
-                let time = time(value).filter(|time| (1..=86_400 * HZ).contains(time));
+                let time = nginx_time(value).filter(|time| (1..=86_400 * HZ).contains(time));
                 let fail =
                     || word.wrong_at(5, format!("{value:?}: write a time up to a day, as in skew=60s"));
                 zone.skew = Some(time.ok_or_else(fail)?);
             }
-            ("rate_by", Module::Tatcell) => zone.by = true,
-            // Where others look: they change no limit.
-            ("table" | "seed" | "counters", Module::Tatcell) => {}
-            ("policy", Module::Tatcell) if ["admit", "inherit", "deny", "sampled"].contains(&value) => {}
-            ("sync", Module::LimitReq) => {}
-            _ => {
-                return Err(
-                    word.wrong(format!("unknown parameter {:?} of {}", word.text, directive.name.text))
-                )
+            ("rate_by", Module::Tatcell) if value.len() > 1 && value.starts_with('$') => zone.by = true,
+            ("rate_by", Module::Tatcell) => {
+                return Err(word.wrong_at(8, format!("{value:?} is no variable, as in rate_by=$plan_rate")))
             }
+            // Where others look: they change no limit.
+            ("seed", Module::Tatcell) => {}
+            ("table" | "counters", Module::Tatcell) if value.len() > 1 && value.starts_with('/') => {
+                if let Some(first) = places.iter().find(|first: &&&Word| parameter(first).1 == value) {
+                    let what = format!("{} has this name, too: give one of them another", first.text);
+                    return Err(word.wrong(what));
+                }
+                places.push(word);
+            }
+            ("table" | "counters", Module::Tatcell) => {
+                let what =
+                    format!("{value:?} is no name of shared memory and no path: it begins with a slash");
+                return Err(word.wrong_at(name.len(), what));
+            }
+            ("policy", Module::Tatcell) if ["admit", "inherit", "deny", "sampled"].contains(&value) => {}
+            _ => return Err(unknown(word)),
         }
     }
     match (zone.name.is_empty(), has_rate) {

@@ -7,7 +7,9 @@ use std::io::{self, Read};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pcap_parser::traits::PcapReaderIterator;
-use pcap_parser::{create_reader, Block, Linktype, PcapBlockOwned, PcapError};
+use pcap_parser::{
+    create_reader, Block, InterfaceDescriptionBlock, Linktype, OptionCode, PcapBlockOwned, PcapError,
+};
 
 use super::packet::{ip, NoPacket};
 use super::{Fields, Next};
@@ -31,6 +33,14 @@ fn ticks(resolution: u8) -> Option<(u128, u64)> {
         _ => 1 << (resolution & 0x7f),
     };
     Some((ticks, 1_000_000_000u128.div_ceil(ticks) as u64))
+}
+
+/// Seconds to add to the times of an interface: pcapng's option if_tsoffset, in the byte order of its section. The
+/// parser reads it little-endian in both.
+fn offset(block: &InterfaceDescriptionBlock<'_>, is_big_endian: bool) -> i64 {
+    let option = block.options.iter().rev().find(|option| option.code == OptionCode::IfTsoffset);
+    let bytes = option.and_then(|option| option.value().first_chunk::<8>().copied());
+    bytes.map_or(0, if is_big_endian { i64::from_be_bytes } else { i64::from_le_bytes })
 }
 
 /// Keeps the error of a source, because the parser does not.
@@ -65,6 +75,8 @@ pub struct Capture<R: Read> {
     link: Linktype,
     nanoseconds: bool,
     interfaces: Vec<Interface>,
+    /// Whether the section has its numbers so.
+    is_big_endian: bool,
     number: u64,
     /// The coarsest unit of time of a packet so far, in nanoseconds.
     grain: u64,
@@ -106,6 +118,7 @@ impl<R: Read + Send + 'static> Capture<R> {
             link: Linktype::NULL,
             nanoseconds: false,
             interfaces: Vec::new(),
+            is_big_endian: false,
             number: 0,
             grain: 1,
             error,
@@ -151,13 +164,15 @@ impl<R: Read + Send + 'static> Capture<R> {
                             let of = (&self.fields[..], self.bytes_cost);
                             Some(read(self.link, kept, packet.origlen, of, record))
                         }
-                        PcapBlockOwned::NG(Block::SectionHeader(_)) => {
+                        PcapBlockOwned::NG(Block::SectionHeader(section)) => {
+                            self.is_big_endian = section.big_endian();
                             self.interfaces.clear();
                             None
                         }
                         PcapBlockOwned::NG(Block::InterfaceDescription(block)) => {
                             let (link, ticks) = (block.linktype, ticks(block.if_tsresol));
-                            self.interfaces.push(Interface { link, ticks, offset: block.ts_offset() });
+                            let offset = offset(&block, self.is_big_endian);
+                            self.interfaces.push(Interface { link, ticks, offset });
                             None
                         }
                         PcapBlockOwned::NG(Block::EnhancedPacket(packet)) => {

@@ -26,6 +26,7 @@ pub struct Dnstap<R> {
     has_cost: bool,
     frame: Vec<u8>,
     number: u64,
+    passed_over: u64,
 }
 
 /// What is known of a query.
@@ -159,12 +160,24 @@ impl<R: Read> Dnstap<R> {
                 return Err(Failure::Usage(what));
             }
         }
-        Ok(Dnstap { source, fields, has_cost: wants.cost.is_some(), frame: Vec::new(), number: 0 })
+        Ok(Dnstap {
+            source,
+            fields,
+            has_cost: wants.cost.is_some(),
+            frame: Vec::new(),
+            number: 0,
+            passed_over: 0,
+        })
     }
 
     /// Returns the number of the last message, from 1.
     pub fn number(&self) -> u64 {
         self.number
+    }
+
+    /// Returns how many messages were no queries of clients.
+    pub fn passed_over(&self) -> u64 {
+        self.passed_over
     }
 
     fn word(&mut self) -> io::Result<u32> {
@@ -209,6 +222,7 @@ impl<R: Read> Dnstap<R> {
             let bad = |what: &str| Next::Bad(Problem { line: self.number, column: 0, what: what.into() });
             let Some(query) = query(&self.frame) else { return Ok(bad("no dnstap message")) };
             if !matches!(query.kind, 1 | 5) {
+                self.passed_over += 1;
                 continue;
             }
             let Some(seconds) = query.seconds else { return Ok(bad("the query has no time")) };

@@ -2,6 +2,9 @@
 //!
 //! `request.remote_ip` is the field `remote_ip` of the object `request`. A number keeps its text, so a time loses no
 //! digit. Only what is asked for is decoded.
+//!
+//! A line may have bytes that are not UTF-8: servers write what clients send. The structure is then read from a copy
+//! that has a question mark for each of them, and values are decoded from the line itself.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -77,14 +80,36 @@ impl Wanted {
     }
 }
 
+/// For each value that is asked for: the rank of its path, and the bytes.
+type Best = Vec<Option<(usize, Vec<u8>)>>;
+
+/// A line as text of the same length.
+fn readable(line: &[u8]) -> Cow<'_, str> {
+    if let Ok(text) = std::str::from_utf8(line) {
+        return Cow::Borrowed(text);
+    }
+    let mut text = String::new();
+    for chunk in line.utf8_chunks() {
+        text += chunk.valid();
+        text.extend(chunk.invalid().iter().map(|_| '?'));
+    }
+    Cow::Owned(text)
+}
+
+/// What is wrong with a line, without the place that the parser says.
+fn no_object(error: &serde_json::Error) -> String {
+    let what = error.to_string();
+    format!("no JSON object: {}", what.split(" at line ").next().unwrap_or(&what))
+}
+
 /// A reader of lines that are JSON objects.
 pub struct Json {
     /// The key's fields, the time, the duration of nginx, that of Caddy and what shows Caddy, the cost.
     wanted: Vec<Wanted>,
     fields: usize,
     has_cost: bool,
-    /// The best path found for each so far in this line, and its text.
-    best: Vec<Option<(usize, String)>>,
+    /// The best path found for each so far in this line, and its value.
+    best: Best,
     subtracted: Option<&'static str>,
     /// Whether the time of the last line is that of the start.
     is_start: bool,
@@ -111,16 +136,16 @@ impl Json {
     /// Returns the column at which a wanted value of this line begins: the line is read again.
     pub fn column(&self, line: &[u8], field: usize) -> usize {
         let Some((rank, _)) = &self.best[field] else { return 1 };
+        let whole = readable(line);
         let mut value = None;
         for name in &self.wanted[field].paths[*rank] {
-            let text = value.map_or(line, |value: &RawValue| value.get().as_bytes());
-            let Ok(object) = serde_json::from_slice::<HashMap<Cow<'_, str>, &RawValue>>(text) else {
+            let text = value.map_or(&*whole, |value: &RawValue| value.get());
+            let Ok(object) = serde_json::from_str::<HashMap<Cow<'_, str>, &RawValue>>(text) else {
                 return 1;
             };
             value = object.get(name.as_str()).copied();
         }
-        // The value is a part of the line, so their addresses say where it stands.
-        value.map_or(1, |value| value.get().as_ptr() as usize - line.as_ptr() as usize + 1)
+        value.map_or(1, |value| offset(&whole, value.get()) + 1)
     }
 
     /// Whether records so far had neither a duration nor the time of their start.
@@ -135,8 +160,7 @@ impl Json {
 
     /// Reads a line.
     pub fn read(&mut self, line: &[u8], record: &mut Record) -> Result<(), Problem> {
-        let text = std::str::from_utf8(line)
-            .map_err(|error| Problem::at(error.valid_up_to() + 1, "not UTF-8, which JSON has to be"))?;
+        let text = readable(line);
         self.best.iter_mut().for_each(|best| *best = None);
         let live: Vec<_> = self
             .wanted
@@ -146,17 +170,17 @@ impl Json {
                 wanted.paths.iter().enumerate().map(move |(rank, path)| Live { index, rank, path })
             })
             .collect();
-        walk(text, &live, &mut self.best)
-            .map_err(|error| Problem::at(error.column(), format!("no JSON object: {error}")))?;
+        walk((line, &text), &text, &live, &mut self.best)
+            .map_err(|error| Problem::at(error.column().max(1), no_object(&error)))?;
         let missing = |index: usize| Problem::at(1, format!("no field {:?}", self.wanted[index].name));
         for index in 0..self.fields {
             let (_, value) = self.best[index].as_ref().ok_or_else(|| missing(index))?;
-            record.set(index, value.as_bytes());
+            record.set(index, value);
         }
         let time = self.fields;
         let (rank, when) = self.best[time].as_ref().ok_or_else(|| missing(time))?;
-        let stamp = time::parse(when.as_bytes())
-            .ok_or_else(|| Problem::at(1, format!("no time: {}", Fields::quote(when.as_bytes()))))?;
+        let stamp =
+            time::parse(when).ok_or_else(|| Problem::at(1, format!("no time: {}", Fields::quote(when))))?;
         let named = self.wanted[time].paths[*rank].last().map_or("", |name| name);
         self.is_start = Fields::is_start(named);
         let is_caddy = named == CADDY_TIME && self.best[time + 3].is_some();
@@ -165,9 +189,7 @@ impl Json {
         let durations =
             DURATIONS.iter().zip(known).zip(&self.best[time + 1..]).filter(|((_, known), _)| *known);
         let mut found = durations.filter_map(|((name, _), best)| {
-            best.as_ref()
-                .and_then(|(_, text)| time::seconds(text.as_bytes()))
-                .map(|duration| (*name, duration))
+            best.as_ref().and_then(|(_, text)| time::seconds(text)).map(|duration| (*name, duration))
         });
         let duration = found.next().map_or(0, |(name, duration)| {
             self.subtracted = Some(name);
@@ -176,8 +198,8 @@ impl Json {
         record.ended(stamp, duration);
         if self.has_cost {
             let (_, text) = self.best[time + 4].as_ref().ok_or_else(|| missing(time + 4))?;
-            record.cost = cost(text.as_bytes()).ok_or_else(|| {
-                Problem::at(1, format!("no whole number of units: {}", Fields::quote(text.as_bytes())))
+            record.cost = cost(text).ok_or_else(|| {
+                Problem::at(1, format!("no whole number of units: {}", Fields::quote(text)))
             })?;
         }
         Ok(())
@@ -192,20 +214,22 @@ struct Live<'a> {
     path: &'a [String],
 }
 
-/// Finds the values below one object.
-fn walk(
-    text: &str,
-    live: &[Live<'_>],
-    best: &mut [Option<(usize, String)>],
-) -> Result<(), serde_json::Error> {
+/// Returns where a part of a text begins: their addresses say it.
+fn offset(whole: &str, part: &str) -> usize {
+    part.as_ptr() as usize - whole.as_ptr() as usize
+}
+
+/// Finds the values below one object, which is a part of a line. `of`: the line, and the same as text.
+fn walk(of: (&[u8], &str), text: &str, live: &[Live<'_>], best: &mut Best) -> Result<(), serde_json::Error> {
     let mut reader = serde_json::Deserializer::from_str(text);
-    Object { live, best }.deserialize(&mut reader)?;
+    Object { of, live, best }.deserialize(&mut reader)?;
     reader.end()
 }
 
 struct Object<'a, 'b> {
+    of: (&'b [u8], &'b str),
     live: &'b [Live<'a>],
-    best: &'b mut [Option<(usize, String)>],
+    best: &'b mut Best,
 }
 
 impl<'de> DeserializeSeed<'de> for Object<'_, '_> {
@@ -224,7 +248,7 @@ impl<'de> Visitor<'de> for Object<'_, '_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        while let Some(name) = map.next_key::<std::borrow::Cow<'de, str>>()? {
+        while let Some(name) = map.next_key::<Cow<'de, str>>()? {
             let below: Vec<_> = self
                 .live
                 .iter()
@@ -237,13 +261,14 @@ impl<'de> Visitor<'de> for Object<'_, '_> {
             }
             let raw = map.next_value::<&RawValue>()?.get();
             if raw.starts_with('{') {
-                walk(raw, &below, self.best).map_err(serde::de::Error::custom)?;
+                walk(self.of, raw, &below, self.best).map_err(serde::de::Error::custom)?;
                 continue;
             }
+            let at = offset(self.of.1, raw);
             for live in below.iter().filter(|live| live.path.is_empty()) {
                 let best = &mut self.best[live.index];
                 if raw != "null" && best.as_ref().is_none_or(|(rank, _)| *rank > live.rank) {
-                    *best = Some((live.rank, plain(raw)));
+                    *best = Some((live.rank, plain(&self.of.0[at..at + raw.len()])));
                 }
             }
         }
@@ -251,11 +276,28 @@ impl<'de> Visitor<'de> for Object<'_, '_> {
     }
 }
 
-/// The text of a leaf: what a string says, else as it is written.
-fn plain(raw: &str) -> String {
-    match raw.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
-        Some(inner) if !inner.contains('\\') => inner.to_string(),
-        Some(_) => serde_json::from_str(raw).unwrap_or_else(|_| raw.to_string()),
-        None => raw.to_string(),
+/// The bytes of a leaf: what a string says, else as it is written.
+fn plain(raw: &[u8]) -> Vec<u8> {
+    match raw.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\"")) {
+        Some(inner) if !inner.contains(&b'\\') => inner.to_vec(),
+        Some(_) => serde_json::Deserializer::from_slice(raw)
+            .deserialize_bytes(Bytes)
+            .unwrap_or_else(|_| raw.to_vec()),
+        None => raw.to_vec(),
+    }
+}
+
+/// Takes the bytes of a string, which need not be UTF-8.
+struct Bytes;
+
+impl Visitor<'_> for Bytes {
+    type Value = Vec<u8>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Vec<u8>, E> {
+        Ok(bytes.to_vec())
     }
 }

@@ -6,6 +6,7 @@ mod json;
 mod packed;
 mod packet;
 mod pattern;
+mod syslog;
 mod table;
 pub mod time;
 
@@ -19,7 +20,8 @@ use self::capture::Capture;
 use self::dnstap::Dnstap;
 use self::json::Json;
 use self::packed::{head, unpack, Bytes, Counted, Head, HEAD};
-use self::pattern::Pattern;
+use self::pattern::Patterns;
+use self::syslog::{behind_head, head as head_of};
 use self::table::Csv;
 use crate::failure::{Failure, Problem};
 use crate::record::{Record, Wants};
@@ -127,7 +129,7 @@ type Source = BufReader<Bytes>;
 enum Reader {
     /// Nothing, or nothing that can be read.
     Empty(Option<String>),
-    Patterns(Source, Vec<Pattern>),
+    Patterns(Source, Patterns),
     Json(Source, Box<Json>),
     Csv(Box<Csv<Source>>),
     Packets(Box<Capture<Source>>),
@@ -143,6 +145,9 @@ pub struct Input {
     reader: Reader,
     line: Vec<u8>,
     number: u64,
+    /// The length of the head of the last line, and the time that tells its year.
+    head: usize,
+    now: u64,
 }
 
 /// The longest line, and the longest row of CSV. A longer one is a bad record.
@@ -182,11 +187,12 @@ impl Input {
         };
         let in_file = |failure: Failure| match failure {
             Failure::Usage(what) => Failure::Usage(format!("{name}: {what}")),
-            Failure::Input(what) => Failure::Input(format!("{name}: {what}")),
+            Failure::Input(what) => Failure::Input(format!("{name}:{what}")),
             other => other,
         };
         let (format, reader) = made.map_err(in_file)?;
-        Ok(Input { name: name.into(), format, reader, line: Vec::new(), number: 0 })
+        let (line, number, head, now) = (Vec::new(), 0, 0, time::now());
+        Ok(Input { name: name.into(), format, reader, line, number, head, now })
     }
 
     /// Returns the line of the last record, or its number where there are no lines.
@@ -203,12 +209,10 @@ impl Input {
     pub fn wrong(&self, field: usize, what: String) -> Problem {
         let (line, column) = match &self.reader {
             Reader::Csv(csv) => csv.place_of(field),
-            Reader::Json(_, json) => (self.number, json.column(&self.line, field)),
-            // Those before the one that fits have been tried, those behind it have not.
-            Reader::Patterns(_, patterns) => {
-                let fitting = patterns.iter().find(|pattern| pattern.fits);
-                (self.number, fitting.map_or(1, |pattern| pattern.column(field)))
+            Reader::Json(_, json) => {
+                (self.number, self.head + json.column(trim(&self.line[self.head..]), field))
             }
+            Reader::Patterns(_, patterns) => (self.number, self.head + patterns.column(field)),
             _ => (self.line(), 0),
         };
         Problem { line, column, what }
@@ -217,6 +221,14 @@ impl Input {
     /// Returns whether there is nothing in it, also once it is decompressed.
     pub fn is_empty(&self) -> bool {
         matches!(self.reader, Reader::Empty(None))
+    }
+
+    /// Returns how many messages were passed over, because they ask nothing.
+    pub fn passed_over(&self) -> u64 {
+        match &self.reader {
+            Reader::Dnstap(queries) => queries.passed_over(),
+            _ => 0,
+        }
     }
 
     /// Returns the unit in which the input says that it counts time, in nanoseconds: 1 if it does not say.
@@ -230,7 +242,7 @@ impl Input {
     /// Returns the field, in seconds, that has been subtracted from times, because they are those of ends.
     pub fn subtracted(&self) -> Option<&'static str> {
         match &self.reader {
-            Reader::Patterns(_, patterns) => patterns.iter().find_map(Pattern::subtracted),
+            Reader::Patterns(_, patterns) => patterns.subtracted(),
             Reader::Json(_, json) => json.subtracted(),
             Reader::Csv(csv) => csv.subtracted(),
             _ => None,
@@ -246,9 +258,7 @@ impl Input {
     pub fn stamps_end(&self) -> bool {
         match (&self.reader, self.format) {
             // Apache stamps the start, nginx the end: the lines look alike.
-            (Reader::Patterns(_, patterns), Some(Format::Combined) | None) => {
-                patterns.iter().all(Pattern::stamps_end)
-            }
+            (Reader::Patterns(_, patterns), Some(Format::Combined) | None) => patterns.stamps_end(),
             (Reader::Json(_, json), _) => json.stamps_end(),
             (Reader::Csv(csv), _) => csv.stamps_end(),
             _ => false,
@@ -263,28 +273,18 @@ impl Input {
             Reader::Csv(csv) => csv.next(record),
             Reader::Packets(packets) => packets.next(record),
             Reader::Dnstap(queries) => queries.next(record),
+            // Lines that begin with # are those of a header.
             Reader::Patterns(source, patterns) => {
-                // Lines that begin with # are those of a header.
                 next_text(source, &mut self.line, &mut self.number, b"#", |line| {
-                    // The message is that of the pattern that fits furthest.
-                    let mut worst: Option<Problem> = None;
-                    for pattern in patterns.iter_mut() {
-                        match pattern.read(line, record) {
-                            Ok(()) => return Ok(()),
-                            Err(problem)
-                                if worst.as_ref().is_none_or(|worst| worst.column < problem.column) =>
-                            {
-                                worst = Some(problem);
-                            }
-                            Err(_) => {}
-                        }
-                    }
-                    Err(worst.unwrap_or_else(|| Problem::at(1, "no pattern")))
+                    let read = |text: &[u8], time| patterns.read(text, time, record);
+                    self.head = behind_head(line, self.now, read)?;
+                    Ok(())
                 })
             }
-            Reader::Json(source, json) => {
-                next_text(source, &mut self.line, &mut self.number, b"", |line| json.read(line, record))
-            }
+            Reader::Json(source, json) => next_text(source, &mut self.line, &mut self.number, b"", |line| {
+                self.head = behind_head(line, self.now, |text, _| json.read(text, record))?;
+                Ok(())
+            }),
         };
         result.map_err(|failure| Failure::Input(format!("{}:{failure}", self.name)))
     }
@@ -346,16 +346,6 @@ fn next_text(
     }
 }
 
-fn patterns(format: Format, wants: &Wants) -> Result<Vec<Pattern>, String> {
-    let known = pattern::KNOWN.iter().filter(|(name, _)| *name == format.name());
-    let compiled: Vec<_> = known.map(|(_, pattern)| Pattern::new(pattern, wants)).collect();
-    // A pattern of the format may lack a field that another one has.
-    if compiled.iter().all(Result::is_err) {
-        return compiled.into_iter().next().unwrap_or(Err("no pattern".into())).map(|pattern| vec![pattern]);
-    }
-    Ok(compiled.into_iter().flatten().collect())
-}
-
 /// Finds the format, from the start of the input, and makes its reader.
 fn reader(mut start: &[u8], mut source: Source, how: &How) -> Result<(Option<Format>, Reader), Failure> {
     let wants = &how.wants;
@@ -368,13 +358,13 @@ fn reader(mut start: &[u8], mut source: Source, how: &How) -> Result<(Option<For
         if let Some(rest) = start.strip_prefix(BYTE_ORDER_MARK) {
             start = rest;
             // It is in the buffer: the start was read before.
-            source.fill_buf().map_err(|error| Failure::Input(error.to_string()))?;
+            source.fill_buf().map_err(|error| Failure::Input(format!("1: {error}")))?;
             source.consume(BYTE_ORDER_MARK.len());
         }
     }
     if let Some(pattern) = &how.log_format {
-        let pattern = Pattern::new(pattern, wants).map_err(Failure::Usage)?;
-        return Ok((None, Reader::Patterns(source, vec![pattern])));
+        let pattern = Patterns::own(pattern, wants).map_err(Failure::Usage)?;
+        return Ok((None, Reader::Patterns(source, pattern)));
     }
     let format = match how.format {
         Some(format) => format,
@@ -392,7 +382,7 @@ fn reader(mut start: &[u8], mut source: Source, how: &How) -> Result<(Option<For
             let first = start.split(|byte| *byte == b'\n').next().unwrap_or(b"");
             Reader::Csv(Box::new(Csv::new(source, table::delimiter(first).unwrap_or(b','), wants)?))
         }
-        _ => Reader::Patterns(source, patterns(format, wants).map_err(Failure::Usage)?),
+        _ => Reader::Patterns(source, Patterns::known(format, wants).map_err(Failure::Usage)?),
     };
     Ok((Some(format), reader))
 }
@@ -426,17 +416,28 @@ fn find(start: &[u8], wants: &Wants) -> Option<Format> {
         return Some(format);
     }
     let lines: Vec<_> = start.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).take(20).collect();
-    if lines.first()?.trim_ascii_start().starts_with(b"{") {
+    let now = time::now();
+    let is_object = |line: &[u8], _| match line.trim_ascii_start().starts_with(b"{") {
+        true => Ok(()),
+        false => Err(Problem::at(1, "no object")),
+    };
+    if behind_head(lines.first()?, now, is_object).is_ok() {
         return Some(Format::Json);
     }
     // Only the shape counts here, so that a field that is missing gets a message of its own.
     let shape = Wants::default();
     let mut record = Record::new(&shape);
     let fits = |format: Format| {
-        let mut patterns = patterns(format, &shape).ok()?;
-        let mut fits =
-            |line: &&&[u8]| patterns.iter_mut().any(|pattern| pattern.read(line, &mut record).is_ok());
-        Some((lines.iter().filter(&mut fits).count(), format)).filter(|(count, _)| *count > 0)
+        let mut patterns = Patterns::known(format, &shape).ok()?;
+        // What fits behind a head counts more than what takes the head for a value.
+        let fits = |line: &&[u8]| match behind_head(line, now, |text, time| {
+            patterns.read(text, time, &mut record)
+        }) {
+            Ok(0) if head_of(line, now).is_some() => 1,
+            Ok(_) => 2,
+            Err(_) => 0,
+        };
+        Some((lines.iter().map(fits).sum::<u32>(), format)).filter(|(count, _)| *count > 0)
     };
     let text =
         [Format::Combined, Format::Vhost, Format::Haproxy, Format::Envoy, Format::Bind, Format::Unbound];

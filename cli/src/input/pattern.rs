@@ -4,16 +4,17 @@
 //! ends
 //! where the text that follows it in the pattern begins; between double quotes a quote after a backslash does not end
 //! it. A value before `:$..port` ends at the last colon before the end of the port, because addresses of IPv6 have
-//! colons, too. What a line has behind the pattern is left alone.
+//! colons, too. What a line has behind the pattern is left alone. A known pattern without a time is one of lines behind
+//! a head of syslog, which has the time.
 
 use memchr::memmem::Finder;
 
-use super::{time, Fields};
+use super::{time, Fields, Format};
 use crate::failure::Problem;
 use crate::record::{cost, Record, Wants};
 
 /// The patterns of known formats; of those with one name, a line takes the first that fits.
-pub const KNOWN: [(&str, &str); 14] = [
+const KNOWN: [(&str, &str); 19] = [
     (
         "combined",
         concat!(
@@ -29,14 +30,6 @@ pub const KNOWN: [(&str, &str); 14] = [
             r#""$http_referer" "$http_user_agent""#,
         ),
     ),
-    (
-        "haproxy",
-        concat!(
-            "$prefix]: $client:$client_port [$time] $frontend $backend/$server $timers $status $bytes $rest ",
-            r#""$request""#,
-        ),
-    ),
-    ("haproxy", "$prefix]: $client:$client_port [$time] $frontend $backend/$server $timers $bytes $rest"),
     (
         "haproxy",
         concat!(
@@ -56,8 +49,15 @@ pub const KNOWN: [(&str, &str); 14] = [
     ("bind", "$time queries: info: client $client ($q)$view: query: $name $class $type $flags"),
     ("bind", "$time client @$object $client ($q)$view: query: $name $class $type $flags"),
     ("bind", "$time client $client ($q)$view: query: $name $class $type $flags"),
+    ("bind", "queries: info: client @$object $client ($q)$view: query: $name $class $type $flags"),
+    ("bind", "client @$object $client ($q)$view: query: $name $class $type $flags"),
+    ("bind", "client $client ($q)$view: query: $name $class $type $flags"),
     ("unbound", "[$time] unbound[$pid] info: $client $name $type $class"),
     ("unbound", "[$time] unbound[$pid] query: $client $name $type $class"),
+    ("unbound", "unbound[$pid] info: $client $name $type $class"),
+    ("unbound", "unbound[$pid] query: $client $name $type $class"),
+    ("unbound", "[$pid] info: $client $name $type $class"),
+    ("unbound", "[$pid] query: $client $name $type $class"),
 ];
 
 /// Where a value stands in a line.
@@ -84,7 +84,8 @@ pub struct Pattern {
     start: Vec<u8>,
     marks: Vec<Mark>,
     takes: Vec<Take>,
-    time: usize,
+    /// The value that is the time; `None` if the head of the line has it.
+    time: Option<usize>,
     /// The duration of the request in seconds, if its time is its end, and whether a line had one.
     duration: Option<usize>,
     seen_duration: bool,
@@ -96,7 +97,66 @@ pub struct Pattern {
     /// Scratch: where each value begins and ends.
     found: Vec<(usize, usize)>,
     /// Whether the line that was read last fits.
-    pub fits: bool,
+    fits: bool,
+}
+
+/// The patterns of which a line has one.
+pub struct Patterns(Vec<Pattern>);
+
+impl Patterns {
+    /// Compiles the patterns of a format.
+    pub fn known(format: Format, wants: &Wants) -> Result<Patterns, String> {
+        let known = KNOWN.iter().filter(|(name, _)| *name == format.name());
+        let (mut compiled, mut wrong) = (Vec::new(), None);
+        for (_, pattern) in known {
+            match Pattern::new(pattern, wants, true) {
+                Ok(pattern) => compiled.push(pattern),
+                // A pattern of the format may lack a field that another one has.
+                Err(why) => wrong = wrong.or(Some(why)),
+            }
+        }
+        match wrong {
+            Some(why) if compiled.is_empty() => Err(why),
+            _ => Ok(Patterns(compiled)),
+        }
+    }
+
+    /// Compiles a format of one's own.
+    pub fn own(pattern: &str, wants: &Wants) -> Result<Patterns, String> {
+        Pattern::new(pattern, wants, false).map(|pattern| Patterns(vec![pattern]))
+    }
+
+    /// Reads a line by the first pattern that fits. `head`: the time before it. The message is that of the pattern that
+    /// fits furthest.
+    pub fn read(&mut self, line: &[u8], head: Option<u64>, record: &mut Record) -> Result<(), Problem> {
+        let mut worst: Option<Problem> = None;
+        for pattern in &mut self.0 {
+            match pattern.read(line, head, record) {
+                Ok(()) => return Ok(()),
+                Err(problem) if worst.as_ref().is_none_or(|worst| worst.column < problem.column) => {
+                    worst = Some(problem);
+                }
+                Err(_) => {}
+            }
+        }
+        Err(worst.unwrap_or_else(|| Problem::at(1, "no pattern")))
+    }
+
+    /// Returns the column at which a wanted value of the last line begins.
+    pub fn column(&self, field: usize) -> usize {
+        // Those before the one that fits have been tried, those behind it have not.
+        self.0.iter().find(|pattern| pattern.fits).map_or(1, |pattern| pattern.column(field))
+    }
+
+    /// Whether a record's time is that of its end, because the format has no duration.
+    pub fn stamps_end(&self) -> bool {
+        self.0.iter().all(|pattern| pattern.stamps_end)
+    }
+
+    /// The field that was subtracted from times.
+    pub fn subtracted(&self) -> Option<&'static str> {
+        self.0.iter().any(|pattern| pattern.seen_duration).then_some("request_time")
+    }
 }
 
 /// What people call a value, and the names that formats have for it, best first.
@@ -138,8 +198,8 @@ fn split(pattern: &str) -> Result<(String, Vec<(String, String)>), String> {
 }
 
 impl Pattern {
-    /// Compiles a pattern for what is wanted of each line.
-    pub fn new(pattern: &str, wants: &Wants) -> Result<Pattern, String> {
+    /// Compiles a pattern for what is wanted of each line. `by_head`: it may lack a time.
+    fn new(pattern: &str, wants: &Wants, by_head: bool) -> Result<Pattern, String> {
         let (start, names) = split(pattern)?;
         let place = |name: &str| names.iter().position(|(known, _)| known == name);
         let any = |name: &str| {
@@ -174,11 +234,11 @@ impl Pattern {
             Some(name) => any(name),
             None => TIMES.iter().find_map(|name| place(name)),
         };
-        let Some(time) = time else {
+        if time.is_none() && !(by_head && wants.time.as_deref().is_none_or(|name| name == "time")) {
             let want = wants.time.as_deref().unwrap_or("time_local, msec, time_iso8601 or time");
             return Err(Fields::missing(want, &known()));
-        };
-        let begins = Fields::is_start(&names[time].0);
+        }
+        let begins = time.is_some_and(|time| Fields::is_start(&names[time].0));
         let after = names.iter().skip(1).map(Some).chain([None]);
         let marks = names.iter().zip(after).scan(start.clone(), |before, ((_, after), next)| {
             let port = next.filter(|(name, _)| after == ":" && name.ends_with("port"));
@@ -203,25 +263,18 @@ impl Pattern {
         })
     }
 
-    /// Whether a record's time is that of its end, because the format has no duration.
-    pub fn stamps_end(&self) -> bool {
-        self.stamps_end
-    }
-
-    /// The field that was subtracted from times.
-    pub fn subtracted(&self) -> Option<&'static str> {
-        self.seen_duration.then_some("request_time")
-    }
-
     /// Returns the column at which a wanted value of the last line begins.
-    pub fn column(&self, field: usize) -> usize {
+    fn column(&self, field: usize) -> usize {
         let (Take::Value(index) | Take::Method(index) | Take::Path(index)) = self.takes[field];
         self.found[index].0 + 1
     }
 
-    /// Reads a line.
-    pub fn read(&mut self, line: &[u8], record: &mut Record) -> Result<(), Problem> {
+    /// Reads a line. `head`: the time before it.
+    fn read(&mut self, line: &[u8], head: Option<u64>, record: &mut Record) -> Result<(), Problem> {
         self.fits = false;
+        if self.time.is_none() && head.is_none() {
+            return Err(Problem::at(1, "no time, neither here nor in a head of syslog"));
+        }
         if !line.starts_with(&self.start) {
             return Err(Problem::at(
                 1,
@@ -253,10 +306,13 @@ impl Pattern {
                 ));
             }
         }
-        let when = value(self.time);
-        let stamp = time::parse(when).ok_or_else(|| {
-            Problem::at(self.found[self.time].0 + 1, format!("no time: {}", Fields::quote(when)))
-        })?;
+        let stamp = match self.time {
+            Some(at) => time::parse(value(at)).ok_or_else(|| {
+                let what = format!("no time: {}", Fields::quote(value(at)));
+                Problem::at(self.found[at].0 + 1, what)
+            })?,
+            None => head.unwrap_or_default(),
+        };
         // `-` where there was none.
         let duration = self.duration.and_then(|index| time::seconds(value(index)));
         record.ended(stamp, duration.unwrap_or(0));

@@ -9,6 +9,8 @@
 //!
 //! A time without a zone is taken as UTC: differences are what counts.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use crate::record::digits;
 
 const SECOND: u64 = 1_000_000_000;
@@ -134,6 +136,31 @@ fn iso(text: &[u8]) -> Option<u64> {
     let days = days(digits(year)?, two(&[*m1, *m2])?, two(&[*d1, *d2])?)?;
     let (clock, rest) = clock(rest)?;
     instant(days, clock, zone(rest.strip_prefix(b" ").unwrap_or(rest))?)
+}
+
+/// The time now, in nanoseconds since 1970.
+pub fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Reads `Nov  8 03:31:36` with or without decimals, at the start of a text, and returns the rest. The year is the last
+/// one that has this day, and in which it is at most a day later than `now`.
+pub fn without_year(text: &[u8], now: u64) -> Option<(u64, &[u8])> {
+    let [m1, m2, m3, b' ', d1, d2, b' ', rest @ ..] = text else { return None };
+    let month = month(&[*m1, *m2, *m3])?;
+    let day = two(&[if *d1 == b' ' { b'0' } else { *d1 }, *d2])?;
+    let (clock, rest) = clock(rest)?;
+    let is_leap = |year: u64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let most = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][month as usize - 1];
+    // A year has at most 366 days, so this one is that of `now` or the next.
+    let next = 1970 + now / (365 * 86_400 * SECOND) + 1;
+    let mut years = (1970..=next).rev().filter(|year| month != 2 || day < 29 || is_leap(*year)).take(60);
+    let time = years.find_map(|year| {
+        let time = instant(days(year, month, day)?, clock, 0)?;
+        (time <= now.saturating_add(86_400 * SECOND)).then_some(time)
+    })?;
+    (day <= most).then_some((time, rest))
 }
 
 /// Writes a time as ISO 8601 in UTC, with as many decimals as it needs, in groups of three.

@@ -86,6 +86,8 @@ pub struct Counts {
     pub others: u64,
     /// The first of these, with its place.
     pub first_other: Option<String>,
+    /// Messages of dnstap that are no queries of clients.
+    pub passed_over: u64,
     /// Where inputs could not be read any further.
     pub cut: Vec<String>,
     /// The first and the last time.
@@ -125,6 +127,11 @@ pub trait Each {
 
     /// Drops the keys that are not in the sample any more: the new number of each old one.
     fn keep(&mut self, to: &[u32]);
+
+    /// Whether nothing more needs to be read.
+    fn is_done(&self) -> bool {
+        false
+    }
 }
 
 /// One record in so many may come too late to be sorted. If more do, there is no answer.

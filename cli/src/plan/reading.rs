@@ -127,6 +127,7 @@ impl<'p> Reading<'p> {
                 continue;
             }
             let counts = &mut self.found.counts;
+            counts.passed_over += one.input.passed_over();
             if one.grain != u64::MAX {
                 counts.grain = counts.grain.max(one.grain).max(one.input.grain());
             }
@@ -141,7 +142,7 @@ impl<'p> Reading<'p> {
 
     /// Reads one input, until its next record is that of another time than the next one of all. False at its end.
     fn some(&mut self, one: &mut Opened) -> Result<bool, Failure> {
-        loop {
+        while !self.each.is_done() {
             if !std::mem::take(&mut one.waits) {
                 match one.input.next(&mut one.record) {
                     Ok(Next::End) => return Ok(false),
@@ -169,6 +170,7 @@ impl<'p> Reading<'p> {
             // ORDERING: Relaxed; a single number, which nothing else depends on.
             self.far.records.store(self.found.counts.records, Ordering::Relaxed);
         }
+        Ok(false)
     }
 
     /// Takes the record that an input has.
@@ -328,7 +330,11 @@ impl<'p> Reading<'p> {
                 (None, 0, Some(other), _) => {
                     format!("none of {} packets counts, the first: {other}", counts.others)
                 }
-                (None, 0, None, Some(empty)) => format!("{empty}: 1:1: no known format: the input is empty"),
+                (None, 0, None, Some(empty)) => format!("{empty}:1:1: no known format: the input is empty"),
+                (None, 0, None, None) if counts.passed_over > 0 => {
+                    let messages = counts.passed_over;
+                    format!("none of {messages} messages counts: only CLIENT_QUERY and AUTH_QUERY do")
+                }
                 (None, 0, None, None) => "the input has no record".into(),
             };
             return Err(Failure::Input(why));

@@ -42,10 +42,12 @@ impl fmt::Display for InputReport {
         }
         write!(f, "Times are {}", grain(input.grain_ns))?;
         if input.stamps_end {
-            write!(
-                f,
-                ", and nginx writes them when a request ends ($request_time would tell when it began)"
-            )?;
+            let what = match input.formats.iter().any(|format| format == "json") {
+                true => "servers write them when a request ends (request_time, or duration of Caddy, as a number of \
+                     seconds would tell when it began)",
+                false => "nginx writes them when a request ends ($request_time would tell when it began)",
+            };
+            write!(f, ", and {what}")?;
         }
         if !input.subtracted.is_empty() {
             let fields = input.subtracted.join(", ");

@@ -51,6 +51,8 @@ pub struct Answer {
     pub failed: u64,
     /// Why the first of these was not.
     pub first_failure: Option<String>,
+    /// Whether so many were not, one after the other, that the rest of the log was not sent.
+    pub ended_early: bool,
     /// Records that were not sent: no request can be what they say.
     pub unsendable: u64,
     /// Why the first of these was not.
@@ -190,6 +192,9 @@ impl fmt::Display for Answer {
         }
         if let Some(why) = &self.first_failure {
             writeln!(f, "  {} without an answer, the first: {why}", plural(self.failed, "request"))?;
+        }
+        if self.ended_early {
+            writeln!(f, "  the last of these one after the other: the others of the log were not sent")?;
         }
         self.decisions(f)?;
         if !self.keys.is_empty() {

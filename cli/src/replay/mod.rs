@@ -39,10 +39,10 @@ const EXIT: &str = "Exit codes:
   3  an input cannot be read, the server not be asked, or a request has no answer
 
 Memory:
-  A key takes about 150 bytes, the library's table 8 bytes a slot (--slots). Beyond --max-keys a sample of the keys is
+  A key takes about 150 bytes, the library's table 8 bytes a slot (--slots). Beyond --max-keys a sample of the keys is \
   sent. A record that waits to be sorted takes up to 80 bytes; at most 2 million wait.";
 
-/// Failures one after the other that end a replay.
+/// Failures one after the other that end a replay. The answer is then of the requests before.
 const HOPELESS: u64 = 20;
 
 /// How fast a log is sent.
@@ -239,10 +239,11 @@ impl ReplayArguments {
             ))),
             _ => match (&answer.first_failure, &answer.first_unsendable) {
                 (Some(why), _) => Err(Failure::Input(format!(
-                    "{}: {} of {} requests have no answer, the first: {why}",
+                    "{}: {} of {} requests have no answer, the first: {why}{}",
                     answer.server,
                     answer.failed,
-                    answer.sent + answer.failed
+                    answer.sent + answer.failed,
+                    if answer.ended_early { "; the others of the log were not sent" } else { "" }
                 ))),
                 (None, Some(why)) if answer.sent == 0 => Err(Failure::Input(format!(
                     "{}: no request can be sent, the first: {why}",
@@ -256,6 +257,9 @@ impl ReplayArguments {
 
 impl Each for Sending<'_> {
     fn record(&mut self, held: &Held, keys: &Keys) -> Result<(), Failure> {
+        if self.is_done() {
+            return Ok(());
+        }
         if held.key == NO_KEY {
             self.answer.left_out += 1;
             return Ok(());
@@ -318,6 +322,10 @@ impl Each for Sending<'_> {
         Ok(())
     }
 
+    fn is_done(&self) -> bool {
+        self.answer.ended_early
+    }
+
     fn keep(&mut self, to: &[u32]) {
         let known = self.states.len().min(to.len());
         keep(&mut self.states, 1, &to[..known]);
@@ -368,9 +376,10 @@ impl Sending<'_> {
     fn failed(&mut self, what: String) -> Result<(), Failure> {
         self.answer.failed += 1;
         self.failures_in_a_row += 1;
-        if self.failures_in_a_row >= HOPELESS || self.answer.sent == 0 {
+        if self.answer.sent == 0 {
             return Err(Failure::Input(format!("{}: {what}", self.answer.server)));
         }
+        self.answer.ended_early = self.failures_in_a_row >= HOPELESS;
         self.answer.first_failure.get_or_insert(what);
         Ok(())
     }

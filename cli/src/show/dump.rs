@@ -22,7 +22,8 @@ struct Line {
     lead: u64,
 }
 
-fn kind(word: &SlotWord) -> &'static str {
+/// Returns the name of what a word is.
+pub fn kind(word: &SlotWord) -> &'static str {
     match word.kind {
         WordKind::Empty => "empty",
         WordKind::Live => "live",
@@ -33,6 +34,7 @@ fn kind(word: &SlotWord) -> &'static str {
         WordKind::Ban => "ban",
         WordKind::Exemption => "exemption",
         WordKind::Witness => "witness",
+        WordKind::Lifted => "lifted",
         _ => "unknown",
     }
 }

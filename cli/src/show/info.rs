@@ -8,6 +8,10 @@ use tatcell::{full_set_ppb, Algorithm, FullPolicy, HashKind, Mode, Table};
 use super::clock::{name, Now};
 use super::counts::Counts;
 use super::Place;
+use crate::words::plural;
+
+/// What words hold that are no debts.
+const OVERRIDES: &str = "overrides";
 
 /// What the header says.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -47,9 +51,12 @@ pub struct Geometry {
 pub struct Load {
     /// The moment.
     pub now: Now,
-    /// Slots with a live key.
+    /// Slots with a live key; in a table of overrides those with a ban or an exemption.
     pub live: u64,
-    /// Live slots / slots.
+    /// How many of these are bans, and how many are exemptions; `None` in a table of debts.
+    #[serde(flatten)]
+    pub overrides: Option<Overrides>,
+    /// Slots that are held / slots.
     pub load: f64,
     /// The chance that a new key finds its set full at this load.
     pub full_set_chance: f64,
@@ -59,12 +66,21 @@ pub struct Load {
     pub claims: u64,
     /// Slots whose key has drained.
     pub expired: u64,
-    /// Ticks until the key that owes longest has its burst again.
+    /// Ticks until the key that owes longest has its burst again; in a table of overrides, until the last one ends.
     pub longest_debt: u64,
     /// The same in seconds.
     pub longest_debt_seconds: Option<f64>,
     /// Live slots by debt: element k counts debts in (horizon / 2^(k+1), horizon / 2^k], the last one all smaller.
     pub debts: [u64; 8],
+}
+
+/// What a table of overrides holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Overrides {
+    /// Keys that are banned.
+    pub bans: u64,
+    /// Keys that are exempt.
+    pub exemptions: u64,
 }
 
 /// The answer of `tatcell show TABLE`.
@@ -87,7 +103,7 @@ impl Geometry {
         Geometry {
             table: place.text.clone(),
             content: match info.algorithm {
-                _ if info.overrides => "overrides",
+                _ if info.overrides => OVERRIDES,
                 Algorithm::Gcra => "debts (GCRA)",
                 Algorithm::FixedWindow => "fixed windows",
                 Algorithm::SlidingCounter => "sliding counters",
@@ -131,9 +147,12 @@ impl Load {
     /// Scans the table.
     pub fn of<M: Mode>(now: Now, table: &Table<'_, M>) -> Load {
         let stats = table.stats(now.ticks);
+        let exemptions = stats.exemptions;
+        let overrides = || Overrides { bans: stats.live.saturating_sub(exemptions), exemptions };
         Load {
             now,
             live: stats.live,
+            overrides: table.info().overrides.then(overrides),
             load: stats.load_ppm as f64 / 1e6,
             full_set_chance: full_set_ppb(stats.load_ppm) as f64 / 1e9,
             full_sets: stats.full_sets,
@@ -153,7 +172,8 @@ impl fmt::Display for Geometry {
         writeln!(f, "  tag of {} bits, hash {}, full sets: {}", self.tag_bits, self.hash, self.policy)?;
         writeln!(
             f,
-            "  debts up to {}; clocks may differ by {}; sweep within {}; generation {}",
+            "  {} up to {}; clocks may differ by {}; sweep within {}; generation {}",
+            if self.content == OVERRIDES { OVERRIDES } else { "debts" },
             self.span(self.horizon),
             self.span(self.skew),
             self.span(self.sweep_interval),
@@ -174,14 +194,19 @@ impl fmt::Display for Load {
             0.0 => "below 1e-9".to_owned(),
             chance => format!("{chance:e}"),
         };
-        writeln!(
-            f,
-            "  {} live keys, load {:.2} %, chance of a full set {chance}",
-            self.live,
-            self.load * 100.0
-        )?;
-        writeln!(f, "  {} full sets, {} claims, {} drained keys", self.full_sets, self.claims, self.expired)?;
-        writeln!(f, "  longest debt: {}", self.now.span(self.longest_debt))
+        let (live, drained, longest) = match self.overrides {
+            Some(Overrides { bans, exemptions }) => {
+                let live = format!("{}, {}", plural(bans, "ban"), plural(exemptions, "exemption"));
+                (live, "ended ones", "the last of them ends in")
+            }
+            None => (format!("{} live keys", self.live), "drained keys", "longest debt:"),
+        };
+        writeln!(f, "  {live}, load {:.2} %, chance of a full set {chance}", self.load * 100.0)?;
+        writeln!(f, "  {} full sets, {} claims, {} {drained}", self.full_sets, self.claims, self.expired)?;
+        match (self.overrides, self.live) {
+            (Some(_), 0) => Ok(()),
+            _ => writeln!(f, "  {longest} {}", self.now.span(self.longest_debt)),
+        }
     }
 }
 

@@ -64,6 +64,10 @@ impl Place {
                     false => "file",
                 }
             ),
+            HostError::Unsupported if !self.is_shared_memory() => format!(
+                "{text}: cannot be {what}: what is pinned there is no map of a table; that is an array of values of 64 \
+                 bytes with the flag BPF_F_MMAPABLE, as tatcell_bpf.h makes it"
+            ),
             error => format!("{text}: cannot be {what}: {error}"),
         })
     }
@@ -73,6 +77,13 @@ impl Place {
         match error {
             TableError::WrongSeed | TableError::MissingSeed => {
                 Failure::Usage(format!("{}: {error}", self.text))
+            }
+            TableError::NotReady => Failure::Input(format!(
+                "{}: it holds no initialised table: it is none, or the program has not made it yet",
+                self.text
+            )),
+            TableError::TooSmall => {
+                Failure::Input(format!("{}: it is no table: the smallest has 256 bytes", self.text))
             }
             error => Failure::Input(format!("{}: {error}", self.text)),
         }

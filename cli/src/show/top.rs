@@ -1,11 +1,12 @@
-//! The longest debts.
+//! The longest debts; in a table of overrides the bans and exemptions that end last.
 
 use std::fmt;
 
 use serde::Serialize;
-use tatcell::{Mode, Slot, Table};
+use tatcell::{Mode, Slot, Table, WordKind};
 
 use super::clock::Now;
+use super::dump::kind;
 use super::names::{candidates, As};
 use crate::failure::Failure;
 use crate::progress::Progress;
@@ -17,7 +18,9 @@ pub struct Debt {
     pub slot: u32,
     /// The tag of its key.
     pub tag: u32,
-    /// Ticks until the key has its burst again.
+    /// "debt", "ban" or "exemption".
+    pub kind: &'static str,
+    /// Ticks until the key has its burst again, or until the ban or exemption ends.
     pub debt: u64,
     /// The same in seconds.
     pub seconds: Option<f64>,
@@ -39,6 +42,9 @@ pub struct Answer {
     /// Whether the caller has named keys.
     #[serde(skip)]
     named: bool,
+    /// Whether the table holds overrides, not debts.
+    #[serde(skip)]
+    overrides: bool,
 }
 
 /// Finds the `count` longest debts, and whose they may be.
@@ -53,6 +59,14 @@ pub fn find<M: Mode>(
     let mut slots = vec![Slot::default(); count.min(table.slots())];
     let found = table.top(now.ticks, &mut slots);
     slots.truncate(found);
+    let overrides = table.info().overrides;
+    let kind_of = |slot: &Slot| match table.slot_word(now.ticks, slot.number as usize) {
+        _ if !overrides => Some("debt"),
+        Some(word) if matches!(word.kind, WordKind::Ban | WordKind::Exemption) => Some(kind(&word)),
+        _ => None,
+    };
+    // One that was lifted since is no longer there.
+    slots.retain(|slot| kind_of(slot).is_some());
     let names = match keys {
         Some((file, form)) => candidates(table, &slots, file, form, progress)?,
         None => vec![Vec::new(); slots.len()],
@@ -60,29 +74,38 @@ pub fn find<M: Mode>(
     let debt = |(slot, may_be): (&Slot, Vec<String>)| Debt {
         slot: slot.number,
         tag: slot.tag,
+        kind: kind_of(slot).unwrap_or("lifted"),
         debt: slot.reset_after,
         seconds: now.seconds(slot.reset_after),
         may_be,
     };
     let top = slots.iter().zip(names).map(debt).collect();
-    Ok(Answer { version: 1, table: name.into(), now, top, named: keys.is_some() })
+    Ok(Answer { version: 1, table: name.into(), now, top, named: keys.is_some(), overrides })
 }
 
 impl fmt::Display for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let may_be = if self.named { "  may be" } else { "" };
-        writeln!(f, "  {:>10} {:>8}  {:>10}{may_be}", "slot", "tag", "debt")?;
+        match self.overrides {
+            true => {
+                writeln!(f, "  {:>10} {:>8}  {:<9} {:>10}{may_be}", "slot", "tag", "kind", "ends in")?;
+            }
+            false => writeln!(f, "  {:>10} {:>8}  {:>10}{may_be}", "slot", "tag", "debt")?,
+        }
         for debt in &self.top {
             let names = match (self.named, debt.may_be.as_slice()) {
                 (false, _) => String::new(),
                 (true, []) => "  -".into(),
                 (true, names) => format!("  {}", names.join(", ")),
             };
-            writeln!(f, "  {:>10} {:>#8x}  {:>10}{names}", debt.slot, debt.tag, self.now.span(debt.debt))?;
+            let kind = if self.overrides { format!("{:<9} ", debt.kind) } else { String::new() };
+            let span = self.now.span(debt.debt);
+            writeln!(f, "  {:>10} {:>#8x}  {kind}{span:>10}{names}", debt.slot, debt.tag)?;
         }
-        match self.top.is_empty() {
-            true => writeln!(f, "  No key is in debt."),
-            false => Ok(()),
+        match (self.top.is_empty(), self.overrides) {
+            (true, true) => writeln!(f, "  No key is banned, and none is exempt."),
+            (true, false) => writeln!(f, "  No key is in debt."),
+            _ => Ok(()),
         }
     }
 }

@@ -107,13 +107,22 @@ fn a_pinned_map_is_read_as_the_same_image_in_a_file() {
         assert!(more[0] == "dump" || text(&of_map).contains("600 ms") || text(&of_map).contains("40 live"));
     }
     // What is no array of lines that can be mapped says so.
+    let seed = folder.join("seed");
+    fs::write(&seed, b"16 random bytes!").expect("a file");
+    let reset = ["reset", "192.0.2.7", "--clock", &clock, "--seed-file", seed.to_str().expect("a name")];
     for (name, value, flags) in [("small", 8, "0x400"), ("fixed", 64, "0")] {
         let other = pinned(name);
         pin(&other, value, flags, &bytes).expect("a map");
-        let output = show(&other, &[]);
-        let message = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(3), "{message}");
-        assert!(message.contains("cannot be read"), "{message}");
+        for (more, done) in [(&[][..], "read"), (&reset, "written")] {
+            let output = show(&other, more);
+            let message = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(3), "{message}");
+            let want = format!(
+                "cannot be {done}: what is pinned there is no map of a table; that is an array of \
+                values of 64 bytes with the flag BPF_F_MMAPABLE"
+            );
+            assert!(message.contains(&want), "{message}");
+        }
     }
     // It changes nothing.
     let dump = bpftool(&["-j", "map", "dump", "pinned", &map]).expect("bpftool");
@@ -122,4 +131,28 @@ fn a_pinned_map_is_read_as_the_same_image_in_a_file() {
         dump.as_array().expect("lines").iter().flat_map(|line| line["value"].as_array().expect("bytes"));
     let values: Vec<_> = values.map(|byte| byte.as_str().expect("a byte").to_owned()).collect();
     assert_eq!(values, bytes.iter().map(|byte| format!("0x{byte:02x}")).collect::<Vec<_>>());
+    // A change is one of the map.
+    let output = show(&map, &reset);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let of_file = show(name, &reset);
+    assert_eq!(of_file.status.code(), Some(0), "{}", String::from_utf8_lossy(&of_file.stderr));
+    let more = ["--clock", &clock];
+    let text = |output: Output, name: &str| String::from_utf8_lossy(&output.stdout).replace(name, "TABLE");
+    assert_eq!(text(show(&map, &more), &map), text(show(name, &more), name));
+    assert!(text(show(&map, &more), &map).contains("39 live"));
+    // So are a ban and an exemption in a table of overrides.
+    let image = folder.join("overrides");
+    {
+        let path = std::ffi::CString::new(image.to_str().expect("a name")).expect("a name");
+        let memory = Memory::create(&path, 64 * LINES, 0o600).expect("memory");
+        let options = TableOptions::overrides(1 << 50).seed(*b"16 random bytes!").tick_hz(SECOND);
+        Table::init(memory.lines(), &options).expect("a table");
+    }
+    let map = pinned("overrides");
+    pin(&map, 64, "0x400", &fs::read(&image).expect("the image")).expect("a map");
+    for change in ["ban", "exempt"] {
+        let output = show(&map, &[&[change, change, "--for", "1h"], &reset[2..]].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    assert!(text(show(&map, &more), &map).contains("1 ban, 1 exemption"));
 }

@@ -9,12 +9,12 @@ use serde_json::Value;
 use crate::folder;
 use crate::program::PROGRAM;
 
-fn run(arguments: &[&str]) -> Output {
+pub fn run(arguments: &[&str]) -> Output {
     Command::new(PROGRAM).arg("check").args(arguments).output().expect("the program runs")
 }
 
 /// Writes a configuration and checks it: the exit code, the JSON, and the message.
-fn check(name: &str, text: &str) -> (Option<i32>, Value, String) {
+pub fn check(name: &str, text: &str) -> (Option<i32>, Value, String) {
     let file = folder(&format!("check-{name}")).join(name);
     fs::write(&file, text).expect("a file");
     let output = run(&[file.to_str().expect("a name"), "--json"]);
@@ -126,8 +126,8 @@ fn a_limit_that_another_one_shadows_never_decides() {
 fn limits_of_two_modules_are_not_compared() {
     let (code, json, _) = check(
         "modules.conf",
-        "limit_req_zone $binary_remote_addr zone=a:10m rate=5r/s; tatcell_zone $binary_remote_addr zone=a:10m \
-         rate=5r/s burst=5; server { limit_req zone=a burst=20 nodelay; tatcell zone=a nodelay; }",
+        "limit_req_zone $binary_remote_addr zone=a:10m rate=5r/s; tatcell_zone $binary_remote_addr zone=b:10m \
+         rate=5r/s burst=5; server { limit_req zone=a burst=20 nodelay; tatcell zone=b nodelay; }",
     );
     assert_eq!((code, findings(&json, "shadowed").len()), (Some(0), 0), "{json}");
 }
@@ -441,10 +441,11 @@ fn text_says_what_a_limit_means() {
 fn includes_and_blocks_of_lua_are_read_as_nginx_reads_them() {
     let folder = folder("check-as-nginx");
     fs::create_dir(folder.join("s")).expect("a folder");
-    for (name, burst) in [("a1.conf", 11), ("a2.conf", 12), ("ax.conf", 13)] {
-        fs::write(folder.join("s").join(name), format!("limit_req zone=a burst={burst};")).expect("a file");
+    for (name, zone, burst) in [("a1.conf", "a", 11), ("a2.conf", "b", 12), ("ax.conf", "a", 13)] {
+        let text = format!("limit_req zone={zone} burst={burst};");
+        fs::write(folder.join("s").join(name), text).expect("a file");
     }
-    let text = "limit_req_zone $a zone=a:1m rate=1r/s;\nserver {\n include s/a[0-9].conf;\n\
+    let text = "limit_req_zone $a zone=a:1m rate=1r/s; limit_req_zone $b zone=b:1m rate=1r/s;\nserver {\n include s/a[0-9].conf;\n\
         content_by_lua_block { local t = [[ }}} ' ]] --[==[ } ' ]] ]==] local u = t[1] -- } '\n }\n}\n";
     let file = folder.join("nginx.conf");
     fs::write(&file, text).expect("a file");

@@ -40,7 +40,7 @@ fn check(file: &Path) -> Value {
 }
 
 /// Whether a program is there; says what is not tried if it is not.
-fn has(program: &str, how: &str) -> bool {
+pub fn has(program: &str, how: &str) -> bool {
     let found = std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
         .chain([PathBuf::from("/usr/sbin")])
         .any(|folder| folder.join(program).is_file());
@@ -51,14 +51,14 @@ fn has(program: &str, how: &str) -> bool {
 }
 
 /// A program, also of those for administrators.
-fn program(name: &str) -> Command {
+pub fn program(name: &str) -> Command {
     let mut command = Command::new(name);
     command.env("PATH", format!("{}:/usr/sbin", std::env::var("PATH").unwrap_or_default()));
     command
 }
 
 /// The module of tatcell for a program, or a policer, which `make test` builds where the headers for it are.
-fn module(program: &str, file: &str) -> Option<PathBuf> {
+pub fn module(program: &str, file: &str) -> Option<PathBuf> {
     let module = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/modules").join(file);
     if !module.is_file() {
         println!("SKIP what_{program}_makes_of_it: {file} is not built: install cli/packages, then make -C cli test");

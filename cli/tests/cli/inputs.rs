@@ -503,7 +503,7 @@ fn what_is_empty_once_it_is_decompressed_is_left_out() {
         }
         let message = fails(3, &[&empty]);
         assert!(
-            message.ends_with(&format!("{name}: 1:1: no known format: the input is empty\n")),
+            message.ends_with(&format!("{name}:1:1: no known format: the input is empty\n")),
             "{message}"
         );
         fails(3, &[&empty, &empty]);

@@ -4,6 +4,7 @@ mod accuracy;
 mod bpf;
 mod chains;
 mod check;
+mod check_nginx;
 mod emit;
 mod inputs;
 mod logs;

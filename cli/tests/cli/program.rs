@@ -247,9 +247,9 @@ fn an_input_that_cannot_be_read_ends_with_3_and_its_place() {
         (&["plan", "/nonexistent/log"][..], "/nonexistent/log: No such file".to_string()),
         (
             &["plan", &strange],
-            format!("{strange}: 1:1: no known format: \"what is this\"; name it by --format"),
+            format!("{strange}:1:1: no known format: \"what is this\"; name it by --format"),
         ),
-        (&["plan", &empty], format!("{empty}: 1:1: no known format: the input is empty")),
+        (&["plan", &empty], format!("{empty}:1:1: no known format: the input is empty")),
         (&["plan", &broken, "--strict"], format!("{broken}:3:16: no time: \"no time\"")),
         (&["plan", &json, "--strict"], format!("{json}:2:")),
         (&["plan", &cut], format!("{cut}:1: ")),

@@ -113,6 +113,60 @@ fn json_of_nginx_caddy_and_envoy() {
     assert_eq!(one(envoy, Format::Json, &["address", "path"], Some("bytes")), want);
 }
 
+/// nginx writes bytes from 0x80 on as they are, also with escape=json.
+#[test]
+fn a_byte_that_is_no_text_loses_no_record_in_any_format() {
+    let ua = b"\xff\xc3(\x80 \xf0\x9f";
+    let with = |before: &str, after: &str| [before.as_bytes(), ua, after.as_bytes(), b"\n"].concat();
+    let json = [
+        with(r#"{"msec":1700000000,"remote_addr":"192.0.2.1","ua":""#, r#"","bytes":7}"#),
+        with(r#"{""#, r#"":1,"msec":1700000000,"remote_addr":"192.0.2.1","bytes":7}"#),
+        // Caddy's: next to what is asked for.
+        with(r#"{"ts":1700000000,"request":{"uri":""#, r#"","remote_ip":"192.0.2.1"},"size":7}"#),
+    ];
+    let combined = with(r#"192.0.2.1 - - [14/Nov/2023:22:13:20 +0000] "GET / HTTP/1.1" 200 7 "-" ""#, "\"");
+    let csv = [&b"time,address,ua,bytes\n1700000000,192.0.2.1,"[..], ua, b",7\n"].concat();
+    let envoy = with(
+        r#"[2023-11-14T22:13:20Z] "GET / HTTP/2" 204 - 154 7 226 100 "192.0.2.1" ""#,
+        r#"" "id" "locations" "tcp://10.0.2.1:80""#,
+    );
+    let haproxy = with(
+        "192.0.2.1:4711 [14/Nov/2023:22:13:20] in out/s 10/0/30/69/109 200 7 - - ---- 1/1/1/1/0 0/0 {",
+        "} \"GET / HTTP/1.1\"",
+    );
+    let mut all_of_them = json.to_vec();
+    all_of_them.extend([combined, csv, envoy, haproxy]);
+    let how = How { wants: wants(&["address"], Some("bytes")), ..How::default() };
+    for line in &all_of_them {
+        let (mut records, bad) = all(line, &how);
+        assert_eq!((records.len(), bad), (1, vec![]), "{}", String::from_utf8_lossy(line));
+        let (time, cost, values) = records.remove(0);
+        let address = values[0].split(':').next();
+        assert_eq!((time, cost, address), (T * 1_000_000_000, 7, Some("192.0.2.1")));
+    }
+    let bind = with("14-Nov-2023 22:13:20 client 192.0.2.1#5 (", "): query: x IN A +");
+    assert_eq!(all(&bind, &How { wants: wants(&["address"], None), ..How::default() }).0.len(), 1);
+
+    // A value of such bytes is these bytes, behind an escape, too.
+    let values = |line: &[u8], field: &str| {
+        let how = How { wants: wants(&[field], None), ..How::default() };
+        let (mut input, mut record) = (open(line, &how), Record::new(&how.wants));
+        assert_eq!(input.next(&mut record).expect("readable"), Next::Record);
+        let place = input.wrong(0, String::new());
+        (record.values.remove(0), place.column)
+    };
+    assert_eq!(values(&json[0], "ua"), (ua.to_vec(), 51));
+    assert_eq!(values(&json[2], "path").0, ua);
+    let escaped = with(r#"{"msec":1,"bad":""#, r#"","ua":"a\"\u00e9\ud83d\ude00"}"#);
+    assert_eq!(values(&escaped, "ua"), ("a\"é😀".as_bytes().to_vec(), 18 + ua.len() + 7));
+    let both = with(r#"{"msec":1,"ua":"\t\\"#, r#"?"}"#);
+    assert_eq!(values(&both, "ua").0, [b"\t\\", &ua[..], b"?"].concat());
+    // Those that are no JSON still are none, and have their place.
+    let how = How { wants: wants(&[], None), format: Some(Format::Json), ..How::default() };
+    let bad = all(&with(r#"{"msec":1,"a":""#, r#"" "b":1}"#), &how).1;
+    assert_eq!(bad, [format!("log:1:{}: no JSON object: expected `,` or `}}`", 18 + ua.len())]);
+}
+
 #[test]
 fn json_that_is_wrong_has_its_place() {
     let how = How { wants: wants(&["address"], Some("bytes")), ..How::default() };
@@ -128,15 +182,15 @@ fn json_that_is_wrong_has_its_place() {
     let (records, bad) = all(lines.as_bytes(), &how);
     assert_eq!(records.len(), 1);
     let want = [
-        "log:2:",
+        "log:2:14: no JSON object: expected `:`",
         "log:3:1: no field \"address\"",
         "log:4:1: no time: \"x\"",
-        "log:5:",
+        "log:5:1: no JSON object: invalid type: sequence, expected an object",
         "log:6:1: no whole number",
     ];
     assert_eq!(bad.len(), want.len(), "{bad:?}");
     for (bad, want) in bad.iter().zip(want) {
-        assert!(bad.starts_with(want), "{bad}, not {want}");
+        assert!(bad.starts_with(want) && !bad.contains("at line"), "{bad}, not {want}");
     }
 }
 
@@ -224,6 +278,111 @@ fn bind_and_unbound() {
     );
 }
 
+/// What stands before a line that went through syslog or the journal; T is in the year of none.
+const HEADS: [&str; 6] = [
+    "<134>Nov 14 22:13:20 host program[7]: ",
+    "Nov 14 22:13:20 program: ",
+    "<134>1 2023-11-14T22:13:20.000000+00:00 host program 7 - - ",
+    "<134>1 2023-11-14T23:13:20+01:00 - program - - [origin ip=\"[::1]\"] ",
+    "2023-11-14T22:13:20+0000 host program[7]: ",
+    "2023-11-14T23:13:20.000000+01:00 host program[7]: ",
+];
+
+#[test]
+fn every_text_format_is_read_behind_a_head_of_syslog() {
+    let nginx = r#"192.0.2.1 - - [14/Nov/2023:22:13:20 +0000] "GET /a HTTP/1.1" 200 7 "-" "x: y""#;
+    let vhost = format!("example.org:443 {nginx}");
+    let json = r#"{"msec":1700000000,"remote_addr":"192.0.2.1","uri":"/a","ua":"x: [y]: z"}"#;
+    let haproxy = concat!(
+        "192.0.2.1:4711 [14/Nov/2023:22:13:20] fe be/s1 0/0/0/0/0 200 501 - - ---- 1/1/0/0/0 0/0 ",
+        r#"{|curl/7.88.1} "GET /a HTTP/1.1""#,
+    );
+    let envoy = concat!(
+        r#"[2023-11-14T22:13:20Z] "GET /a HTTP/2" 204 - 154 7 226 100 "192.0.2.1" "x" "id" "#,
+        r#""locations" "tcp://10.0.2.1:80""#,
+    );
+    let lines = [
+        (nginx, Format::Combined),
+        (&vhost, Format::Vhost),
+        (json, Format::Json),
+        (haproxy, Format::Haproxy),
+        (envoy, Format::Envoy),
+    ];
+    for (line, format) in lines {
+        let want = one(line, format, &["address", "path"], None);
+        assert_eq!((want.0, &want.2[1][..]), (T * 1_000_000_000, "/a"));
+        for head in HEADS {
+            assert_eq!(one(&format!("{head}{line}"), format, &["address", "path"], None), want, "{head}");
+        }
+        // The place of what is no address is that in the whole line.
+        let how = How { wants: wants(&["path"], None), ..How::default() };
+        let (mut input, mut record) = (open(line.as_bytes(), &how), Record::new(&how.wants));
+        input.next(&mut record).expect("readable");
+        let alone = input.wrong(0, String::new()).column;
+        let mut input = open(format!("{}{line}", HEADS[0]).as_bytes(), &how);
+        input.next(&mut record).expect("readable");
+        assert_eq!(input.wrong(0, String::new()).column, HEADS[0].len() + alone, "{line}");
+    }
+    // A format of one's own, too, and one that itself begins like a head.
+    for (format, line) in [
+        ("$remote_addr [$time_iso8601] $bytes", "192.0.2.1 [2023-11-14T22:13:20+00:00] 7"),
+        ("$time_iso8601 $remote_addr $bytes", "2023-11-14T22:13:20+00:00 192.0.2.1 7"),
+    ] {
+        let wants = wants(&["address"], Some("bytes"));
+        let how = How { log_format: Some(format.into()), wants, ..How::default() };
+        for head in [""].iter().chain(&HEADS) {
+            let (records, bad) = all(format!("{head}{line}\n").as_bytes(), &how);
+            assert_eq!((records, bad), (vec![read(T, 0, 7, &["192.0.2.1"])], vec![]), "{head}{line}");
+        }
+    }
+}
+
+/// Unbound and BIND leave the time to syslog. Without a year it is one of the last twelve months.
+#[test]
+fn a_query_without_a_time_has_that_of_its_head() {
+    const DAY: u64 = 86_400_000_000_000;
+    let queries = [
+        ("[27047:0] info: 192.0.2.1 example.com. A IN", Format::Unbound),
+        ("[27047:0] query: 192.0.2.1 example.com. A IN", Format::Unbound),
+        ("client @0x7 192.0.2.1#53211 (example.com.): query: example.com. IN A + (::1)", Format::Bind),
+        ("client 192.0.2.1#53211 (example.com.): query: example.com. IN A + (::1)", Format::Bind),
+        ("queries: info: client @0x7 192.0.2.1#5 (example.com.): query: example.com. IN A +", Format::Bind),
+    ];
+    let now = tatcell_cli::input::time::now();
+    for (line, format) in queries {
+        for head in HEADS {
+            let (time, _, values) = one(&format!("{head}{line}"), format, &["name", "address"], None);
+            assert_eq!((&values[0][..], values[1].split('#').next()), ("example.com.", Some("192.0.2.1")));
+            let is_dated = head.contains("2023");
+            assert!(
+                if is_dated { time == T * 1_000_000_000 } else { time > now - 367 * DAY },
+                "{head}{line}"
+            );
+            let clock = (22 * 3600 + 13 * 60 + 20) * 1_000_000_000;
+            assert!(time % DAY == clock && time <= now + DAY, "{head}{line}");
+        }
+        // Without a head nothing says when it was.
+        let how = How { wants: wants(&["address"], None), format: Some(format), ..How::default() };
+        let bad = all(line.as_bytes(), &how).1;
+        assert_eq!(bad.len(), 1, "{line}");
+    }
+    // Unbound's log-time-ascii and log-time-iso.
+    for line in [
+        "Nov 14 22:13:20 unbound[27047:0] info: 192.0.2.1 example.com. A IN",
+        "Nov 14 22:13:20 unbound[27047:0] query: 192.0.2.1 example.com. A IN",
+        "2023-11-14T22:13:20.000+00:00 unbound[27047:0] info: 192.0.2.1 example.com. A IN",
+    ] {
+        let (time, _, values) = one(line, Format::Unbound, &["address", "name", "type", "class"], None);
+        assert_eq!((time % DAY / 1_000_000_000, &values[0][..]), (80_000, "192.0.2.1"));
+        assert_eq!(&values[1..], ["example.com.", "A", "IN"]);
+    }
+    // BIND's own times of this shape.
+    let line = "2023-11-14T22:13:20.123Z queries: info: client @0x7 192.0.2.1#5 (x): query: x IN A + (::1)";
+    assert_eq!(one(line, Format::Bind, &["name"], None), read(T, 123_000_000, 1, &["x"]));
+    let line = "2023-11-14T22:13:20.123Z client @0x7 192.0.2.1#5 (x): query: x IN A + (::1)";
+    assert_eq!(one(line, Format::Bind, &["name"], None), read(T, 123_000_000, 1, &["x"]));
+}
+
 /// A UDP packet in an Ethernet frame, with a VLAN tag or not.
 fn frame(source: [u8; 4], port: u16, vlan: bool) -> Vec<u8> {
     let mut frame = vec![0; 12];
@@ -253,6 +412,37 @@ pub fn pcap(nanoseconds: bool, packets: &[(u32, u32, Vec<u8>, u32)]) -> Vec<u8> 
         file.extend(bytes);
     }
     file
+}
+
+/// A section of pcapng with an interface whose times are those of its packets less so many seconds.
+fn section(is_big_endian: bool, offset: i64, seconds: u64) -> Vec<u8> {
+    let four = |number: u32| if is_big_endian { number.to_be_bytes() } else { number.to_le_bytes() };
+    let two = |number: u16| if is_big_endian { number.to_be_bytes() } else { number.to_le_bytes() };
+    let eight = if is_big_endian { offset.to_be_bytes() } else { offset.to_le_bytes() };
+    let block = |kind: u32, body: Vec<u8>| {
+        let length = four(body.len() as u32 + 12);
+        [&four(kind)[..], &length, &body, &length].concat()
+    };
+    let head = [&four(0x1a2b_3c4d)[..], &two(1), &two(0), &[0xff; 8]].concat();
+    let options = [&two(14)[..], &two(8), &eight, &two(0), &two(0)].concat();
+    let interface = [&two(1)[..], &two(0), &four(0), &options].concat();
+    let stamp = (seconds.wrapping_add_signed(-offset)) * 1_000_000;
+    let bytes = frame([192, 0, 2, 1], 1, false);
+    let (high, low, length) = (four((stamp >> 32) as u32), four(stamp as u32), four(bytes.len() as u32));
+    let mut packet = [&four(0)[..], &high, &low, &length, &length, &bytes].concat();
+    packet.resize(packet.len().next_multiple_of(4), 0);
+    [block(0x0a0d_0d0a, head), block(1, interface), block(6, packet)].concat()
+}
+
+/// An option has the byte order of its section, and a file may have sections of both.
+#[test]
+fn an_offset_of_times_is_read_in_the_byte_order_of_its_section() {
+    let how = How { wants: wants(&["address"], None), ..How::default() };
+    for offset in [0, 1, -1, 3600, -3600, 1_600_000_000] {
+        let file = [true, false, true].map(|big| section(big, offset, T)).concat();
+        let (records, bad) = all(&file, &how);
+        assert_eq!((records, bad), (vec![read(T, 0, 1, &["192.0.2.1"]); 3], vec![]), "{offset}");
+    }
 }
 
 /// The same in pcapng, big-endian, with an interface of nanoseconds and one of the default, microseconds.

@@ -301,7 +301,7 @@ fn targets(name: &str, targets: &[&str]) -> (Output, Value) {
     let line = |target: &&str| format!("192.0.2.1 1700000000.000 \"OPTIONS {target} HTTP/1.1\" 200 1\n");
     fs::write(&file, targets.iter().map(line).collect::<String>()).expect("a file");
     let output =
-        replay(&file, &http(1.0, 2.0, 500).0, "1/s burst 2", &["-k", "path", "--speed", "max", "--json"]);
+        replay(&file, &http(0.001, 2.0, 500).0, "1/s burst 2", &["-k", "path", "--speed", "max", "--json"]);
     let json = serde_json::from_slice(&output.stdout).unwrap_or_default();
     (output, json)
 }
@@ -312,6 +312,20 @@ fn requests_without_an_answer_are_counted_and_end_in_3() {
     let message = String::from_utf8_lossy(&output.stderr);
     assert_eq!((output.status.code(), &json["failed"]), (Some(3), &2.into()), "{message}");
     assert!(message.contains("2 of 4 requests have no answer, the first: it answered 500"), "{message}");
+}
+
+/// A server that dies midway: what it decided before is the answer.
+#[test]
+fn what_was_decided_before_a_server_died_is_still_told() {
+    // From the third request on there is no answer that counts.
+    let (output, json) = targets("replay-died", &["/a"; 40]);
+    let message = String::from_utf8_lossy(&output.stderr);
+    let counts = ["sent", "failed", "server_refused"].map(|count| json[count].as_u64());
+    assert_eq!((output.status.code(), counts), (Some(3), [Some(2), Some(20), Some(0)]), "{message}");
+    assert_eq!((&json["ended_early"], &json["keys_asked"]), (&true.into(), &1.into()), "{json}");
+    let want =
+        "20 of 22 requests have no answer, the first: it answered 500; the others of the log were not sent";
+    assert!(message.contains(want), "{message}");
 }
 
 #[test]

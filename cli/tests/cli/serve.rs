@@ -6,7 +6,7 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-use tatcell::host::{unlink, Memory, SharedCounters};
+use tatcell::host::{now_ns, unlink, Clock, Memory, SharedCounters};
 use tatcell::{FullPolicy, LimitSpec, Request, Table, TableClock, TableOptions};
 
 use crate::program::PROGRAM;
@@ -45,7 +45,7 @@ pub fn table(name: &Name, keys: u32) -> Memory {
         let options = options.clock(TableClock::Monotonic).tick_hz(SECOND);
         let table = Table::init(memory.lines(), &options).expect("a table");
         let limit = table.limit(&spec).expect("a limit");
-        let now = tatcell::host::now_ns(tatcell::host::Clock::Monotonic).expect("a clock");
+        let now = now_ns(Clock::Monotonic).expect("a clock");
         for key in 0..keys {
             let hash = table.hash(&key.to_le_bytes()).expect("a hash");
             let _ = table
@@ -152,6 +152,29 @@ fn load_and_counters_are_served_in_both_formats_until_a_signal() {
     let pid = running.0.id().to_string();
     assert!(Command::new("kill").arg(&pid).status().expect("kill").success());
     assert_eq!(running.0.wait().expect("an end").code(), Some(0));
+}
+
+#[test]
+fn bans_and_exemptions_are_served_by_their_kind() {
+    let name = Name::new("overrides");
+    let memory = Memory::create(&name.text(), 64 * 66, 0o600).expect("memory");
+    let options = TableOptions::overrides(1 << 40).tick_hz(1_000_000_000).clock(TableClock::Monotonic);
+    let table = Table::init(memory.lines(), &options.seed([7; 16])).expect("a table");
+    let now = now_ns(Clock::Monotonic).expect("a clock");
+    for key in 0..5u8 {
+        let hash = table.hash(&[key]).expect("a hash");
+        let until = now + (1 << 39);
+        if key < 3 { table.ban(now, hash, until) } else { table.exempt(now, hash, until) }.expect("room");
+    }
+    table.lift(now, table.hash(&[0]).expect("a hash")).expect("a lift");
+    let (_running, address) = serve(&[&name.0]);
+    let text = get(&address, "/metrics", "").2;
+    for (kind, count) in [("ban", 2), ("exemption", 2)] {
+        let line = format!("tatcell_overrides{{table=\"{}\",kind=\"{kind}\"}} {count}\n", name.0);
+        assert!(text.contains(&line), "{text}");
+    }
+    assert!(text.contains(&format!("tatcell_live_keys{{table=\"{}\"}} 4\n", name.0)), "{text}");
+    assert!(!text.contains("longest_debt"), "{text}");
 }
 
 #[test]

@@ -301,6 +301,62 @@ fn keys_are_banned_exempt_and_reset_with_the_seed_only() {
 }
 
 #[test]
+fn bans_and_exemptions_are_counted_and_told_apart() {
+    let named = Named::new("overrides");
+    let memory = named.memory(66);
+    let overrides = TableOptions::overrides(100 * SECOND).tick_hz(SECOND).clock(TableClock::Realtime);
+    let table = Table::init(memory.lines(), &overrides.seed(SEED)).expect("a table");
+    let hash = |key: &[u8]| table.hash(key).expect("a hash");
+    let clock = NOW.to_string();
+    let with = ["--clock", &clock];
+    let load = || json(&[&[&*named.0][..], &with].concat())["load"].clone();
+    let counts =
+        |load: &Value| ["live", "bans", "exemptions"].map(|name| load[name].as_u64().expect("a count"));
+    let top = || json(&[&[&*named.0, "top"][..], &with].concat())["top"].clone();
+    assert_eq!(counts(&load()), [0; 3]);
+    for (key, time) in [(&b"a"[..], 10), (b"b", 40), (b"c", 20)] {
+        table.ban(NOW, hash(key), NOW + time * SECOND).expect("a ban");
+    }
+    table.exempt(NOW, hash(b"d"), NOW + 30 * SECOND).expect("an exemption");
+    let found = load();
+    assert_eq!(counts(&found), [4, 3, 1]);
+    // Each takes two slots of 512.
+    assert_eq!(found["load"].as_f64(), Some(0.015625));
+    let kinds: Vec<_> = top().as_array().expect("rows").iter().map(|row| row["kind"].clone()).collect();
+    assert_eq!(kinds, ["ban", "exemption", "ban", "ban"]);
+    let words = text(&[&[&*named.0][..], &with].concat());
+    assert!(words.contains("  3 bans, 1 exemption, load 1.5"), "{words}");
+    assert!(
+        words.contains("  the last of them ends in 40 s\n") && words.contains("overrides up to"),
+        "{words}"
+    );
+    assert!(!words.contains("debt"), "{words}");
+    let rows = text(&[&[&*named.0, "top"][..], &with].concat());
+    assert!(rows.contains("  ban             40 s\n") && rows.contains("  exemption       30 s\n"), "{rows}");
+    // What is lifted is no ban, although its slots are held until it would have ended.
+    for key in [b"a", b"b", b"d"] {
+        assert_eq!(table.lift(NOW, hash(key)), Ok(true));
+    }
+    assert_eq!((counts(&load()), top().as_array().map(Vec::len)), ([1, 1, 0], Some(1)));
+    let screen = text(&[&[&*named.0, "watch", "--rounds", "1"][..], &with].concat());
+    assert!(screen.contains("1 ban, 0 exemptions") && screen.contains("ends in 20 s"), "{screen}");
+    table.lift(NOW, hash(b"c")).expect("a lift");
+    assert_eq!(counts(&load()), [0; 3]);
+    let rows = text(&[&[&*named.0, "top"][..], &with].concat());
+    assert!(rows.contains("No key is banned, and none is exempt."), "{rows}");
+    let dump = text(&[&[&*named.0, "dump"][..], &with].concat());
+    let kinds = ["lifted", "witness", "ban"].map(|kind| dump.matches(&format!("  {kind} ")).count());
+    assert_eq!(kinds, [4, 4, 0], "{dump}");
+    // One that has ended is none, in the unit of time in which it ends, too.
+    table.ban(NOW, hash(b"e"), NOW + 1).expect("a ban");
+    for tick in 0..100_000u64 {
+        let now = NOW + tick;
+        let is_banned = table.overridden(now, hash(b"e")).expect("a table of overrides").is_some();
+        assert_eq!(table.stats(now).live, u64::from(is_banned), "at {tick}");
+    }
+}
+
+#[test]
 fn a_ban_in_a_table_of_debts_is_refused_and_a_reset_is_not() {
     let named = Named::new("debts");
     let memory = debts(&named, known());
@@ -345,7 +401,12 @@ fn what_cannot_be_shown_says_why() {
     let file = folder("why").join("file");
     fs::write(&file, [b'x'; 4096]).expect("a file");
     let (code, message) = fails(&[file.to_str().expect("a name")]);
-    assert_eq!((code, message.contains("holds no initialised table")), (Some(3), true), "{message}");
+    let want = "it holds no initialised table: it is none, or the program has not made it yet";
+    assert_eq!((code, message.contains(want)), (Some(3), true), "{message}");
+    fs::write(&file, [b'x'; 33]).expect("a file");
+    let (code, message) = fails(&[file.to_str().expect("a name")]);
+    let want = "it is no table: the smallest has 256 bytes";
+    assert_eq!((code, message.contains(want)), (Some(3), true), "{message}");
     assert_eq!(fails(&[&*named.0, "--clock", "moon"]).0, Some(2));
     assert_eq!(fails(&[&*named.0, "--tick-hz", "0"]).0, Some(2));
 }

@@ -379,7 +379,7 @@ pub unsafe extern "C" fn tatcell_host_memory_attach(
     memory: *mut tatcell_host_memory_t,
 ) -> i32 {
     args!(c, name = c.text(name), out = c.place(memory));
-    give(Memory::attach(name, bytes), bytes, out)
+    give(Memory::attach_named(name, bytes), bytes, out)
 }
 
 /// Unmaps memory. If it has a name, the name stays.

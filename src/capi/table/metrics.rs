@@ -31,7 +31,8 @@ const TATCELL_METRICS_MIN: usize = 8 + 6 * size_of::<*const u8>();
 /// tatcell_soft_requests_total, tatcell_full_set_requests_total (label outcome: untracked, inherited, forgiven) and
 /// tatcell_new_keys_total. From statistics: tatcell_slots, tatcell_live_keys, tatcell_expired_keys, tatcell_claims,
 /// tatcell_full_sets and tatcell_full_set_probability. From the info: tatcell_table_memory_bytes and
-/// tatcell_table_info (labels algorithm, policy, tag_bits). From both: tatcell_longest_debt_seconds.
+/// tatcell_table_info (labels algorithm, policy, tag_bits). From both: tatcell_longest_debt_seconds, or in a table of
+/// overrides tatcell_overrides (label kind: ban, exemption).
 #[repr(C)]
 pub struct tatcell_metrics_t {
     /// sizeof(tatcell_metrics_t).
@@ -98,8 +99,9 @@ fn table<'a>(
     let (stats, stats_place) = known(c, raw.stats)?;
     if let Some(raw) = stats {
         let load_ppm = raw.load_ppm.into();
-        let tatcell_stats_t { slots, live, claims, expired, debt, full_sets, longest, .. } = raw;
-        made = made.stats(&Stats { load_ppm, slots, live, claims, expired, debt, full_sets, longest });
+        let tatcell_stats_t { slots, live, claims, expired, debt, full_sets, longest, exemptions, .. } = raw;
+        let stats = Stats { load_ppm, slots, live, claims, expired, debt, full_sets, longest, exemptions };
+        made = made.stats(&stats);
     }
     let (info, info_place) = known(c, raw.info)?;
     if let Some(info) = info {

@@ -26,11 +26,12 @@ pub const TATCELL_STATS_MIN: usize = 104;
 pub struct tatcell_stats_t {
     /// sizeof(tatcell_stats_t); never written.
     pub size: u32,
-    /// Load alpha in millionths: live slots / slots.
+    /// Load alpha in millionths: live slots / slots. In a table of overrides also the slots that hold the second word
+    /// of an override, or one that was lifted.
     pub load_ppm: u32,
     /// Slots scanned.
     pub slots: u64,
-    /// Slots with a live key.
+    /// Slots with a live key; in a table of overrides those with a ban or an exemption.
     pub live: u64,
     /// Inserts in progress, and abandoned ones whose slot is not used again yet.
     pub claims: u64,
@@ -40,22 +41,25 @@ pub struct tatcell_stats_t {
     pub debt: [u64; 8],
     /// Sets of 16 slots of which a new key could take none: there the policy decides. Since 0.4.
     pub full_sets: u64,
-    /// The longest debt, ticks until that key has its burst again; 0 if there is none. Since 0.4.
+    /// The longest debt, ticks until that key has its burst again; 0 if there is none. In a table of overrides, how
+    /// long the longest one lasts. Since 0.4.
     pub longest: u64,
+    /// In a table of overrides, how many of the live ones are exemptions; the others are bans. Else 0. Since 0.4.
+    pub exemptions: u64,
 }
 
 // SAFETY: repr(C), its size first, integers without padding (asserted).
 unsafe impl Grows for tatcell_stats_t {
     const FIRST: usize = TATCELL_STATS_MIN;
 }
-const _: () = assert!(size_of::<tatcell_stats_t>() == 2 * 4 + 14 * 8);
+const _: () = assert!(size_of::<tatcell_stats_t>() == 2 * 4 + 15 * 8);
 
 /// One live slot, at the time when it was read.
 #[repr(C)]
 pub struct tatcell_slot_t {
     /// Number of the slot.
     pub number: u64,
-    /// Ticks until the key's burst is full again.
+    /// Ticks until the key's burst is full again; in a table of overrides, until the ban or exemption ends.
     pub reset_after: u64,
     /// Tag of the slot's key: the low bits of the hash.
     pub tag: u32,
@@ -235,11 +239,13 @@ pub unsafe extern "C" fn tatcell_table_stats(
         debt: made.debt,
         full_sets: made.full_sets,
         longest: made.longest,
+        exemptions: made.exemptions,
     });
     TATCELL_PASS
 }
 
-/// Finds the next live slot at or after a number. Continue from out->number + 1.
+/// Finds the next live slot at or after a number. Continue from out->number + 1. In a table of overrides these are the
+/// bans and the exemptions.
 ///
 /// @param table handle, also a read-only one; not NULL.
 /// @param now   the caller's clock, ticks.

@@ -1,10 +1,12 @@
 //! Running a table: sweep, statistics, iteration, reset of one key.
 
+use crate::algorithms::State;
 use crate::sync::access::{Access, Mode};
 use crate::sync::{AtomicU64, Ordering};
 use crate::table::handle::Table;
-use crate::table::layout::geometry::{Content, MIN_SLOTS, SLOTS_PER_LINE};
+use crate::table::layout::geometry::{Content, Geometry, MIN_SLOTS, SLOTS_PER_LINE};
 use crate::table::layout::image::Line;
+use crate::table::layout::override_word::{is_exemption, is_override, OVERRIDE_BITS};
 
 /// Sums up the slots of a table.
 ///
@@ -21,11 +23,12 @@ use crate::table::layout::image::Line;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Load alpha in millionths: live slots / slots.
+    /// Load alpha in millionths: live slots / slots. In a table of overrides also the slots that hold the second word
+    /// of an override, or one that was lifted.
     pub load_ppm: u64,
     /// Slots that were scanned.
     pub slots: u64,
-    /// Slots with a live key.
+    /// Slots with a live key; in a table of overrides those with a ban or an exemption.
     pub live: u64,
     /// Inserts in progress, or abandoned and not yet reused.
     pub claims: u64,
@@ -35,8 +38,11 @@ pub struct Stats {
     pub debt: [u64; 8],
     /// Sets of 16 slots of which a new key could take none: there the policy decides.
     pub full_sets: u64,
-    /// The longest debt in ticks, as `reset_after` of [`Slot`] has it; 0 if there is none.
+    /// The longest debt in ticks, as `reset_after` of [`Slot`] has it; 0 if there is none. In a table of overrides, how
+    /// long the longest one lasts.
     pub longest: u64,
+    /// In a table of overrides, how many of the live ones are exemptions; the others are bans. Else 0.
+    pub exemptions: u64,
 }
 
 /// Describes one live slot, as of its load.
@@ -57,7 +63,7 @@ pub struct Slot {
     pub number: u32,
     /// The tag of its key: the low bits of the hash.
     pub tag: u32,
-    /// Ticks until the key's burst is full again.
+    /// Ticks until the key's burst is full again; in a table of overrides, until the ban or exemption ends.
     pub reset_after: u64,
 }
 
@@ -114,7 +120,7 @@ impl<M: Mode> Table<'_, M> {
     pub fn stats(&self, now: u64) -> Stats {
         let layout = &self.geometry.layout;
         let now_q = self.geometry.clock_q(now);
-        let (mut stats, mut longest, mut taken) = (Stats::default(), 0, 0);
+        let (mut stats, mut longest, mut taken, mut held) = (Stats::default(), 0, 0, 0u64);
         for word in self.slots.iter().flat_map(|line: &Line| &line.words) {
             // ORDERING: Relaxed; single word, value only.
             let word = word.load(Ordering::Relaxed);
@@ -128,7 +134,13 @@ impl<M: Mode> Table<'_, M> {
             if layout.is_claim(word) {
                 stats.claims = stats.claims.wrapping_add(1);
             } else if layout.is_live(word) && lead != 0 {
+                held = held.wrapping_add(1);
+                if !self.geometry.counts(word, lead) {
+                    continue;
+                }
                 stats.live = stats.live.wrapping_add(1);
+                let is_exemption = self.geometry.content == Content::Overrides && is_exemption(layout, word);
+                stats.exemptions = stats.exemptions.wrapping_add(is_exemption.into());
                 longest = longest.max(lead);
                 // H / 2^(k+1) < lead <= H / 2^k; a lead beyond H (skewed clock) counts as H.
                 let mut k = 0;
@@ -144,12 +156,13 @@ impl<M: Mode> Table<'_, M> {
                 stats.expired = stats.expired.wrapping_add(1);
             }
         }
-        stats.longest = self.reset_after(longest, now);
-        stats.load_ppm = (stats.live * 1_000_000).checked_div(stats.slots).unwrap_or_else(|| impossible!(0));
+        stats.longest = self.geometry.reset_after(longest, now);
+        stats.load_ppm = (held * 1_000_000).checked_div(stats.slots).unwrap_or_else(|| impossible!(0));
         stats
     }
 
-    /// Finds the next live slot at or after number `from`; `None` after the last. Continue from `number + 1`.
+    /// Finds the next live slot at or after number `from`; `None` after the last. Continue from `number + 1`. In a table
+    /// of overrides these are the bans and the exemptions; [`slot_word`](Table::slot_word) says which.
     ///
     /// # Concurrency
     /// Together with any other call; each word is as of its load.
@@ -160,26 +173,42 @@ impl<M: Mode> Table<'_, M> {
             // ORDERING: Relaxed; single word, value only.
             let word = self.word(number)?.load(Ordering::Relaxed);
             let lead = g.layout.lead(word, now_q);
-            (g.layout.is_live(word) && lead != 0).then(|| Slot {
+            (g.layout.is_live(word) && lead != 0 && g.counts(word, lead)).then(|| Slot {
                 number: number as u32,
                 tag: (g.layout.tag_field(word) >> g.layout.bits) as u32,
-                reset_after: self.reset_after(lead, now),
+                reset_after: g.reset_after(lead, now),
             })
         })
     }
 
-    /// Returns the ticks until a key with this lead has its burst again.
-    fn reset_after(&self, lead: u64, now: u64) -> u64 {
-        let g = &self.geometry;
-        // An aligned window that is over keeps its slot for this long.
-        let kept = (g.guard as u64).wrapping_shl(g.shl as u32);
-        match lead {
-            0 => 0,
-            _ => crate::time::ticks_up(lead.saturating_sub(kept), now, g.shl, g.shr),
-        }
-    }
-
     pub(super) fn word(&self, number: usize) -> Option<&AtomicU64> {
         self.slots.get(number / SLOTS_PER_LINE)?.words.get(number % SLOTS_PER_LINE)
+    }
+}
+
+impl Geometry {
+    /// Whether a live word that lies ahead is that of a key. In a table of overrides only bans and exemptions are, not
+    /// the second word of one, nor one that was lifted, nor an exemption that has wrapped.
+    #[inline(never)]
+    pub(super) fn counts(&self, word: u64, lead: u64) -> bool {
+        let is_wrapped = || State::split(OVERRIDE_BITS, lead).ahead > self.horizon >> OVERRIDE_BITS;
+        self.content != Content::Overrides
+            || is_override(&self.layout, word) && !(is_exemption(&self.layout, word) && is_wrapped())
+    }
+
+    /// Returns the ticks until a key with this lead has its burst again.
+    #[inline(never)]
+    fn reset_after(&self, lead: u64, now: u64) -> u64 {
+        // An aligned window that is over keeps its slot for this long.
+        let kept = (self.guard as u64).wrapping_shl(self.shl as u32);
+        let ahead = match self.content {
+            // What an override is stands below its time, and nothing keeps its slot for longer.
+            Content::Overrides => State::split(OVERRIDE_BITS, lead).ahead.wrapping_shl(OVERRIDE_BITS),
+            _ => lead.saturating_sub(kept),
+        };
+        match lead {
+            0 => 0,
+            _ => crate::time::ticks_up(ahead, now, self.shl, self.shr),
+        }
     }
 }

@@ -15,6 +15,7 @@ impl<M: Mode> Table<'_, M> {
     /// the rest of `out` stays as it is.
     ///
     /// A debt is measured in time, by `reset_after`. Where words hold a count, slots whose windows end last come first.
+    /// In a table of overrides these are the bans and exemptions that end last.
     ///
     /// ```
     /// use tatcell::{LimitSpec, Line, Slot, Table, TableOptions};

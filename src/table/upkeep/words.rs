@@ -40,6 +40,8 @@ pub enum WordKind {
     Exemption,
     /// The second word of an override.
     Witness,
+    /// A ban or an exemption that was lifted, or cannot hold: it keeps its slot until it would have ended.
+    Lifted,
 }
 
 /// One slot, as of its load.
@@ -90,6 +92,7 @@ impl<M: Mode> Table<'_, M> {
             _ if layout.is_empty(word) => WordKind::Tombstone,
             0 => WordKind::Expired,
             _ if overrides && is_witness(layout, word) => WordKind::Witness,
+            _ if overrides && !g.counts(word, lead) => WordKind::Lifted,
             _ if overrides && is_exemption(layout, word) => WordKind::Exemption,
             _ if overrides => WordKind::Ban,
             _ => WordKind::Live,
