@@ -24,7 +24,7 @@
 //! | `tatcell_claims` | statistics | inserts in progress, and abandoned ones |
 //! | `tatcell_full_sets` | statistics | sets of 16 slots of which a new key could take none |
 //! | `tatcell_full_set_probability` | statistics | the chance that a new key finds its set full, at this load |
-//! | `tatcell_longest_debt_seconds` | statistics, info | the time until the key that owes most has its burst again; not of overrides |
+//! | `tatcell_longest_debt_seconds` | statistics, info | until the key that owes most has its burst again; not of overrides |
 //! | `tatcell_table_memory_bytes` | info | bytes of the table, header included |
 //! | `tatcell_table_info{algorithm,policy,tag_bits}` | info | always 1 |
 //!

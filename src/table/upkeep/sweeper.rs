@@ -1,8 +1,8 @@
 //! Sweeps without a timer: each call on a table first sweeps what is due.
 //!
 //! A word wraps after its span, and a sweep must empty it before. While calls come, they do that. While none comes
-//! nobody does, and after a silence of nearly a span nothing tells an old debt from a new one. But every silence that is
-//! longer than the longest debt leaves no debt at all. So the first call after a long one empties the whole table.
+//! nobody does, and after a silence of nearly a span nothing tells an old debt from a new one. But every silence that
+//! is longer than the longest debt leaves no debt at all. So the first call after a long one empties the whole table.
 //!
 //! ```text
 //!            swept       now                                    now
@@ -14,8 +14,8 @@
 //! sweep interval. A pause is at most a round, or H and one part. A slot goes unswept for a round and a pause, which is
 //! less than the interval.
 //!
-//! Who ends a silence decides only when all slots are empty. Others that come meanwhile do not wait: they empty the same
-//! slots. The first that has seen all of them moves `swept`, and then all others stop. None empties a slot with a new
+//! Who ends a silence decides only when all slots are empty. Others that come meanwhile do not wait: they empty the
+//! same slots. The first that has seen all of them moves `swept`, and then all others stop. None empties a slot with a new
 //! charge: its caller saw the new `swept` before, and so does who loads that word.
 //!
 //! A reading that is far behind sets `swept` back, with its lowest bit. While that is set, a silence is none: that
