@@ -78,14 +78,15 @@ cli/src
 cli/src/input
     time packed packet
     capture: packet lib
+    syslog: time lib
     dnstap json pattern table: time lib
 cli/src/show
     clock: lib
     names: lib
     counts: lib
     info: clock counts lib
-    top: clock names lib
     dump: clock lib
+    top: clock dump names lib
     serve: clock lib
     change: clock names lib
 cli/src/emit
@@ -99,6 +100,7 @@ cli/src/replay
 cli/src/check
     blocks meaning: lib
     zones
+    grammar: blocks zones lib
     nginx servers
 cli/src/plan
     keys order

@@ -271,7 +271,7 @@ fn escaped(text: &[u8]) -> String {
 }
 
 /// Reads an address as logs have it: alone, with a port (`192.0.2.1:80`, `[2001:db8::1]:80`, `192.0.2.1#53`) or a zone
-/// (`fe80::1%eth0`), or the last of a list, which is the one that the nearest proxy has seen. The zone is no part of it.
+/// (`fe80::1%eth0`), or the last of a list, which is the one that the nearest proxy has seen. A zone is left out.
 pub fn address(text: &[u8]) -> Option<Address> {
     if let Some(v4) = v4(text) {
         return Some(Address::from(v4));

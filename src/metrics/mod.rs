@@ -24,12 +24,13 @@
 //! | `tatcell_claims` | statistics | inserts in progress, and abandoned ones |
 //! | `tatcell_full_sets` | statistics | sets of 16 slots of which a new key could take none |
 //! | `tatcell_full_set_probability` | statistics | the chance that a new key finds its set full, at this load |
-//! | `tatcell_longest_debt_seconds` | statistics, info | until the key that owes most has its burst again; not of overrides |
+//! | `tatcell_longest_debt_seconds` | statistics, info | the time until the key that owes most has its burst again |
 //! | `tatcell_table_memory_bytes` | info | bytes of the table, header included |
 //! | `tatcell_table_info{algorithm,policy,tag_bits}` | info | always 1 |
 //!
-//! The longest debt needs `tick_hz` of the info. A label value may be any text: quotes, backslashes and ends of lines
-//! are escaped. All samples of a family stand together, as both formats ask, so one call writes all tables.
+//! A table of overrides has no longest debt. The longest debt needs `tick_hz` of the info. A label value may be any
+//! text: quotes, backslashes and ends of lines are escaped. All samples of a family stand together, as both formats
+//! ask, so one call writes all tables.
 //!
 //! Nothing is allocated, and no floating point is used: a fraction has nine decimal places.
 #![forbid(unsafe_code)]

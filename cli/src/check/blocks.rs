@@ -8,7 +8,6 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use super::grammar;
 use crate::failure::{Failure, Problem};
 
 /// Most bytes of all files together.
@@ -223,9 +222,19 @@ fn escaped(byte: Option<u8>) -> Vec<u8> {
     }
 }
 
+/// Whether a directive is one of those that limit.
+pub fn limits(name: &str) -> bool {
+    ["limit_req", "limit_conn", "tatcell"].iter().any(|start| name.starts_with(start))
+}
+
+/// Whether a block makes a file a whole configuration.
+pub fn is_whole(name: &str) -> bool {
+    ["http", "events", "stream", "mail"].contains(&name)
+}
+
 /// Whether a directive says anything about limits. A list of a million addresses does not, and takes no memory.
 fn is_kept(name: &str) -> bool {
-    grammar::limits(name) || name == "server_name"
+    limits(name) || name == "server_name"
 }
 
 /// Reads the directives of a file and of what it includes that say something about limits.
@@ -313,7 +322,7 @@ impl Files {
                     };
                     directive.block = std::mem::replace(&mut done, before);
                     let name = &*directive.name.text;
-                    if !directive.block.is_empty() || is_kept(name) || grammar::is_whole(name) {
+                    if !directive.block.is_empty() || is_kept(name) || is_whole(name) {
                         done.push(directive);
                     }
                 }

@@ -6,7 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::blocks::{Directive, Word};
+use super::blocks::{is_whole, limits, Directive, Word};
 use super::zones::{module_rate, nginx_number, nginx_time, zone_size};
 use crate::failure::Failure;
 use crate::words::plural;
@@ -84,16 +84,6 @@ const RULES: [Rule; 20] = [
     rule("tatcell_stats", (0, 2), &[Place::Location], Value::Stats),
 ];
 
-/// Whether a directive is one of those that limit.
-pub fn limits(name: &str) -> bool {
-    ["limit_req", "limit_conn", "tatcell"].iter().any(|start| name.starts_with(start))
-}
-
-/// Whether a block makes a file a whole configuration.
-pub fn is_whole(name: &str) -> bool {
-    ["http", "events", "stream", "mail"].contains(&name)
-}
-
 /// Returns the place that a block opens.
 fn opened(name: &str, place: Place) -> Place {
     match (name, place) {
@@ -130,7 +120,9 @@ impl Memory {
     /// Takes a zone in: each has a name of its own, whatever it is for.
     fn add(&mut self, directive: &Directive, name: &'static str) -> Result<(), Failure> {
         let zones = directive.words.iter().filter_map(|word| word.text.strip_prefix("zone="));
-        let Some((zone, _)) = zones.filter_map(|zone| zone.split_once(':')).last() else { return Ok(()) };
+        let Some((zone, _)) = zones.filter_map(|zone| zone.split_once(':')).next_back() else {
+            return Ok(());
+        };
         if let Some((first, by)) = self.known.get(zone) {
             let by = if *by == name { String::new() } else { format!(", by {by}") };
             return Err(directive.name.wrong(format!("zone {zone:?} is already at {}{by}", first.place())));

@@ -151,7 +151,8 @@ pub fn without_year(text: &[u8], now: u64) -> Option<(u64, &[u8])> {
     let month = month(&[*m1, *m2, *m3])?;
     let day = two(&[if *d1 == b' ' { b'0' } else { *d1 }, *d2])?;
     let (clock, rest) = clock(rest)?;
-    let is_leap = |year: u64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let is_leap =
+        |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
     let most = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][month as usize - 1];
     // A year has at most 366 days, so this one is that of `now` or the next.
     let next = 1970 + now / (365 * 86_400 * SECOND) + 1;

@@ -445,7 +445,8 @@ fn includes_and_blocks_of_lua_are_read_as_nginx_reads_them() {
         let text = format!("limit_req zone={zone} burst={burst};");
         fs::write(folder.join("s").join(name), text).expect("a file");
     }
-    let text = "limit_req_zone $a zone=a:1m rate=1r/s; limit_req_zone $b zone=b:1m rate=1r/s;\nserver {\n include s/a[0-9].conf;\n\
+    let text = "limit_req_zone $a zone=a:1m rate=1r/s; limit_req_zone $b zone=b:1m rate=1r/s;\n\
+        server {\n include s/a[0-9].conf;\n\
         content_by_lua_block { local t = [[ }}} ' ]] --[==[ } ' ]] ]==] local u = t[1] -- } '\n }\n}\n";
     let file = folder.join("nginx.conf");
     fs::write(&file, text).expect("a file");

@@ -86,7 +86,7 @@ const MODULE_PARTS: [(&str, &str); 32] = [
     ("tatcell_zone $uri;", "tatcell_zone has 1 parameters, and takes at least 2"),
     ("tatcell_zone $uri zone=a:1m;", "has no rate="),
     ("tatcell_zone $uri zone=a:1m burst=2;", "has no rate="),
-    ("tatcell_zone $uri zone=a:1m rate=unlimited;", "36: "),
+    ("tatcell_zone $uri zone=a:1m rate=unlimited;", "3:34: a number is missing"),
     ("tatcell_zone $uri zone=a/b:1m rate=1r/s;", "zone name \"a/b\""),
     ("tatcell_zone $uri zone=a:1m rate=1r/s tag_bits=25;", "12 to 24"),
     ("tatcell_zone $uri zone=a:1m rate=1r/s policy=some;", "unknown parameter"),

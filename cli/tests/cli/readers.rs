@@ -278,7 +278,7 @@ fn bind_and_unbound() {
     );
 }
 
-/// What stands before a line that went through syslog or the journal; T is in the year of none.
+/// What stands before a line that went through syslog or the journal, at T. Some have no year.
 const HEADS: [&str; 6] = [
     "<134>Nov 14 22:13:20 host program[7]: ",
     "Nov 14 22:13:20 program: ",

@@ -161,8 +161,9 @@ impl<M: Mode> Table<'_, M> {
         stats
     }
 
-    /// Finds the next live slot at or after number `from`; `None` after the last. Continue from `number + 1`. In a
-    /// table of overrides these are the bans and the exemptions; [`slot_word`](Table::slot_word) says which.
+    /// Finds the next live slot at or after number `from`; `None` after the last. Continue from `number + 1`.
+    ///
+    /// In a table of overrides these are the bans and the exemptions; [`slot_word`](Table::slot_word) says which.
     ///
     /// # Concurrency
     /// Together with any other call; each word is as of its load.
