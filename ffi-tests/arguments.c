@@ -657,6 +657,18 @@ TEST(table_operations_refuse_bad_arguments) {
     ODD_IS(tatcell_table_sweep(OFF(t), 0, 0, 10, &w.slot_number));
     ODD_IS(tatcell_table_sweep(t, 0, 0, 10, OFF(&w.slot_number)));
     REFUSES(TATCELL_ERR_HANDLE, tatcell_table_sweep(&w.zero_table, 0, 0, 10, &w.slot_number));
+    NULL_IS(tatcell_table_sweep_due(NULL, &w.slot_number, 0));
+    NULL_IS(tatcell_table_sweep_due(t, NULL, 0));
+    ODD_IS(tatcell_table_sweep_due(OFF(t), &w.slot_number, 0));
+    ODD_IS(tatcell_table_sweep_due(t, OFF(&w.slot_number), 0));
+    REFUSES(TATCELL_ERR_HANDLE, tatcell_table_sweep_due(&w.zero_table, &w.slot_number, 0));
+    NULL_IS(tatcell_table_peek_time(NULL, &w.slot_number, 0, &w.slot_number));
+    NULL_IS(tatcell_table_peek_time(t, NULL, 0, &w.slot_number));
+    NULL_IS(tatcell_table_peek_time(t, &w.slot_number, 0, NULL));
+    ODD_IS(tatcell_table_peek_time(OFF(t), &w.slot_number, 0, &w.slot_number));
+    ODD_IS(tatcell_table_peek_time(t, OFF(&w.slot_number), 0, &w.slot_number));
+    ODD_IS(tatcell_table_peek_time(t, &w.slot_number, 0, OFF(&w.slot_number)));
+    REFUSES(TATCELL_ERR_HANDLE, tatcell_table_peek_time(&w.zero_table, &w.slot_number, 0, &w.slot_number));
     NULL_IS(tatcell_table_info(NULL, &w.info));
     NULL_IS(tatcell_table_info(t, NULL));
     ODD_IS(tatcell_table_info(OFF(t), &w.info));

@@ -425,6 +425,17 @@ TEST(live_slots_are_walked_counted_and_swept) {
     EXPECT(half && *half == 500 && *table.sweep(later, *half, 1000) == 0);
     EXPECT(table.stats(later)->expired == 0);
     EXPECT(tatcell::table().sweep(start, 0, 1) == code::err_handle);
+    // By itself, and after a silence in which the word of a key has wrapped.
+    std::uint64_t swept = 0;
+    const std::uint32_t key = 1;
+    EXPECT(table.sweep_due(swept, later) && *table.peek_time(swept, later) == later);
+    EXPECT(table.check(limit, later, key, 3) && !table.check(limit, later, key, 3));
+    const auto silent = later + ticks(table.info()->span + table.info()->window);
+    EXPECT(!table.check(limit, silent, key, 3));
+    EXPECT(*table.peek_time(swept, silent) < silent && *table.peek_time(swept, silent) > later);
+    EXPECT(table.sweep_due(swept, silent) && table.check(limit, silent, key, 3));
+    EXPECT(tatcell::table().sweep_due(swept, start) == code::err_handle);
+    EXPECT(tatcell::table().peek_time(swept, start) == code::err_handle);
 }
 
 // ---- Host ----

@@ -312,6 +312,25 @@ TEST(stats_and_next_see_each_live_key_once) {
     kit_free(&k);
 }
 
+TEST(a_call_after_any_silence_finds_no_old_debt) {
+    tatcell_table_info_t info = TATCELL_TABLE_INFO_INIT;
+    tatcell_decision_t seen = TATCELL_DECISION_INIT;
+    uint64_t now = 1, swept = 0, time = 0;
+    DO(table(4, 256, 0));
+    EQ(tatcell_table_info(&k.table, &info), 0);
+    for (int call = 0; call < 300; call++) {
+        EQ(tatcell_table_peek_time(&k.table, &swept, now, &time), 0);
+        EQ(tatcell_table_peek(&k.table, &k.limit, time, "a", 1, 4, &seen), 0);
+        EQ(tatcell_table_sweep_due(&k.table, &swept, now), 0);
+        EQ(tatcell_table_check(&k.table, &k.limit, now, "a", 1, 4, NULL), 0);
+        EQ(tatcell_table_sweep_due(&k.table, &swept, now), 0);
+        EQ(tatcell_table_check(&k.table, &k.limit, now, "a", 1, 1, NULL), TATCELL_NON_CONFORMING);
+        /* Until the word has wrapped, some times: then its debt would count once more. */
+        now += (info.span + info.window) * (uint64_t)(call % 3 + 1) - info.window * (uint64_t)call / 300;
+    }
+    kit_free(&k);
+}
+
 TEST(sweep_walks_the_table_in_parts_and_changes_no_decision) {
     tatcell_stats_t stats = TATCELL_STATS_INIT;
     uint64_t next = 0;
@@ -614,6 +633,7 @@ int main(void) {
     RUN(reset_key_makes_one_key_full_again);
     RUN(stats_and_next_see_each_live_key_once);
     RUN(the_longest_debts_come_first_and_are_known_by_their_hash);
+    RUN(a_call_after_any_silence_finds_no_old_debt);
     RUN(sweep_walks_the_table_in_parts_and_changes_no_decision);
     RUN(counters_count_each_answer);
     RUN(full_set_policy_admit_passes_untracked);

@@ -913,6 +913,8 @@ int32_t tatcell_table_restore(tatcell_table_t *table, void *memory, size_t bytes
     size_t image_bytes, const tatcell_attach_options_t *options, int64_t clock_offset);
 int32_t tatcell_table_sweep(const tatcell_table_t *table, uint64_t now, uint64_t from, uint64_t count,
     uint64_t *next);
+int32_t tatcell_table_sweep_due(const tatcell_table_t *table, uint64_t *swept, uint64_t now);
+int32_t tatcell_table_peek_time(const tatcell_table_t *table, const uint64_t *swept, uint64_t now, uint64_t *time);
 int32_t tatcell_table_stats(const tatcell_table_t *table, uint64_t now, tatcell_stats_t *out);
 int32_t tatcell_table_next(const tatcell_table_t *table, uint64_t now, uint64_t from, tatcell_slot_t *out);
 int32_t tatcell_table_top(const tatcell_table_t *table, uint64_t now, tatcell_slot_t *top, uint32_t count,

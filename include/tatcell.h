@@ -29,7 +29,8 @@
  *   answer 429 with Retry-After and RateLimit          -> tatcell_http_lines                           11 HTTP
  *   share a table: fork, workers, shared memory        -> tatcell_table_attach, tatcell_host.h         12 Processes
  *   keep the state over a restart                      -> tatcell_table_save, tatcell_cell_save        12, 5
- *   sweep, count, list the heaviest clients            -> tatcell_table_sweep, _stats, _top            13 Upkeep
+ *   sweep from a timer, or when calls come             -> tatcell_table_sweep, _sweep_due             13 Upkeep
+ *   count, list the heaviest clients                   -> tatcell_table_stats, _top                   13 Upkeep
  *   export counters and load to Prometheus             -> tatcell_metrics_text                         14 Info
  *   calendar windows: per hour, per day, per month     -> TATCELL_LIMIT_ALIGNED, examples/quota.c      2 Limits
  *   try a limit on live traffic, refusing nothing      -> TATCELL_LIMIT_SHADOW                         2 Limits
@@ -3847,6 +3848,47 @@ int32_t tatcell_table_sweep(const tatcell_table_t *table,
                             uint64_t from,
                             uint64_t count,
                             uint64_t *next);
+
+/**
+ * Sweeps what is due, so that no timer is needed: call it before each call that changes the table, with the same now.
+ * It also ends a silence. If no call came for so long that all debts are over, it empties the table, and no old debt
+ * counts once more. A silence is longer than a quarter of sweep_interval, or than the longest debt.
+ *
+ * A reading far ahead counts as a silence, so guard stamps of others (tatcell_host_guard_now). One behind the last
+ * reading sweeps nothing. If it is behind by more than sweep_interval, sweeps go on from there: the clock was set
+ * back.
+ *
+ * @param table handle; not NULL.
+ * @param swept until when all is swept that was due, for the library alone; 0 for a fresh table. All that use the
+ *              table share one such word, which lies in shared memory if the table does; not NULL.
+ * @param now   the caller's clock, ticks.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
+ * Thread: during any other call, unless the table is exclusive. Cost: usually one load; now and then some microseconds
+ * for 4096 slots, which may be all slots after a pause; to empty a million slots takes milliseconds. Since 0.4.
+ */
+TATCELL_API
+int32_t tatcell_table_sweep_due(const tatcell_table_t *table,
+                                uint64_t *swept,
+                                uint64_t now);
+
+/**
+ * Returns the time at which a peek finds no old debt, and changes nothing: now, or during a silence
+ * (tatcell_table_sweep_due) an earlier time when all debts were over.
+ *
+ * @param table handle; not NULL.
+ * @param swept the word of tatcell_table_sweep_due; not NULL.
+ * @param now   the caller's clock, ticks.
+ * @param time  gets the time to pass to the peek; not NULL.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
+ * Thread: during any other call, unless the table is exclusive. Cost: one load. Since 0.4.
+ */
+TATCELL_API
+int32_t tatcell_table_peek_time(const tatcell_table_t *table,
+                                const uint64_t *swept,
+                                uint64_t now,
+                                uint64_t *time);
 
 /** Bytes of a tatcell_stats_t in its first release: the least size that a library accepts. */
 #define TATCELL_STATS_MIN 104

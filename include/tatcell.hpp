@@ -1846,6 +1846,17 @@ public:
     outcome<std::uint64_t> sweep(instant now, std::uint64_t from, std::uint64_t count) const noexcept {
         return detail::fill(std::uint64_t{0}, tatcell_table_sweep, &raw_, now.count(), from, count);
     }
+    /// Sweeps what is due, instead of a timer, and ends a silence (tatcell_table_sweep_due). Call it before each call
+    /// that changes the table. `swept` is 0 for a fresh table, and lies in memory that all who use the table share.
+    result sweep_due(std::uint64_t &swept, instant now) const noexcept {
+        return result(tatcell_table_sweep_due(&raw_, &swept, now.count()));
+    }
+    /// The time at which a peek finds no old debt, and changes nothing (tatcell_table_peek_time).
+    outcome<instant> peek_time(const std::uint64_t &swept, instant now) const noexcept {
+        std::uint64_t time = 0;
+        const std::int32_t c = tatcell_table_peek_time(&raw_, &swept, now.count(), &time);
+        return {c, instant(time)};
+    }
     /// Scans all slots and counts live keys, load and debts (tatcell_table_stats).
     outcome<tatcell_stats_t> stats(instant now) const noexcept {
         return detail::fill(tatcell_stats_t TATCELL_STATS_INIT, tatcell_table_stats, &raw_, now.count());

@@ -129,6 +129,6 @@ pub use sync::MAX_LOST;
 pub use table::{
     full_set_ppb, lines_for, lines_for_load, Access, AttachOptions, Burst, Counters, Exclusive,
     ExclusiveTable, FitPart, FullPolicy, Line, Migrated, Mode, NextBurst, Override, PrefixLengths, ReadOnly,
-    ReadOnlyTable, Request, Shared, Slot, SlotWord, Stats, Table, TableClock, TableError, TableFit,
+    ReadOnlyTable, Request, Shared, Slot, SlotWord, Stats, Sweeper, Table, TableClock, TableError, TableFit,
     TableInfo, TableNumbers, TableOptions, WordKind, LAYOUT_VERSION, MAX_BURST, MIN_SLOTS, SLOTS_PER_LINE,
 };

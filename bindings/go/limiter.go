@@ -3,7 +3,6 @@ package tatcell
 import (
 	"crypto/rand"
 	"math"
-	"math/bits"
 	"sync/atomic"
 	"time"
 )
@@ -19,9 +18,10 @@ func Now() uint64 { return uint64(time.Since(epoch)) }
 type Limiter struct {
 	limit *TableLimit
 	spec  Spec
-	parts uint64 // of sweepPart slots each
-	step  uint64 // nanoseconds between two parts of a sweep
-	due   atomic.Uint64
+	parts uint64        // of sweepPart slots each
+	step  uint64        // nanoseconds between two parts of a sweep
+	pause uint64        // nanoseconds after swept at which a silence begins, and no key owes anything
+	swept atomic.Uint64 // the time until which all is swept that was due
 }
 
 // fullSetPPB is the chance, in billionths, that a new key finds its set full when a Limiter has as many keys as asked.
@@ -50,11 +50,7 @@ func NewLimiter(spec Spec, keys int, policy Policy) (*Limiter, error) {
 	if _, err := rand.Read(o.Seed[:]); err != nil {
 		return nil, err
 	}
-	table, err := NewTable(o.WithResolution(-coarse(&spec)))
-	if err != nil {
-		// That unit is too fine for a long burst. If another error came, it comes again.
-		table, err = NewTable(o)
-	}
+	table, err := NewTable(o)
 	if err != nil {
 		return nil, err
 	}
@@ -64,34 +60,9 @@ func NewLimiter(spec Spec, keys int, policy Policy) (*Limiter, error) {
 	}
 	l := &Limiter{limit: limit, spec: spec, parts: uint64(table.Slots()+sweepPart-1) / sweepPart}
 	l.step = max(table.SweepInterval()/(4*l.parts), 1)
-	l.due.Store(Now() + l.step)
+	l.pause = (l.parts + 1) * l.step // at least a quarter of the SweepInterval after the last call: longer than any debt
+	l.swept.Store(Now())
 	return l, nil
-}
-
-// coarse returns how often a nanosecond is doubled for the unit of a limiter's words: up to 5 times. When the span of a
-// word is over, an old debt counts once more, and while nobody calls, nothing sweeps it away. So the span should be
-// days; that of nanoseconds is 2.4 hours. The unit keeps an exact emission interval exact, and has 2^12 units in it.
-// Other intervals are rounded up in any unit, in this one by less than a millionth. A refund leaves up to 3 units of a
-// new key's first charge, so they must have drained before the next call can come.
-func coarse(spec *Spec) int8 {
-	if spec.Units == 0 {
-		return 0
-	}
-	interval := spec.Period / spec.Units
-	shift := bits.Len64(interval) - 21
-	if spec.Period%spec.Units == 0 {
-		shift = bits.Len64(interval) - 13
-		if exact := bits.TrailingZeros64(interval); exact < shift {
-			shift = exact
-		}
-	}
-	if shift > 5 {
-		shift = 5
-	}
-	if shift < 0 {
-		return 0
-	}
-	return int8(shift)
 }
 
 // Allow decides one request of cost 1 and charges it if it passes.
@@ -150,8 +121,8 @@ func (l *Limiter) Refund(key string, d *Decision) Decision {
 // the key stays taken until its old debt would have drained, so a reset counts as one more key.
 func (l *Limiter) Reset(key string) bool { return l.limit.t.Reset(l.now(), l.limit.t.HashString(key)) }
 
-// Limit returns the limit of the table that the limiter keeps, for calls that it does not have. Those sweep nothing, so
-// call the limiter, too, at least once in the SweepInterval of the table.
+// Limit returns the limit of the table that the limiter keeps, for calls that it does not have. Those sweep nothing: call
+// the limiter, too, at least once in a quarter of the SweepInterval of the table, or it forgets what they charged.
 func (l *Limiter) Limit() *TableLimit { return l.limit }
 
 // Spec returns what the limiter was made from.
@@ -159,28 +130,61 @@ func (l *Limiter) Spec() Spec { return l.spec }
 
 // now reads the clock, and sweeps the parts of the table that are due by then.
 func (l *Limiter) now() uint64 {
-	now, due := Now(), l.due.Load()
-	if now < due {
+	now := Now()
+	if now-l.swept.Load() < l.step {
 		return now
 	}
-	return l.sweep(now, due)
+	return l.sweep(now)
 }
 
 // sweep sweeps the parts that are due: each part is due four times in a SweepInterval. After a pause it sweeps more
-// than one part, at most the whole table once. It returns the time of the last one.
-func (l *Limiter) sweep(now, due uint64) uint64 {
-	late := (now-due)/l.step + 1
-	// One goroutine takes the parts. A sweep changes expired words alone, so it may meet any other call.
-	if !l.due.CompareAndSwap(due, due+late*l.step) {
-		return now
+// than one part, at most the whole table once. After a silence, which is longer than any debt, it forgets all words:
+// they may have wrapped, and then old debts count once more. It returns the time of the last sweep.
+func (l *Limiter) sweep(now uint64) uint64 {
+	for {
+		swept := l.swept.Load()
+		late := now - swept
+		switch due := late / l.step; {
+		case late > math.MaxInt64 || due == 0:
+			return now // others have swept meanwhile
+		case late > l.pause:
+			if l.forget(now, swept) && l.swept.CompareAndSwap(swept, now) {
+				return now
+			}
+		// One goroutine takes the parts. A sweep changes expired words alone, so it may meet any other call.
+		case l.swept.CompareAndSwap(swept, swept+due*l.step):
+			return l.sweepParts(now, swept/l.step, due)
+		}
 	}
+}
+
+// sweepParts sweeps so many parts from one on, each at most once.
+func (l *Limiter) sweepParts(now, first, count uint64) uint64 {
 	for i := uint64(0); ; now = Now() {
-		l.limit.t.Sweep(now, int((due/l.step+i)%l.parts)*sweepPart, sweepPart)
+		l.limit.t.Sweep(now, int((first+i)%l.parts)*sweepPart, sweepPart)
 		// By an old clock live debts look expired, so each part has a clock of its own.
-		if i++; i >= late || i == l.parts {
+		if i++; i >= count || i == l.parts {
 			return now
 		}
 	}
+}
+
+// forget empties all words. It returns false once another goroutine has. Each that comes in a silence does the same work
+// before it decides, so none waits for another. A word that is loaded with a new charge was written after the end of the
+// silence, which the next load sees.
+func (l *Limiter) forget(now, swept uint64) bool {
+	t := l.limit.t
+	empty := t.layout.swept(t.now(now))
+	for i := range t.slots {
+		seen := atomic.LoadUint64(&t.slots[i])
+		if l.swept.Load() != swept {
+			return false
+		}
+		if seen != 0 {
+			atomic.CompareAndSwapUint64(&t.slots[i], seen, empty)
+		}
+	}
+	return true
 }
 
 // SlotsForLoad returns the slots with which a new key finds its set full with a chance of at most ppb billionths, while

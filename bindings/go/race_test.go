@@ -133,7 +133,7 @@ func TestAllCallsRunAtOnce(t *testing.T) {
 	// All slots have expired words, and calls sweep a part each 5 ms.
 	expire(l)
 	l.step = 5_000_000
-	l.due.Store(Now())
+	l.swept.Store(Now())
 	// Those of one kind have refunds, those of the next have resets.
 	var names [3][]string
 	for i := range names {

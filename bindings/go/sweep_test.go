@@ -3,6 +3,8 @@ package tatcell
 import (
 	"fmt"
 	"math/rand"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -16,7 +18,7 @@ func backAfter(t *testing.T) {
 	t.Cleanup(func() { epoch = began })
 }
 
-// odd is 5 in 15 minutes and 5 ns. No coarse unit is exact for it, so its words have a span of hours.
+// odd is 5 in 15 minutes and 5 ns. Its words have a span of hours.
 var odd = NewSpec(1, 180_000_000_001, 5)
 
 // A client that owes nothing has its whole burst, however rare the requests are. Each of them drains a client that has
@@ -105,27 +107,62 @@ func TestEachCallSweeps(t *testing.T) {
 	}
 }
 
-// After a time without any call, no sweep can tell old words from new ones. So the span of a word is days.
+// After a time without any call, no sweep can tell old words from new ones. But then no key owes anything.
 func TestASilenceIsForgiven(t *testing.T) {
 	backAfter(t)
 	random, began := rand.New(rand.NewSource(30)), epoch
 	for _, text := range []string{
 		"5/15min", "100/min", "100/h", "7/h", "1/h burst 2", "5/d", "30/s burst 10000", "10/s burst 20",
-		"1000/s burst 300000",
+		"1000/s burst 300000", "1000000/s burst 10",
 	} {
 		refused := 0
 		for try := 0; try < 2000; try++ {
 			epoch = began
 			l := must(New(text, 1))
 			drained := time.Duration(l.Hit("a", l.spec.Burst).ResetAfter)
-			later(drained + time.Duration(random.Int63n(int64(36*time.Hour))))
-			if !l.AllowN("a", l.spec.Burst) {
+			if try%2 == 0 {
+				// The words wrap after 2^43 units, and count once more until they have drained again.
+				wrapped := time.Duration(1) << (43 + l.limit.t.shr) >> l.limit.t.shl
+				drained += wrapped*time.Duration(1+try%5) - time.Duration(random.Int63n(int64(drained)))
+			}
+			later(drained + time.Duration(random.Int63n(int64(100*24*time.Hour))>>(try%40)))
+			if d := l.Test("a", l.spec.Burst); try%3 == 0 && !d.Passes() || !l.AllowN("a", l.spec.Burst) {
 				refused++
 			}
 		}
 		if refused != 0 {
 			t.Errorf("%s: %d of 2000 silences were followed by a refusal", text, refused)
 		}
+	}
+}
+
+// Goroutines come at once after a silence. None is refused for old debts, and no charge is lost.
+func TestGoroutinesEndASilenceTogether(t *testing.T) {
+	backAfter(t)
+	l := must(New("1/h burst 20", 50_000))
+	for round := 0; round < 20; round++ {
+		var group sync.WaitGroup
+		var shared, refused atomic.Int64
+		for g := 0; g < 4; g++ {
+			group.Add(1)
+			go func(g int) {
+				defer group.Done()
+				for i := 0; i < 500; i++ {
+					if l.Allow("shared") {
+						shared.Add(1)
+					}
+					if !l.AllowN(fmt.Sprint(g, i), 20) {
+						refused.Add(1)
+					}
+				}
+			}(g)
+		}
+		if group.Wait(); shared.Load() != 20 || refused.Load() != 0 {
+			t.Fatalf("round %d: %d units of 20 passed, and %d clients that owe nothing were refused", round,
+				shared.Load(), refused.Load())
+		}
+		// The debts of this round count once more.
+		later(time.Duration(1)<<(43+l.limit.t.shr)>>l.limit.t.shl - time.Second)
 	}
 }
 

@@ -109,6 +109,7 @@ static int run(void *unused) {
     const uint64_t patience = s.idle_ms * (rte_get_tsc_hz() / 1000);
     uint64_t last = rte_rdtsc(), start = cpu_ns(), left_out = 0;
     uint32_t state = 12345 + l->queue;
+    const int keyed = l->policer.mode >= TATCELL_DPDK_BYTES && l->policer.mode <= TATCELL_DPDK_MARK;
     (void)unused;
     for (unsigned i = 0;; i ^= 1) {
         struct tatcell_dpdk_burst *ready = &l->bursts[i], *next = &l->bursts[i ^ 1];
@@ -131,6 +132,8 @@ static int run(void *unused) {
             decide_rte(ready, l->nows[i]);
         } else {
             const uint64_t before = ready->undecided;
+            /* Words wrap, some after seconds, and then old debts count once more. */
+            if (keyed && ready->count != 0) (void)tatcell_table_sweep_due(l->policer.table, l->swept, l->nows[i]);
             const int32_t rc = tatcell_dpdk_decide(&l->policer, ready, next, l->nows[i]);
             if (unlikely(ready->undecided != before)) tell_undecided(rte_rdtsc(), ready->undecided - before, rc);
         }

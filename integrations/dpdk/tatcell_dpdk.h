@@ -9,10 +9,11 @@
  *         struct tatcell_dpdk_burst *ready = &b[i], *next = &b[i ^ 1];
  *         next->count = rte_eth_rx_burst(port, queue, next->packets, TATCELL_DPDK_BURST);
  *         tatcell_dpdk_load(next, &policer);               // keys and lengths out of the packets
- *         rc = tatcell_dpdk_decide(&policer, ready, next, rte_rdtsc());
+ *         tatcell_table_sweep_due(policer.table, &swept, now);
+ *         rc = tatcell_dpdk_decide(&policer, ready, next, now);
  *         sent = rte_eth_tx_burst(port, queue, ready->out, tatcell_dpdk_split(ready));
  *         ...                                              // ready->drop, and what was not sent, are to be freed
- *         ready->count = 0;
+ *         ready->count = 0, now = rte_rdtsc();
  *     }
  *
  * Nothing here allocates, locks or reads a clock. A burst and its counts belong to one lcore; a policer is only read,

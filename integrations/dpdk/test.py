@@ -11,9 +11,9 @@ import tempfile
 import time
 import traceback
 
-from buckets import (RATE, SECOND, SIZES, address, all_or_none, marker, of_flows, of_small_flows, of_sources,
+from buckets import (RATE, SECOND, SIZES, START, address, all_or_none, marker, of_flows, of_small_flows, of_sources,
                      single_rate, stream)
-from frames import EAL, bursts, dscp_of, frame, network, read, run, write
+from frames import BURST, EAL, bursts, dscp_of, frame, network, read, run, write
 from refused import refused_settings
 
 
@@ -102,6 +102,18 @@ def everything(t):
     t.test('sources_are_held_to_packets', lambda: limit(
         ['--mode', 'packets', '--key', 'source', '--packets', '200/s burst 8'],
         all_or_none((200, 8, False)), of_sources(25), seed=2))
+
+    def silent():
+        """A burst at once, and then nothing until the words of microseconds have just wrapped."""
+        packets, at = [], START
+        for wraps in (1, 1, 2, 3, 1):
+            packets += [(at + i, frame('10.0.0.1', 128)) for i in range(BURST)]
+            at += wraps * 2 ** 43 - SECOND // 10
+        got, numbers = t.through(packets, ['--mode', 'packets', '--packets', f'200:{BURST}'])
+        t.same(got, [raw for _, raw in packets])
+        assert numbers['red'] == 0, numbers
+    t.test('nobody_waits_for_an_old_debt_after_a_silence', silent)
+
     def networks(bits):
         """Sources that differ from bit 60 on: those that are equal in their first bits have one limit."""
         def make(rng):

@@ -53,14 +53,15 @@ static int
 convert(const struct arg *args, struct sample *smp, void *private)
 {
     int32_t rc;
-    uint64_t retry_after = 0;
+    uint64_t ticks, retry_after = 0;
     struct timespec now;
     const struct converter *c = private;
 
     (void)args;
     (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    rc = tatcell_table_check(&c->limits->table, &c->limits->limit,
-                             (uint64_t)now.tv_sec * SECOND + (uint64_t)now.tv_nsec, smp->data.u.str.area,
+    ticks = (uint64_t)now.tv_sec * SECOND + (uint64_t)now.tv_nsec;
+    (void)tatcell_table_sweep_due(&c->limits->table, &c->limits->swept, ticks);
+    rc = tatcell_table_check(&c->limits->table, &c->limits->limit, ticks, smp->data.u.str.area,
                              smp->data.u.str.data, 1, &retry_after);
 
     smp->data.type = SMP_T_SINT;

@@ -3,7 +3,7 @@
 use super::{random_seed, HostError, Memory};
 use crate::answer::Outcome;
 use crate::limit::{LimitSpec, TableLimit};
-use crate::table::{lines_for_load, FullPolicy, Line, Table, TableError, TableOptions};
+use crate::table::{lines_for_load, FullPolicy, Line, Sweeper, Table, TableError, TableOptions};
 
 /// The chance, in billionths, that a new key finds its set full while as many keys as asked for hold a slot.
 pub(crate) const FULL_SET_PPB: u64 = 1_000;
@@ -11,7 +11,8 @@ pub(crate) const FULL_SET_PPB: u64 = 1_000;
 /// A table together with its memory, its seed and one limit for all its keys.
 ///
 /// For programs that want nothing special: anonymous memory, on huge pages if the system has them, and a seed from the
-/// system's random source. It moves, and its memory is unmapped when it is dropped. Threads share it by reference.
+/// system's random source. It moves, and its memory is unmapped when it is dropped. Threads share it by reference. Its
+/// checks sweep it, so it needs no timer, however rarely they come.
 ///
 /// ```
 /// use tatcell::{host::{now_ns, Clock, OwnedTable}, FullPolicy, LimitSpec};
@@ -24,6 +25,7 @@ pub(crate) const FULL_SET_PPB: u64 = 1_000;
 pub struct OwnedTable {
     limit: TableLimit,
     table: Table<'static>,
+    sweeper: Sweeper,
     // Holds what `table` points to, and unmaps it.
     memory: Memory,
 }
@@ -114,16 +116,35 @@ impl OwnedTable {
         // this object lives.
         let lines: &'static [Line] = unsafe { &*core::ptr::from_ref(memory.lines()) };
         let table = Table::init(lines, &options.seed(random_seed()?))?;
-        Ok(OwnedTable { limit: table.limit(limit)?, table, memory })
+        Ok(OwnedTable { limit: table.limit(limit)?, table, sweeper: Sweeper::new(), memory })
     }
 
-    /// Asks whether `cost` units of a key pass now, under the limit of the table. See [`Table::check`].
+    /// Asks whether `cost` units of a key pass now, under the limit of the table. Sweeps first. See [`Table::check`].
     pub fn check(&self, now: u64, key: &[u8], cost: u64) -> Outcome {
+        self.sweep(now);
         match self.table.check(&self.limit, now, key, cost) {
             Ok(outcome) => outcome,
             // The limit is the table's, and the table hashes.
             Err(_) => impossible!(Outcome::Contended),
         }
+    }
+
+    /// Sweeps what is due by now. Call it before each call on [`table`](OwnedTable::table). See [`Sweeper::sweep`].
+    ///
+    /// ```
+    /// use tatcell::{host::OwnedTable, FullPolicy, LimitSpec};
+    /// let clients = OwnedTable::open(&LimitSpec::per_second(10).burst(20), 100_000, FullPolicy::Admit)?;
+    /// let (now, key) = (1, clients.table().hash(b"192.0.2.1")?);
+    /// clients.sweep(now);
+    /// assert!(clients.table().check_hash(clients.limit(), now, key, 20)?.passes());
+    /// // After 2.4 hours without a call the debt would count once more.
+    /// let now = (1 << 43) - 1_000_000_000;
+    /// clients.sweep(now);
+    /// assert!(clients.table().check_hash(clients.limit(), now, key, 20)?.passes());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn sweep(&self, now: u64) {
+        self.sweeper.sweep(&self.table, now);
     }
 
     /// Returns the table, for every other call.

@@ -55,4 +55,5 @@ pub(crate) use upkeep::counter_blocks;
 pub use upkeep::export::TableNumbers;
 pub use upkeep::info::TableInfo;
 pub use upkeep::sweep::{Slot, Stats};
+pub use upkeep::sweeper::Sweeper;
 pub use upkeep::words::{SlotWord, WordKind};

@@ -21,3 +21,4 @@ mod overrides;
 mod pair_burst;
 mod permits;
 mod second_line;
+mod sweeper;

@@ -78,12 +78,12 @@ impl Links {
             self.members
                 .iter()
                 .filter_map(|member| if let Member::Limiter(it) = member { Some(it) } else { None });
-        let (mut hashes, mut failed) = ([0; MAX_LINKS], None);
+        let (mut hashes, mut latest, mut failed) = ([0; MAX_LINKS], 0, None);
         let mut places = hashes.iter_mut();
         self.scratch.each_key(self.keys, |key| {
             if let (Some(limiter), Some(place)) = (limiters.next(), places.next()) {
                 match limiter.hash(call, key) {
-                    Ok(hash) => *place = hash,
+                    Ok((hash, now)) => (*place, latest) = (hash, latest.max(now)),
                     Err(error) => failed = Some(error),
                 }
             }
@@ -91,14 +91,16 @@ impl Links {
         if let Some(error) = failed {
             return Err(error);
         }
+        // A cell has the caller's time alone.
+        let now = if self.keys == self.members.len() { latest } else { call.now };
         self.with_chain(call.cost, &hashes, |chain| {
             if !call.is(PEEK | FULL) {
-                return number(chain.verdict(call.now));
+                return number(chain.verdict(now));
             }
             let each = |i: usize, decision: &tatcell::Decision| self.scratch.put(i + 1, decision);
             let whole = match call.is(PEEK) {
-                true => chain.peek_ex(call.now, each),
-                false => chain.check_ex(call.now, None, each),
+                true => chain.peek_ex(now, each),
+                false => chain.check_ex(now, None, each),
             };
             self.scratch.put(0, &whole);
             number(whole.verdict)

@@ -17,7 +17,6 @@ mod named;
 mod objects;
 mod scratch;
 mod single;
-mod sweep;
 
 use napi::bindgen_prelude::Uint8ArraySlice;
 use napi_derive::napi;

@@ -5,14 +5,13 @@ use std::rc::Rc;
 
 use tatcell::host::{random_seed, Memory};
 use tatcell::{
-    Burst, Decision, FullPolicy, LimitError, LimitInfo, LimitSpec, Line, NextBurst, Request, Table,
+    Burst, Decision, FullPolicy, LimitError, LimitInfo, LimitSpec, Line, NextBurst, Request, Sweeper, Table,
     TableError, TableLimit, TableOptions, MAX_BURST,
 };
 
 use crate::errors::{closed, host, wrong, Failed};
 use crate::scratch::Scratch;
-use crate::sweep::Sweeps;
-use crate::{named, number, Call, COST, FULL, PEEK, TICKS_PER_SECOND};
+use crate::{named, number, Call, COST, FULL, NOW, PEEK, TICKS_PER_SECOND};
 
 /// The chance, in billionths, that a new key finds its set full while `keys` keys are in debt.
 const FULL_SET_PPB: u64 = 1_000;
@@ -78,6 +77,11 @@ impl Making {
         Ok(Making { spec, algorithm, options, policy, lines })
     }
 
+    /// The bytes of the table and the trailer.
+    pub fn bytes(&self) -> usize {
+        (self.lines + 1) * size_of::<Line>()
+    }
+
     /// A limit that fits no table of nanoseconds: says which part of it is in the way.
     pub fn refused(&self, error: TableError) -> Failed {
         let limit = text(&self.spec);
@@ -103,32 +107,35 @@ impl Making {
 pub(crate) struct Open {
     pub limit: TableLimit,
     pub table: Table<'static>,
-    sweeps: Sweeps,
-    // Holds what `table` points to, and unmaps it.
+    /// Behind the table: who shares that shares it, too.
+    sweeper: &'static Sweeper,
+    // Holds what `table` and `sweeper` point to, and unmaps it.
     pub memory: Memory,
 }
 
 impl Open {
-    /// Makes or finds the table in the first `lines` lines of memory.
+    /// Makes or finds the table in the first `lines` lines of memory; one line more is the trailer.
     pub fn new(
         memory: Memory,
         making: &Making,
-        is_old: bool,
         table: impl FnOnce(&'static [Line], &Memory) -> Result<Table<'static>, TableError>,
     ) -> Result<Open, TableError> {
         // SAFETY: the mapping stays where it is until `memory` is dropped, and `table` is lent out only for as long as
         // this object lives.
         let lines: &'static [Line] = unsafe { &*std::ptr::from_ref(&memory.lines()[..making.lines]) };
+        let swept = &named::trailer(&memory, making)[named::SWEPT];
+        // SAFETY: as above; a sweeper is one such word.
+        let sweeper: &'static Sweeper = unsafe { &*std::ptr::from_ref(swept).cast() };
         let table = table(lines, &memory)?;
         let limit = table.limit(&making.spec)?;
-        Ok(Open { limit, sweeps: Sweeps::new(&table, is_old), table, memory })
+        Ok(Open { limit, sweeper, table, memory })
     }
 
     fn private(making: &Making) -> Result<Open, Failed> {
-        let bytes = making.lines * size_of::<Line>();
+        let bytes = making.bytes();
         let memory = Memory::new(bytes, bytes >= HUGE_PAGE, false).map_err(host)?;
         let options = making.options.seed(random_seed().map_err(host)?);
-        Open::new(memory, making, false, |lines, _| Table::init(lines, &options))
+        Open::new(memory, making, |lines, _| Table::init(lines, &options))
             .map_err(|error| making.refused(error))
     }
 
@@ -163,35 +170,35 @@ impl Limiter {
         self.open.borrow().as_ref().map_or(0, |open| open.memory.bytes())
     }
 
-    /// Calls a function with the table. A charge sweeps what is due first; a peek changes nothing.
-    fn with<A>(&self, call: &Call, function: impl FnOnce(&Open) -> A) -> Result<A, Failed> {
+    /// Calls a function with the table, and the time for it. It sweeps what is due first: words would wrap, and old
+    /// debts count once more. A peek with `now` may be about another time, so it changes nothing.
+    fn with<A>(&self, call: &Call, function: impl FnOnce(&Open, u64) -> A) -> Result<A, Failed> {
         match &*self.open.borrow() {
             None => Err(closed()),
+            Some(open) if call.is(PEEK) && call.is(NOW) => {
+                Ok(function(open, open.sweeper.peek_time(&open.table, call.now)))
+            }
             Some(open) => {
-                if !call.is(PEEK) {
-                    open.sweeps.sweep(&open.table, call.now);
-                }
-                Ok(function(open))
+                open.sweeper.sweep(&open.table, call.now);
+                Ok(function(open, call.now))
             }
         }
     }
 
-    /// The hash of a key, for a chain.
-    pub fn hash(&self, call: &Call, key: &[u8]) -> Result<u64, Failed> {
-        self.with(call, |open| open.hash(key))
+    /// The hash of a key, and the time, for a chain.
+    pub fn hash(&self, call: &Call, key: &[u8]) -> Result<(u64, u64), Failed> {
+        self.with(call, |open, now| (open.hash(key), now))
     }
 
     pub fn decide(&self, call: &Call, key: &[u8]) -> Result<u32, Failed> {
-        self.with(call, |Open { table, limit, .. }| {
+        self.with(call, |Open { table, limit, .. }, now| {
             if !call.is(PEEK | FULL) {
-                return table.check(limit, call.now, key, call.cost).map(|outcome| number(outcome.verdict()));
+                return table.check(limit, now, key, call.cost).map(|outcome| number(outcome.verdict()));
             }
             let hash = table.hash(key)?;
             let decision: Decision = match call.is(PEEK) {
-                true => table.peek(limit, call.now, hash, call.cost)?,
-                false => {
-                    table.check_ex(&Request { limit, now: call.now, cost: call.cost, room: 0 }, hash, None)?
-                }
+                true => table.peek(limit, now, hash, call.cost)?,
+                false => table.check_ex(&Request { limit, now, cost: call.cost, room: 0 }, hash, None)?,
             };
             self.scratch.put(0, &decision);
             Ok(number(decision.verdict))
@@ -200,11 +207,11 @@ impl Limiter {
     }
 
     pub fn reset(&self, call: &Call, key: &[u8]) -> Result<bool, Failed> {
-        self.with(call, |open| open.table.reset_key(call.now, open.hash(key)))
+        self.with(call, |open, now| open.table.reset_key(now, open.hash(key)))
     }
 
     pub fn burst(&self, call: &Call, count: usize) -> Result<(), Failed> {
-        self.with(call, |open| {
+        self.with(call, |open, now| {
             let (mut hashes, mut filled) = ([0; MAX_BURST], 0);
             let mut places = hashes.iter_mut();
             self.scratch.each_key(count, |key| {
@@ -215,7 +222,7 @@ impl Limiter {
             })?;
             let costs = Costs::of(call)?;
             let burst =
-                Burst { costs: costs.each(filled), ..Burst::new(&open.limit, call.now, &hashes[..filled]) };
+                Burst { costs: costs.each(filled), ..Burst::new(&open.limit, now, &hashes[..filled]) };
             let pass = burst.check(&open.table, None, NextBurst::NONE).map_err(wrong)?;
             self.scratch.put_verdicts(pass);
             Ok(())
@@ -242,7 +249,7 @@ impl Limiter {
                 let places = hashes.iter_mut().zip(rows);
                 places.map(|(place, row)| *place = hash(open, row)).count()
             };
-        self.with(call, |open| {
+        self.with(call, |open, now| {
             let mut rows = array.chunks_exact(width.max(1));
             let costs = Costs::of(call)?;
             let (mut these, mut those) = ([0; MAX_BURST], [0; MAX_BURST]);
@@ -252,7 +259,7 @@ impl Limiter {
                 // The lines of the next burst are on their way while this one is decided.
                 let next = fill(open, &mut those, &mut rows);
                 let burst =
-                    Burst { costs: costs.each(count), ..Burst::new(&open.limit, call.now, &these[..count]) };
+                    Burst { costs: costs.each(count), ..Burst::new(&open.limit, now, &these[..count]) };
                 let pass =
                     burst.check(&open.table, None, NextBurst::hashes(&those[..next])).map_err(wrong)?;
                 for (i, verdict) in verdicts.iter_mut().enumerate() {

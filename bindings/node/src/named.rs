@@ -1,12 +1,12 @@
 //! Tables in memory with a name, which other threads and processes open by it.
 //!
-//! The memory holds the image of the table and then a trailer of one line. Table sizes are whole sets of two lines, so
-//! programs that look at the image by its name (`tatcell show`) ignore the trailer. The memory is for its user alone
-//! (0600), and so is the seed in it.
+//! All memory holds the image of the table and then a trailer of one line. Table sizes are whole sets of two lines, so
+//! programs that look at an image by its name (`tatcell show`) ignore the trailer. Memory with a name is for its user
+//! alone (0600), and so is the seed in it; without a name the trailer has only `swept`.
 //!
 //! ```text
 //!     0              bytes          bytes + 64
-//!     | image of the table | seed (2), units, period, burst, algorithm, 0, 0 |      8 words of 8 bytes
+//!     | image of the table | seed (2), units, period, burst, algorithm, swept, 0 |      8 words of 8 bytes
 //! ```
 
 use std::ffi::CString;
@@ -22,6 +22,9 @@ use crate::TICKS_PER_SECOND;
 
 /// How long to wait for another process that is making the table.
 const PATIENCE_MS: u32 = 5_000;
+
+/// The word of the trailer that is a `Sweeper`.
+pub(crate) const SWEPT: usize = 6;
 
 /// Why it is not open yet, or will not be.
 enum Hitch {
@@ -42,7 +45,7 @@ pub(crate) fn unlink(name: &str) -> Result<(), Failed> {
 /// Opens the table of a name; the first one to come makes it.
 pub(crate) fn open(name: &str, making: &Making) -> Result<Open, Failed> {
     let path = to_c(name)?;
-    let bytes = (making.lines + 1) * size_of::<Line>();
+    let bytes = making.bytes();
     for _ in 0..PATIENCE_MS {
         let hitch = match Memory::create(&path, bytes, 0o600) {
             Ok(memory) => {
@@ -72,8 +75,8 @@ pub(crate) fn open(name: &str, making: &Making) -> Result<Open, Failed> {
 }
 
 /// Returns the words of the trailer.
-fn trailer<'m>(memory: &'m Memory, making: &Making) -> &'m [AtomicU64; 8] {
-    assert_eq!(memory.bytes(), (making.lines + 1) * size_of::<Line>());
+pub(crate) fn trailer<'m>(memory: &'m Memory, making: &Making) -> &'m [AtomicU64; 8] {
+    assert!(memory.bytes() >= making.bytes());
     // SAFETY: the last line of the mapping, which lives as long as the borrow; any bytes are valid atomics.
     unsafe { &*memory.as_ptr().add(making.lines * size_of::<Line>()).cast() }
 }
@@ -92,7 +95,7 @@ fn make(memory: Memory, making: &Making) -> Result<Open, Failed> {
         // ORDERING: Relaxed; the header of the image is stored last, with Release: who finds it finds these, too.
         word.store(value, Ordering::Relaxed);
     }
-    Open::new(memory, making, false, |lines, _| Table::init(lines, &making.options.seed(seed)))
+    Open::new(memory, making, |lines, _| Table::init(lines, &making.options.seed(seed)))
         .map_err(|error| making.refused(error))
 }
 
@@ -103,7 +106,7 @@ fn join(memory: Memory, name: &str, making: &Making) -> Result<Open, Hitch> {
             format!("\"{name}\" was made {what}: pass {cure}, or remove it with Limiter.unlink(\"{name}\")");
         Hitch::Failed(wrong(text))
     };
-    if memory.bytes() != (making.lines + 1) * size_of::<Line>() {
+    if memory.bytes() != making.bytes() {
         return Err(another("for another number of keys or by another program", "the same number"));
     }
     // ORDERING: Relaxed; the seed may come from before the header, and then it is wrong. The limit is read again later.
@@ -113,7 +116,7 @@ fn join(memory: Memory, name: &str, making: &Making) -> Result<Open, Hitch> {
     seed[..8].copy_from_slice(&low.to_ne_bytes());
     seed[8..].copy_from_slice(&high.to_ne_bytes());
     let options = AttachOptions::new().seed(seed).policy(making.policy).tick_hz(TICKS_PER_SECOND);
-    let open = Open::new(memory, making, true, |lines, memory| {
+    let open = Open::new(memory, making, |lines, memory| {
         let table = Table::attach(lines, &options)?;
         let is_same = read(memory)[2..6] == numbers(making);
         is_same.then_some(table).ok_or(TableError::BadMode)

@@ -124,6 +124,34 @@ test('a quiet table is swept in time', () => {
   }
 });
 
+const HOUR = 3600n * SECOND;
+// Just before words of nanoseconds wrap, so that old debts count once more, some times; and long silences.
+const SILENCES = [1n, 2n, 3n, 14n, 982n].map((k) => k * 2n ** 43n - SECOND)
+  .concat([1n, 3n, 36n, 2400n].map((hours) => hours * HOUR));
+
+for (const limit of ['10/s burst 20', '5/15min', '7/3s burst 20', '1000000/s burst 20', '1/h burst 2']) {
+  test(`nobody waits for an old debt after a silence: ${limit}`, () => {
+    const limiter = new Limiter(limit, { keys: 1000 });
+    const chain = new Chain(limiter);
+    let now = SECOND;
+    const { burst } = limiter.check('first', 1, { now });
+    const asks = [limiter, chain].flatMap((one) => [
+      (key) => one.test(key, burst, { now }), (key) => one.peek(key, burst, { now }).passes,
+      (key) => one.hit(key, burst, { now }), (key) => one.check(key, burst, { now }).passes,
+    ]);
+    asks.push((key) => limiter.hitMany([key], burst, { now })[0]);
+    const least = limit === '1/h burst 2' ? 2n * HOUR : HOUR;
+    for (const silence of SILENCES) {
+      asks.forEach((ask, i) => {
+        for (let key = 0; key < 30; key++) limiter.hit(key, burst, { now });
+        now += silence > least ? silence : least;
+        assert.ok(ask(7), `${silence} ${i}`);
+        assert.ok(limiter.hit(8, burst, { now }) && !limiter.hit(8, 1, { now }), `${silence} ${i}`);
+      });
+    }
+  });
+}
+
 test('a look at another time forgets no debt', () => {
   const limiter = new Limiter('1/h burst 2', { keys: 100 });
   const chain = new Chain(limiter);

@@ -96,6 +96,26 @@ test('processes that come and go sweep a name', (t) => {
   }
 });
 
+test('threads and processes that were all silent find no old debt', (t) => {
+  const name = sharedName(t);
+  const [a, b] = [1, 2].map(() => new Limiter('10/s burst 20', { keys: 1000, name }));
+  let now = SECOND;
+  for (const silence of [2n ** 43n - SECOND, 10n ** 16n, 2n ** 50n - SECOND]) {
+    for (const [one, other] of [[a, b], [b, a], [a, a]]) {
+      assert.ok(one.hit('a', 20, { now }) && !other.hit('a', 1, { now }));
+      now += silence;
+      assert.ok(other.test('a', 20, { now }) && one.peek('a', 20, { now }).passes);
+    }
+    // One was silent while the other charged: no debt is forgotten.
+    for (let call = 0; call < 40; call++) {
+      now += 300n * SECOND;
+      assert.ok(a.hit('b', 20, { now }));
+    }
+    assert.ok(!b.hit('b', 1, { now }));
+    now += silence;
+  }
+});
+
 test('wrong names are refused', (t) => {
   const name = sharedName(t);
   for (const bad of ['', 'x', '/', '/..', '//a', `/${'n'.repeat(300)}`, '/a\0b', '/no/such/folder/x']) {

@@ -119,13 +119,12 @@ static bool one_option(const char *name, PyObject *value, struct call *call, boo
 
 bool to_call(
     PyObject *const *args, Py_ssize_t used, Py_ssize_t count, Py_ssize_t most, PyObject *keywords, struct call *call) {
-    bool timed = false;
-    call->cost = 1;
+    call->cost = 1, call->timed = false;
     if (count > used + most) {
         PyErr_Format(PyExc_TypeError, "too many arguments: at most %zd, then cost= and now=", used + most);
         return false;
     }
-    if (count > used && !one_option("cost", args[used], call, &timed)) return false;
+    if (count > used && !one_option("cost", args[used], call, &call->timed)) return false;
     Py_ssize_t named = keywords ? PyTuple_Size(keywords) : 0;
     for (Py_ssize_t i = 0; i < named; i++) {
         PyObject *name = PyTuple_GetItem(keywords, i);
@@ -138,9 +137,9 @@ bool to_call(
             PyErr_SetString(PyExc_TypeError, "cost is given twice");
             return false;
         }
-        if (!one_option(cost ? "cost" : "now", args[count + i], call, &timed)) return false;
+        if (!one_option(cost ? "cost" : "now", args[count + i], call, &call->timed)) return false;
     }
-    if (timed) return true;
+    if (call->timed) return true;
     int32_t error, rc = tatcell_host_clock(TATCELL_HOST_CLOCK_MONOTONIC, &call->now, &error);
     return rc == 0 || fail(rc, error, "clock");
 }

@@ -37,6 +37,7 @@ struct key {
 /* What every decision takes besides keys. */
 struct call {
     uint64_t cost, now;
+    bool timed; /* now= was given */
 };
 
 /* A limit, and a decision under it. */
@@ -52,11 +53,10 @@ typedef struct {
     tatcell_limit_spec_t spec;
     tatcell_host_memory_t memory; /* empty once closed */
     uint64_t keys;
-    uint64_t swept, swept_at;     /* the next slot to sweep, and until when all is swept that was due */
-    uint64_t chunks, sweep_every; /* of the table, and the ticks from one chunk to the next */
-    PyObject *name;               /* of the shared memory; NULL without one */
-    Py_ssize_t users;             /* calls that run without the interpreter's lock or call back into Python */
-    bool closing;                 /* the last user unmaps the memory */
+    uint64_t *swept;  /* what the library keeps of its sweeps, behind the table: processes that share one share both */
+    PyObject *name;   /* of the shared memory; NULL without one */
+    Py_ssize_t users; /* calls that run without the interpreter's lock or call back into Python */
+    bool closing;     /* the last user unmaps the memory */
 } Limiter;
 
 typedef struct {
@@ -88,8 +88,9 @@ extern PyType_Spec decision_spec;
 extern PyType_Spec limiter_spec, cell_spec, chain_spec;
 extern const char hit_many_doc[];
 bool usable(const Limiter *self);
-/* The same before a charge at `now`: words would wrap after hours, so it sweeps the slots that are due. */
-bool ready(Limiter *self, uint64_t now);
+/* The same before a call. It sweeps what is due: words would wrap, and old debts count once more. A peek with now= may be
+ * about another time, so it changes nothing; *time gets the latest time at which a table has no such debt. */
+bool ready(Limiter *self, const struct call *call, bool peek, uint64_t *time);
 void leave(Limiter *self);
 PyObject *limiter_hit_many(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords);
 bool open_private(Limiter *self, tatcell_table_options_t *options, bool shared);

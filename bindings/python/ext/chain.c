@@ -77,6 +77,7 @@ static void chain_dealloc(PyObject *object) {
 /* Reads one key for each table. Reading may run code of Python, which may close a limiter. */
 static bool request(Chain *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords, bool peek,
     struct key *keys, struct call *call) {
+    uint64_t time = 0;
     if (count != (Py_ssize_t)self->keys) {
         PyErr_Format(PyExc_TypeError, "%zd keys for %u limiters: pass one key for each Limiter, none for a Cell", count,
             self->keys);
@@ -85,10 +86,10 @@ static bool request(Chain *self, PyObject *const *args, Py_ssize_t count, PyObje
     for (uint32_t i = 0, taken = 0; i < self->count; i++)
         if (members_of(self)[i].keyed && !to_key((PyObject *)self, args[taken++], &keys[i])) return false;
     if (!to_call(args, count, count, 0, keywords, call)) return false;
-    for (uint32_t i = 0; i < self->count; i++) {
-        Limiter *limiter = (Limiter *)members_of(self)[i].object;
-        if (members_of(self)[i].keyed && !(peek ? usable(limiter) : ready(limiter, call->now))) return false;
-    }
+    for (uint32_t i = 0; i < self->count; i++)
+        if (members_of(self)[i].keyed && !ready((Limiter *)members_of(self)[i].object, call, peek, &time)) return false;
+    /* A cell has no such time. */
+    if (self->keys == self->count) call->now = time;
     return true;
 }
 

@@ -6,8 +6,6 @@
  * user. Other processes may use the same memory at any time: that is what the library is made for. */
 #include "binding.h"
 
-static bool plan_sweeps(Limiter *self);
-
 static PyObject *limiter_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
     static char *kwlist[] = {"limit", "keys", "name", "shared", "algorithm", "full", NULL};
     /* In the order of the constants TATCELL_FULL_. */
@@ -41,8 +39,8 @@ static PyObject *limiter_new(PyTypeObject *type, PyObject *args, PyObject *keywo
     if (name) Py_INCREF(name), self->name = name;
     if (!(name ? open_named(self, &options) : open_private(self, &options, shared))) goto failed;
     int32_t rc = tatcell_limit_init_table(&self->limit, &self->table, &self->spec);
-    if (rc == 0 && plan_sweeps(self)) return (PyObject *)self;
-    if (rc < 0) fail(rc, 0, text);
+    if (rc == 0) return (PyObject *)self;
+    fail(rc, 0, text);
 failed:
     Py_DECREF(self);
     return NULL;
@@ -72,40 +70,24 @@ bool usable(const Limiter *self) {
     return false;
 }
 
-/* Slots of one chunk, some microseconds. Calls sweep all chunks four times in the interval of the table. */
-#define SWEEP 4096
-
-static bool plan_sweeps(Limiter *self) {
-    tatcell_table_info_t info = TATCELL_TABLE_INFO_INIT;
-    int32_t rc = tatcell_table_info(&self->table, &info);
-    if (rc < 0) return fail(rc, 0, "tatcell"), false;
-    self->chunks = info.slots / SWEEP + 1;
-    self->sweep_every = info.sweep_interval / (4 * self->chunks) + 1;
-    /* A table of its own is empty, so the first call only starts the clock. Under a name it may be old. */
-    self->swept_at = self->name ? 0 : UINT64_MAX;
-    return true;
-}
-
-bool ready(Limiter *self, uint64_t now) {
+bool ready(Limiter *self, const struct call *call, bool peek, uint64_t *time) {
     if (!usable(self)) return false;
-    /* To an older clock, live debts look expired: sweep none of them, and go on from here. */
-    if (now < self->swept_at) self->swept_at = now;
-    if (now - self->swept_at < self->sweep_every) return true;
-    uint64_t due = (now - self->swept_at) / self->sweep_every;
-    self->swept_at += due * self->sweep_every;
-    int32_t rc = 0;
-    for (due = due < self->chunks ? due : self->chunks; due && rc == 0; due--)
-        rc = tatcell_table_sweep(&self->table, now, self->swept, SWEEP, &self->swept);
+    uint64_t at = call->now;
+    int32_t rc = peek && call->timed ? tatcell_table_peek_time(&self->table, self->swept, call->now, &at)
+                                     : tatcell_table_sweep_due(&self->table, self->swept, call->now);
+    if (*time < at) *time = at;
     return rc == 0 || fail(rc, 0, "tatcell");
 }
 
-/* Reads a key and what follows it. Reading may run code of Python, which may close the limiter. A peek changes nothing,
- * so it does not sweep. */
+/* Reads a key and what follows it. Reading may run code of Python, which may close the limiter. */
 static bool request(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords, bool peek,
     struct key *key, struct call *call) {
+    uint64_t time = 0;
     if (count < 1) return PyErr_SetString(PyExc_TypeError, "the key is missing"), false;
-    return to_key(self, args[0], key) && to_call(args, 1, count, 1, keywords, call) &&
-        (peek ? usable((Limiter *)self) : ready((Limiter *)self, call->now));
+    if (!to_key(self, args[0], key) || !to_call(args, 1, count, 1, keywords, call)) return false;
+    if (!ready((Limiter *)self, call, peek, &time)) return false;
+    call->now = time;
+    return true;
 }
 
 static PyObject *limiter_hit(PyObject *object, PyObject *const *args, Py_ssize_t count, PyObject *keywords) {

@@ -189,7 +189,8 @@ PyObject *limiter_hit_many(PyObject *object, PyObject *const *args, Py_ssize_t c
     /* A tuple of its own: the list may change while a key is read. */
     PyObject *keys = buffer ? NULL : PySequence_Tuple(args[0]), *verdicts = NULL;
     if (!buffer && !keys) return NULL;
-    struct work *work = ready(self, call.now) ? new_work(self, &call) : NULL;
+    uint64_t time = 0;
+    struct work *work = ready(self, &call, false, &time) ? new_work(self, &call) : NULL;
     if (work) {
         self->users++;
         verdicts = buffer ? many_of_buffer(self, args[0], work) : many_of_tuple(self, keys, work);

@@ -1,12 +1,12 @@
 /* shared.c - memory of a table: private, for processes that are forked later, or with a name.
  * SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Memory with a name holds the image of the table and then a trailer of one line. Table sizes are whole sets of two
- * lines, so programs that look at the image by its name (`tatcell show`) ignore the trailer. The memory is for its user
- * alone (0600), and so is the seed in it.
+ * All memory holds the image of the table and then a trailer of one line. Table sizes are whole sets of two lines, so
+ * programs that look at an image by its name (`tatcell show`) ignore the trailer. Memory with a name is for its user
+ * alone (0600), and so is the seed in it; without a name the trailer has no seed.
  *
- *     0              bytes          bytes + 64
- *     | image of the table | seed, limit |
+ *     0              bytes               bytes + 64
+ *     | image of the table | seed, limit, swept |
  */
 #include "binding.h"
 
@@ -20,9 +20,15 @@
 
 typedef struct {
     uint8_t seed[16];
-    uint64_t units, period, burst, algorithm, reserved[2];
+    uint64_t units, period, burst, algorithm, swept, reserved;
 } Trailer;
 _Static_assert(sizeof(Trailer) == 64, "one line");
+
+static Trailer *trailer_of(Limiter *self, size_t bytes) {
+    Trailer *trailer = (Trailer *)((char *)self->memory.memory + bytes);
+    self->swept = &trailer->swept;
+    return trailer;
+}
 
 static bool table_bytes(const Limiter *self, size_t *bytes) {
     *bytes = tatcell_table_size_for(self->keys, FULL_SET_PPB);
@@ -59,12 +65,13 @@ bool open_private(Limiter *self, tatcell_table_options_t *options, bool shared) 
     if (!table_bytes(self, &bytes)) return false;
     /* Huge pages are 2 MiB each: a small table would waste most of one. */
     uint32_t flags = (bytes >= HUGE_PAGE ? TATCELL_HOST_HUGE : 0) | (shared ? TATCELL_HOST_FORK_SHARED : 0);
-    int32_t rc = tatcell_host_memory_map(bytes, flags, &self->memory);
+    int32_t rc = tatcell_host_memory_map(bytes + sizeof(Trailer), flags, &self->memory);
     if (rc < 0) return fail(rc, self->memory.system_error, "memory"), false;
+    (void)trailer_of(self, bytes);
     rc = tatcell_host_random(seed, sizeof seed, &error);
     if (rc < 0) return fail(rc, error, "seed"), false;
     options->seed = seed;
-    rc = tatcell_table_init(&self->table, self->memory.memory, self->memory.bytes, options);
+    rc = tatcell_table_init(&self->table, self->memory.memory, bytes, options);
     return rc == 0 || no_fit(rc, options);
 }
 
@@ -75,7 +82,7 @@ static bool same_limit(const Trailer *trailer, const tatcell_limit_spec_t *spec)
 
 /* Makes the table in fresh memory. If that fails, the name goes. */
 static bool make(Limiter *self, tatcell_table_options_t *options, const char *name, size_t bytes) {
-    Trailer *trailer = (Trailer *)((char *)self->memory.memory + bytes);
+    Trailer *trailer = trailer_of(self, bytes);
     const tatcell_limit_spec_t *spec = &self->spec;
     int32_t error = 0, rc = tatcell_host_random(trailer->seed, sizeof trailer->seed, &error);
     if (rc < 0) fail(rc, error, "seed");
@@ -92,7 +99,7 @@ static bool make(Limiter *self, tatcell_table_options_t *options, const char *na
 /* join ...: TATCELL_ERR_NOT_READY if another process is still making the table; 1 if an exception is set. */
 static int32_t join(Limiter *self, const tatcell_table_options_t *options, const char *name, size_t bytes) {
     tatcell_attach_options_t attach = TATCELL_ATTACH_OPTIONS_INIT;
-    const Trailer *trailer = (const Trailer *)((const char *)self->memory.memory + bytes);
+    const Trailer *trailer = trailer_of(self, bytes);
     if (self->memory.bytes != bytes + sizeof *trailer) {
         PyErr_Format(PyExc_ValueError,
             "'%s' was made for another number of keys or by another program: pass the same, or remove it with "

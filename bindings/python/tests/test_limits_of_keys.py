@@ -102,6 +102,36 @@ def test_a_quiet_table_is_swept_in_time() -> None:
     assert answers.count(False) == 0
 
 
+HOUR = 3600 * SECOND
+# Just before words of nanoseconds wrap, so that old debts count once more, some times; and long silences.
+SILENCES = [k * 2**43 - SECOND for k in (1, 2, 3, 14, 982)] + [HOUR, 3 * HOUR, 36 * HOUR, 2400 * HOUR]
+
+
+@pytest.mark.parametrize("limit", ["10/s burst 20", "5/15min", "7/3s burst 20", "1000000/s burst 20", "1/h burst 2"])
+def test_nobody_waits_for_an_old_debt_after_a_silence(limit: str) -> None:
+    limiter = Limiter(limit, keys=1000)
+    chain = Chain(limiter)
+    burst, now = limiter.check("first", now=SECOND).burst, SECOND
+    asks: list[Any] = [
+        lambda key: limiter.test(key, burst, now=now),
+        lambda key: limiter.peek(key, burst, now=now),
+        lambda key: chain.test(key, cost=burst, now=now),
+        lambda key: chain.peek(key, cost=burst, now=now),
+        lambda key: limiter.hit(key, burst, now=now),
+        lambda key: limiter.check(key, burst, now=now),
+        lambda key: chain.hit(key, cost=burst, now=now),
+        lambda key: chain.check(key, cost=burst, now=now),
+        lambda key: limiter.hit_many([key], burst, now=now)[0],
+    ]
+    for silence in SILENCES:
+        for ask in asks:
+            for key in range(30):
+                limiter.hit(key, burst, now=now)
+            now += max(silence, 2 * HOUR if limit == "1/h burst 2" else HOUR)
+            assert ask(7), (silence, asks.index(ask))
+            assert limiter.hit(8, burst, now=now) and not limiter.hit(8, now=now)
+
+
 def test_a_look_at_another_time_forgets_no_debt() -> None:
     limiter = Limiter("1/h burst 2", keys=100)
     chain = Chain(limiter)

@@ -74,6 +74,25 @@ def test_processes_that_come_and_go_sweep_a_name(shared_name: str) -> None:
     assert answers.count(False) == 0
 
 
+def test_processes_that_were_all_silent_find_no_old_debt(shared_name: str) -> None:
+    a, b = (Limiter("10/s burst 20", keys=1000, name=shared_name) for _ in range(2))
+    now = SECOND
+    for silence in (2**43 - SECOND, 10**16, 2**50 - SECOND):
+        for one, other in ((a, b), (b, a), (a, a)):
+            assert one.hit("a", 20, now=now) and not other.hit("a", now=now)
+            now += silence
+            assert other.test("a", 20, now=now) and one.peek("a", 20, now=now)
+        # One was silent while the other charged: no debt is forgotten.
+        for _ in range(40):
+            now += 300 * SECOND
+            assert a.hit("b", 20, now=now)
+        assert not b.hit("b", now=now)
+        now += SECOND * 2
+        with Limiter("10/s burst 20", keys=1000, name=shared_name) as third:
+            assert third.hit("b", 20, now=now) and not b.hit("b", now=now)
+        now += silence
+
+
 def test_wrong_names_are_refused(shared_name: str) -> None:
     for name in ("", "x", "/", "/..", "//a", "/" + "n" * 300, "/a\0b"):
         with pytest.raises(ValueError):

@@ -3,8 +3,6 @@
 //!     cargo run --example udp
 //!     for i in $(seq 30); do echo $i | nc -u -w 0 127.0.0.1 3001; done
 
-use std::time::Duration;
-
 use tatcell::host::{now_ns, Clock, OwnedTable};
 use tatcell::{Address, FullPolicy, LimitSpec};
 use tokio::net::UdpSocket;
@@ -17,16 +15,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let socket = UdpSocket::bind("127.0.0.1:3001").await?;
     let mut packet = [0; 1_500];
     let mut dropped = 0u64;
-    // A slot that is not swept for longer may show an old debt once more.
-    let mut sweeps = tokio::time::interval(Duration::from_nanos(clients.table().sweep_interval() / 2));
     loop {
-        let (length, peer) = tokio::select! {
-            received = socket.recv_from(&mut packet) => received?,
-            _ = sweeps.tick() => {
-                clients.table().sweep(now_ns(Clock::Monotonic)?, 0, usize::MAX);
-                continue;
-            }
-        };
+        let (length, peer) = socket.recv_from(&mut packet).await?;
         let address = Address::from(peer.ip());
         let key = address.prefix(if address.is_v4() { 32 } else { 64 });
         if clients.check(now_ns(Clock::Monotonic)?, key.as_ref(), 1).passes() {

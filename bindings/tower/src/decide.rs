@@ -12,7 +12,6 @@ use crate::counts::Counts;
 use crate::key::{Client, Key};
 use crate::layer::OpenError;
 use crate::limit::{By, Limit, NoKey};
-use crate::sweep::Sweeps;
 
 /// The table of one limit, and its tiers: one, or those of a ladder.
 pub(crate) struct Rule {
@@ -24,7 +23,6 @@ pub(crate) struct Rule {
     tiers: Vec<Tier>,
     /// The index of the first tier among the counters.
     first: usize,
-    sweeps: Sweeps,
 }
 
 enum Source {
@@ -102,9 +100,7 @@ impl Rule {
                 (Source::Ladder(ladder, client), tiers)
             }
         };
-        // Without a clock there are no sweeps, but no decisions either.
-        let sweeps = Sweeps::new(table.table(), now_ns(Clock::Monotonic).unwrap_or(0));
-        Ok(Rule { name, table, by, no_key, shadow, tiers, first, sweeps })
+        Ok(Rule { name, table, by, no_key, shadow, tiers, first })
     }
 
     /// The most links that a request has here.
@@ -187,8 +183,8 @@ impl Rules {
         })
     }
 
-    /// Decides a request, and counts it.
-    pub fn decide(&self, request: &Parts, decided: &mut Decided) -> Fate {
+    /// Decides a request at this reading of the clock, and counts it. A clock that cannot be read limits nobody.
+    pub fn decide(&self, request: &Parts, now: Option<u64>, decided: &mut Decided) -> Fate {
         let Decided { whole, asked, each } = decided;
         for (i, rule) in self.rules.iter().enumerate() {
             if rule.ask(i as u8, request, asked) {
@@ -203,9 +199,8 @@ impl Rules {
                 _ => {}
             }
         }
-        // A clock that cannot be read limits nobody.
-        let Ok(now) = now_ns(Clock::Monotonic) else { return Fate::Passes };
-        self.rules.iter().for_each(|rule| rule.sweeps.sweep(rule.table.table(), now));
+        let Some(now) = now else { return Fate::Passes };
+        self.sweep(now);
         let mut chain = Counters::default();
         if let [one] = asked.as_slice() {
             // What a chain of one link would answer, without the chain.
@@ -229,6 +224,11 @@ impl Rules {
         }
     }
 
+    /// Sweeps what is due: a word that nobody sweeps wraps, and then an old debt counts once more.
+    fn sweep(&self, now: u64) {
+        self.rules.iter().for_each(|rule| rule.table.sweep(now));
+    }
+
     /// Adds to the counters of a tier.
     fn count(&self, asked: &Asked, more: Counters) {
         self.counts.add(self.rules[usize::from(asked.rule)].first + usize::from(asked.tier), more);
@@ -248,6 +248,7 @@ impl Rules {
     /// Gives back what a request was charged.
     pub fn refund(&self, charged: &mut Charged) {
         if let Ok(now) = now_ns(Clock::Monotonic) {
+            self.sweep(now);
             // False after the 64 lost swaps of each of several tries: then the charge drains.
             self.chain(&charged.asked, |chain| chain.refund(now, &mut charged.permits));
         }
@@ -260,6 +261,37 @@ impl Decided {
         Charged {
             asked: self.asked.iter().copied().collect(),
             permits: self.each.iter().map(|decision| decision.permit).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tatcell::LimitSpec;
+
+    /// Each silence ends when the words of its client have just wrapped, or long after. A ladder has several of them.
+    #[test]
+    fn a_client_that_owes_nothing_passes_after_any_silence() {
+        let spec = LimitSpec::parse("10/s burst 20", 1_000_000_000).expect("a limit");
+        for limit in [
+            Limit::new("clients", spec, crate::key::peer()),
+            Limit::ladder("clients", spec, Ladder::DEFAULT, crate::key::peer()),
+        ] {
+            let rules = Rules::open(vec![limit]).expect("rules");
+            let client = std::net::SocketAddr::from(([192, 0, 2, 1], 40_000));
+            let (request, ()) =
+                http::Request::builder().extension(client).body(()).expect("a request").into_parts();
+            let asks = |now| (0..21).map(|_| rules.decide(&request, Some(now), &mut Decided::default()));
+            let (second, wrap) = (1_000_000_000u64, 1u64 << 43);
+            let mut now = second;
+            for silence in
+                [wrap - second, 3_600 * second, 3 * 3_600 * second, 5 * wrap - second, 8_640_000 * second]
+            {
+                let passed = asks(now).filter(|fate| matches!(fate, Fate::Passes)).count();
+                assert_eq!(passed, 20, "{now}");
+                now += silence;
+            }
         }
     }
 }

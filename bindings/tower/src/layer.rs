@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::{Either, Full};
-use tatcell::host::OwnedTable;
+use tatcell::host::{now_ns, Clock, OwnedTable};
 use tatcell::Counters;
 use tower_layer::Layer;
 use tower_service::Service;
@@ -292,7 +292,7 @@ impl RateLimitLayer {
         self.shared.rules.counters(KEYLESS)
     }
 
-    /// Returns the table of a limit: to forget a key, to sweep, for statistics.
+    /// Returns the table of a limit: to forget a key, for statistics.
     ///
     /// ```
     /// use tatcell::{Address, LimitSpec};
@@ -377,7 +377,7 @@ where
         let (parts, body) = request.into_parts();
         let shared = &self.shared;
         let mut decided = Decided::default();
-        match shared.rules.decide(&parts, &mut decided) {
+        match shared.rules.decide(&parts, now_ns(Clock::Monotonic).ok(), &mut decided) {
             Fate::Passes => {}
             Fate::Refused(decision) => {
                 let grpc = answer::grpc(&parts.headers);

@@ -27,9 +27,7 @@
 //! 2 MiB, and a flood of new keys does not grow it. If the memory of a limit is full, [`Limit::when_full`] decides. If
 //! other threads win a word 64 times in a row, the request is refused with a `Retry-After` of 1.
 //!
-//! Requests also sweep the tables, a part now and then. If a server may get no request for longer than the
-//! [`sweep_interval`](tatcell::Table::sweep_interval) of a [table](RateLimitLayer::table), hours for a limit of
-//! minutes, sweep it from a timer too: else a client may meet an old debt once more.
+//! Requests also sweep the tables, a part now and then, so a server needs no timer, however long no request comes.
 //!
 //! # Features
 //!
@@ -49,7 +47,6 @@ mod future;
 pub mod key;
 mod layer;
 mod limit;
-mod sweep;
 
 pub use answer::Refusal;
 pub use future::ResponseFuture;

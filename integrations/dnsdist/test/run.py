@@ -18,6 +18,7 @@ sys.path[:0] = [str(HERE.parents[1] / "testing")]
 
 import claims as said  # noqa: E402
 import daemon  # noqa: E402
+import later  # noqa: E402
 import measure  # noqa: E402
 from claims import Skip, equal  # noqa: E402
 
@@ -57,7 +58,7 @@ def question(number):
 
 
 class Dnsdist:
-    def __init__(self, given, options, more=""):
+    def __init__(self, given, options, more="", environment=None):
         if not shutil.which("dnsdist"):
             raise Skip("dnsdist is not installed: apt-get install dnsdist")
         self.port = free_port()
@@ -66,7 +67,7 @@ class Dnsdist:
         self.conf = self.folder / "dnsdist.conf"
         self.conf.write_text(CONF.format(port=self.port, recipe=given.build / "tatcell.lua", options=options,
                                          more=more))
-        self.environment = {**os.environ, "TATCELL_PREFIX": str(given.stage)}
+        self.environment = {**(environment or os.environ), "TATCELL_PREFIX": str(given.stage)}
 
     def check(self):
         done = subprocess.run(["dnsdist", "-C", str(self.conf), "--check-config"], capture_output=True, text=True,
@@ -174,6 +175,17 @@ def main():
             assert full <= 2 and truncated == 0, (full, truncated)
             equal(d.ask("127.0.0.3", 5, 0.3), (5, 0), "another address")
     claims.claim("an_address_has_its_burst_and_no_more", burst)
+
+    def silent():
+        clock = later.Later(given.build)
+        for networks in ("true", "false"):
+            options = f"rate = 10, burst = 20, slip = 0, networks = {networks}"
+            with Dnsdist(given, options, environment=clock.environment) as d:
+                for silence in later.SILENCES:
+                    assert d.ask("127.0.0.2", 200, 0.1)[0] < 200, "nobody is refused"
+                    clock.move(silence)
+                    equal(d.ask("127.0.0.2", 1, 0.1), (1, 0), f"{silence} ns later")
+    claims.claim("nobody_waits_for_an_old_debt_after_a_silence", silent)
 
     def flood():
         with Dnsdist(given, "rate = '50/s burst 10', slip = 0") as d:

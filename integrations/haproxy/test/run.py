@@ -14,6 +14,7 @@ sys.path[:0] = [str(HERE.parents[1] / "testing")]
 
 import claims as said  # noqa: E402
 import daemon  # noqa: E402
+import later  # noqa: E402
 import load  # noqa: E402
 import measure  # noqa: E402
 from claims import Skip, equal  # noqa: E402
@@ -51,10 +52,10 @@ def free_port():
 
 
 class Haproxy:
-    def __init__(self, given, numbers, threads=2, undecided="false"):
+    def __init__(self, given, numbers, threads=2, undecided="false", environment=None):
         if not shutil.which("haproxy"):
             raise Skip("haproxy is not installed: apt-get install haproxy")
-        self.port, self.folder = free_port(), given.build / "run"
+        self.port, self.folder, self.environment = free_port(), given.build / "run", environment
         self.folder.mkdir(parents=True, exist_ok=True)
         recipe = (HERE.parent / "limit.lua").read_text()
         assert "rate = 10, burst = 20" in recipe
@@ -72,7 +73,7 @@ class Haproxy:
     def __enter__(self):
         self.log = open(self.folder / "log", "w+")
         self.process = subprocess.Popen(["haproxy", "-db", "-f", str(self.conf)], stdin=subprocess.DEVNULL,
-                                        stdout=self.log, stderr=self.log)
+                                        stdout=self.log, stderr=self.log, env=self.environment)
         for _ in range(200):
             try:
                 with socket.create_connection(("127.0.0.1", self.port), 1):
@@ -153,6 +154,16 @@ def main():
             # Connections of their own: all threads are asked.
             equal([h.get("x")[0] for _ in range(120)].count(200), 40)
     claims.claim("all_threads_ask_one_table", threads)
+
+    def silent():
+        clock = later.Later(given.build)
+        with Haproxy(given, "rate = 10, burst = 20", environment=clock.environment) as h:
+            for silence in later.SILENCES:
+                # Together they owe the burst, or are refused: an old debt would refuse the first of the next 20.
+                assert any(h.get("x")[0] == 429 for _ in range(500)), "nobody is refused"
+                clock.move(silence)
+                equal(h.get("x")[0], 200, f"{silence} ns later")
+    claims.claim("nobody_waits_for_an_old_debt_after_a_silence", silent)
 
     def exact():
         with Haproxy(given, "rate = 100, burst = 10", threads=2) as h:

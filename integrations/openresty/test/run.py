@@ -14,6 +14,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parents[1] / "testing")]
 
 import claims as said  # noqa: E402
+import later  # noqa: E402
 import load  # noqa: E402
 import measure  # noqa: E402
 from claims import Skip, equal  # noqa: E402
@@ -211,8 +212,9 @@ def unit(claims, build, *arguments):
         claims.skip("luajit", "luajit is not installed: apt-get install luajit")
         return
     path = f"{build}/lib/?.lua;;"
+    environment = os.environ if arguments else later.Later(build).environment
     done = subprocess.run(["luajit", str(HERE / "unit.lua"), *arguments], capture_output=True, text=True,
-                          env={**os.environ, "LUA_PATH": path})
+                          env={**environment, "LUA_PATH": path})
     for line in done.stdout.splitlines():
         word, _, name = line.partition(" ")
         if word == "PASS":

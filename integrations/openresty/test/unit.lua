@@ -35,6 +35,35 @@ claim("a_burst_passes_and_then_the_seconds_are_told", function ()
     equal(retry, nil, "a cost above the burst")
 end)
 
+claim("nobody_waits_for_an_old_debt_after_a_silence", function ()
+    local now = 0ULL
+    -- run.py moves the clock of this process on by what the file has.
+    local function later(ticks)
+        now = now + ticks
+        local file = assert(io.open(os.getenv("TATCELL_LATER"), "w"))
+        file:write((tostring(now):gsub("ULL", "")))
+        file:close()
+    end
+    local limits = made { rate = 10, burst = 20 }
+    local asks = {
+        function (key) return limits:check(key, 20) end,
+        function (key) return limits:peek(key, 20).allowed end,
+        function (key) return limits:decide(key, 20).allowed end,
+        function (key) return limits:incoming(key, false, 20) ~= nil end,
+        function (key) return tatcell.all({ limits, key, 20 }).allowed end,
+    }
+    local second, wrap = 1000000000ULL, 8796093022208ULL
+    for _, silence in ipairs { wrap - second, 3 * wrap - second, 8640000 * second } do
+        for number, ask in ipairs(asks) do
+            equal(limits:check("k", 20), true)
+            equal(limits:check("k", 20), false)
+            later(silence)
+            equal(ask("k"), true, "ask " .. number)
+            later(60 * second)
+        end
+    end
+end)
+
 claim("a_decision_tells_all", function ()
     local limits = made { rate = 1, per = 60, burst = 3 }
     local d = limits:decide("k", 2)

@@ -2,17 +2,19 @@
 
 use super::handle::tatcell_table_t;
 use crate::capi::codes::{TATCELL_END, TATCELL_PASS};
-use crate::capi::pointers::contract::{args, Grows, Plain};
+use crate::capi::pointers::contract::{args, inside, Grows, Plain};
 use crate::capi::pointers::places::apart;
 use crate::capi::table::seen::look;
 use crate::combine::link::either;
-use crate::table::{full_set_ppb, lines_for, lines_for_load, Counters, Line};
+use crate::table::{full_set_ppb, lines_for, lines_for_load, Counters, Line, Sweeper};
 
 /// Bytes of a tatcell_counters_t. This size never changes.
 pub const TATCELL_COUNTERS_SIZE: usize = 128;
 const _: () = assert!(size_of::<Counters>() == TATCELL_COUNTERS_SIZE);
 // SAFETY: numbers without padding (asserted).
 unsafe impl Plain for Counters {}
+// SAFETY: an atomic number.
+unsafe impl Plain for Sweeper {}
 /// Bytes of a tatcell_slot_t. This size never changes.
 pub const TATCELL_SLOT_SIZE: usize = 64;
 const _: () = assert!(size_of::<tatcell_slot_t>() == TATCELL_SLOT_SIZE);
@@ -149,6 +151,55 @@ pub unsafe extern "C" fn tatcell_table_sweep(
     if let Some(out) = next {
         out.put(at as u64);
     }
+    TATCELL_PASS
+}
+
+/// Sweeps what is due, so that no timer is needed: call it before each call that changes the table, with the same now.
+/// It also ends a silence. If no call came for so long that all debts are over, it empties the table, and no old debt
+/// counts once more. A silence is longer than a quarter of sweep_interval, or than the longest debt.
+///
+/// A reading far ahead counts as a silence, so guard stamps of others (tatcell_host_guard_now). One behind the last
+/// reading sweeps nothing. If it is behind by more than sweep_interval, sweeps go on from there: the clock was set
+/// back.
+///
+/// @param table handle; not NULL.
+/// @param swept until when all is swept that was due, for the library alone; 0 for a fresh table. All that use the
+///              table share one such word, which lies in shared memory if the table does; not NULL.
+/// @param now   the caller's clock, ticks.
+/// @retval 0 done.
+/// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
+/// Thread: during any other call, unless the table is exclusive. Cost: usually one load; now and then some microseconds
+/// for 4096 slots, which may be all slots after a pause; to empty a million slots takes milliseconds. Since 0.4.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_table_sweep_due(
+    table: *const tatcell_table_t,
+    swept: *mut u64,
+    now: u64,
+) -> i32 {
+    args!(c, table = c.handle(table), swept = c.input::<Sweeper>(inside(swept)));
+    either!(table.table(), t => swept.sweep(t, now));
+    TATCELL_PASS
+}
+
+/// Returns the time at which a peek finds no old debt, and changes nothing: now, or during a silence
+/// (tatcell_table_sweep_due) an earlier time when all debts were over.
+///
+/// @param table handle; not NULL.
+/// @param swept the word of tatcell_table_sweep_due; not NULL.
+/// @param now   the caller's clock, ticks.
+/// @param time  gets the time to pass to the peek; not NULL.
+/// @retval 0 done.
+/// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
+/// Thread: during any other call, unless the table is exclusive. Cost: one load. Since 0.4.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_table_peek_time(
+    table: *const tatcell_table_t,
+    swept: *const u64,
+    now: u64,
+    time: *mut u64,
+) -> i32 {
+    args!(c, table = c.handle(table), swept = c.input::<Sweeper>(inside(swept)), time = c.result(time));
+    time.put(either!(table.table(), t => swept.peek_time(t, now)));
     TATCELL_PASS
 }
 

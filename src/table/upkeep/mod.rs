@@ -5,5 +5,6 @@ pub(crate) mod counter_blocks;
 pub(super) mod export;
 pub(super) mod info;
 pub(super) mod sweep;
+pub(super) mod sweeper;
 mod top;
 pub(super) mod words;

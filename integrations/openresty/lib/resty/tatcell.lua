@@ -211,6 +211,12 @@ local function map(bytes)
 end
 
 
+-- The bytes of a table, which are whole sets of 128, and of a line behind it, for what the library keeps of its sweeps.
+local function with_sweeps(bytes)
+    return tonumber(bytes) + 64
+end
+
+
 -- What a shared dictionary knows of the memory of before: "ADDRESS BYTES SEED". A dictionary lives as long as the
 -- master process and those that it forks, and so do a shared mapping and its address.
 local function recall(keep, name)
@@ -231,7 +237,7 @@ local function remember(self, keep, name)
         return true
     end
     local address = string.format("%x", tonumber(cast("uintptr_t", self.memory)))
-    local ok, err = keep:set("tatcell:" .. name, address .. " " .. tonumber(self.bytes) .. " " .. str(self.seed, 16))
+    local ok, err = keep:set("tatcell:" .. name, address .. " " .. with_sweeps(self.bytes) .. " " .. str(self.seed, 16))
     if not ok then
         return nil, "the dictionary of keep cannot store the table: " .. tostring(err)
     end
@@ -244,13 +250,14 @@ local function take_over(self, options, memory, bytes)
     local attach = sized("tatcell_attach_options_t")
     attach.seed, attach.tick_hz = self.seed, NS
     local old = new("tatcell_table_t")
-    local rc = lib.tatcell_table_attach(old, memory, bytes, attach)
+    -- The line behind the table is missing if an older version made it.
+    local rc = lib.tatcell_table_attach(old, memory, bytes - bytes % 128, attach)
     if rc ~= 0 then
         return nil, "the table from before the reload: " .. words(rc)
     end
     local info = sized("tatcell_table_info_t")
     lib.tatcell_table_info(old, info)
-    local fits = bytes == tonumber(self.bytes) and info.policy == self.policy and info.tag_bits == self.tag_bits
+    local fits = bytes == with_sweeps(self.bytes) and info.policy == self.policy and info.tag_bits == self.tag_bits
     local limit = new("tatcell_limit_t")
     for _, spec in ipairs(self.specs) do
         fits = fits and lib.tatcell_limit_init_table(limit, old, spec) == 0
@@ -259,7 +266,7 @@ local function take_over(self, options, memory, bytes)
         self.table, self.memory = old, memory
         return "kept"
     end
-    local mapped, err = map(self.bytes)
+    local mapped, err = map(with_sweeps(self.bytes))
     if not mapped then
         return nil, err
     end
@@ -337,7 +344,7 @@ function _M.new(options)
         end
     else
         local mapped
-        mapped, err = map(self.bytes)
+        mapped, err = map(with_sweeps(self.bytes))
         if not mapped then
             return nil, "resty.tatcell: " .. err
         end
@@ -347,6 +354,8 @@ function _M.new(options)
             return nil, "resty.tatcell: " .. words(rc)
         end
     end
+
+    self.swept = cast("uint64_t *", cast("char *", self.memory) + self.bytes)
 
     self.default, err = self:limit(options)
     if not self.default then
@@ -394,10 +403,18 @@ local function units(key, cost)
 end
 
 
+-- Reads the clock, and sweeps what is due by then: words would wrap, and old debts count once more.
+local function due(self)
+    local at = now()
+    lib.tatcell_table_sweep_due(self.table, self.swept, at)
+    return at
+end
+
+
 --- Decides a request. Returns true; or false and the seconds until it passes; or false and nil where it never can;
 -- or nil and "contended", where there is no verdict.
 function _M.check(self, key, cost, limit)
-    local rc = lib.tatcell_table_check(self.table, limit or self.default, now(), key, #key, units(key, cost), retry_box)
+    local rc = lib.tatcell_table_check(self.table, limit or self.default, due(self), key, #key, units(key, cost), retry_box)
     if rc == 0 then
         return true
     end
@@ -437,7 +454,7 @@ end
 
 --- Decides a request with the full answer: a table, see the documentation.
 function _M.decide(self, key, cost, limit)
-    local decision, at = sized("tatcell_decision_t"), now()
+    local decision, at = sized("tatcell_decision_t"), due(self)
     limit = limit or self.default
     local rc = lib.tatcell_table_check_ex(self.table, limit, at, key, #key, units(key, cost), 0, decision,
                                           self.counters)
@@ -455,7 +472,7 @@ end
 
 --- Tells what a request would be answered, and charges nothing.
 function _M.peek(self, key, cost, limit)
-    local decision, at = sized("tatcell_decision_t"), now()
+    local decision, at = sized("tatcell_decision_t"), due(self)
     limit = limit or self.default
     local rc = lib.tatcell_table_peek(self.table, limit, at, key, #key, units(key, cost), decision)
     if rc < 0 then
@@ -470,7 +487,7 @@ end
 --- As incoming of resty.limit.req: the seconds to wait and what is left, or nil and "rejected". Without commit it
 -- answers the same and charges nothing.
 function _M.incoming(self, key, commit, cost, limit)
-    local decision, at = sized("tatcell_decision_t"), now()
+    local decision, at = sized("tatcell_decision_t"), due(self)
     limit = limit or self.default
     local rc, delay
     if commit then
@@ -501,7 +518,7 @@ end
 --- Gives back what a decision charged and what has not drained since. Returns the seconds of debt given back.
 function _M.refund(self, key, answer, limit)
     local decision = type(answer) == "table" and answer.cdata or answer
-    local rc = lib.tatcell_table_refund(self.table, limit or answer.limit or self.default, now(), key, #key,
+    local rc = lib.tatcell_table_refund(self.table, limit or answer.limit or self.default, due(self), key, #key,
                                         decision.permit, retry_box)
     if rc == 3 then
         return nil, "contended"
@@ -515,7 +532,7 @@ end
 
 --- Makes a key full again.
 function _M.reset(self, key)
-    local rc = lib.tatcell_table_reset(self.table, now(), key, #key)
+    local rc = lib.tatcell_table_reset(self.table, due(self), key, #key)
     return rc == 0, rc ~= 0 and words(rc) or nil
 end
 
@@ -528,6 +545,7 @@ function _M.all(...)
     for i = 1, n do
         local link = select(i, ...)
         local limits, key = link[1], link[2]
+        lib.tatcell_table_sweep_due(limits.table, limits.swept, at)
         links[i - 1].size, links[i - 1].cost = sizeof("tatcell_link_t"), units(key, link[3])
         links[i - 1].table, links[i - 1].limit = limits.table, link[4] or limits.default
         links[i - 1].key, links[i - 1].key_len = key, #key
@@ -585,7 +603,7 @@ function _M.stats(self)
 end
 
 
---- Empties slots that expired, from a slot number; returns where to go on. For tables whose keys stay away for weeks.
+--- Empties slots that expired, from a slot number; returns where to go on. Requests do so by themselves.
 function _M.sweep(self, from, slots)
     local next_box = new("uint64_t[1]")
     lib.tatcell_table_sweep(self.table, now(), from or 0, slots or 4096, next_box)

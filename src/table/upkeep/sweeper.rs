@@ -1,0 +1,229 @@
+//! Sweeps without a timer: each call on a table first sweeps what is due.
+//!
+//! A word wraps after its span, and a sweep must empty it before. While calls come, they do that. While none comes
+//! nobody does, and after a silence of nearly a span nothing tells an old debt from a new one. But every silence that is
+//! longer than the longest debt leaves no debt at all. So the first call after a long one empties the whole table.
+//!
+//! ```text
+//!            swept       now                                    now
+//!  -----------|-----------|--------------------|-----------------|------> the caller's clock
+//!             |<- pause: sweep what is due  -->|<- silence: forget all -->
+//! ```
+//!
+//! `swept` is the time until which all is swept that was due. A round sweeps every slot once, and four rounds fit the
+//! sweep interval. A pause is at most a round, or H and one part. A slot goes unswept for a round and a pause, which is
+//! less than the interval.
+//!
+//! Who ends a silence decides only when all slots are empty. Others that come meanwhile do not wait: they empty the same
+//! slots. The first that has seen all of them moves `swept`, and then all others stop. None empties a slot with a new
+//! charge: its caller saw the new `swept` before, and so does who loads that word.
+//!
+//! A reading that is far behind sets `swept` back, with its lowest bit. While that is set, a silence is none: that
+//! reading may have come from a thread that was stopped. A call that finds something due clears the bit.
+//!
+//! Progress: lock-free. After `MAX_LOST` lost swaps others have swept, and the call returns.
+#![forbid(unsafe_code)]
+
+use crate::sync::access::Access;
+use crate::sync::{AtomicU64, Ordering, MAX_LOST};
+use crate::table::handle::Table;
+use crate::time::ticks_up;
+
+/// Slots of a part of a table, at most. Sweeping a part takes some microseconds.
+const PART: usize = 4096;
+
+/// Sweeps a table when calls come, however rarely: instead of a timer that [sweeps](Table::sweep).
+///
+/// Without sweeps, a client that owes nothing may be refused. Call [`sweep`](Sweeper::sweep) before each call that
+/// changes the table, with the same reading of the clock. Look at the time that [`peek_time`](Sweeper::peek_time)
+/// returns. A table has one `Sweeper`, and processes that share the table share this object, too. It is one word, and
+/// zero memory is a fresh one.
+///
+/// ```
+/// use tatcell::{LimitSpec, Line, Sweeper, Table, TableOptions};
+/// const SECOND: u64 = 1_000_000_000;
+/// let spec = LimitSpec::new(10, SECOND, 20);
+/// let lines = [const { Line::EMPTY }; 66];
+/// let table = Table::init(&lines, &TableOptions::new(spec).seed(*b"16 random bytes!"))?;
+/// let (limit, sweeper) = (table.limit(&spec)?, Sweeper::new());
+///
+/// let now = 5 * SECOND;
+/// sweeper.sweep(&table, now);
+/// assert!(table.check(&limit, now, b"192.0.2.1", 20)?.passes());
+/// // No call for nearly 2^43 ns, 2.4 hours. The word has wrapped, and the debt would count once more.
+/// let now = now + (1 << 43) - SECOND;
+/// assert!(!table.check(&limit, now, b"192.0.2.1", 20)?.passes());
+/// sweeper.sweep(&table, now);
+/// assert!(table.check(&limit, now, b"192.0.2.1", 20)?.passes());
+/// # Ok::<(), tatcell::TableError>(())
+/// ```
+#[derive(Debug)]
+#[repr(transparent)]
+pub struct Sweeper {
+    /// Until when all is swept that was due: an even time, and the bit [`UNSURE`]. 0 before the first call.
+    word: AtomicU64,
+}
+
+/// The time was set back: the next silence may be none.
+const UNSURE: u64 = 1;
+
+impl Sweeper {
+    /// Makes a sweeper of a fresh table.
+    #[cfg(not(tatcell_loom))]
+    pub const fn new() -> Sweeper {
+        Sweeper { word: AtomicU64::new(0) }
+    }
+
+    /// Makes a sweeper of a fresh table.
+    #[cfg(tatcell_loom)]
+    pub fn new() -> Sweeper {
+        Sweeper { word: AtomicU64::new(0) }
+    }
+
+    /// Sweeps what is due by now, and empties the table if no call came for so long that all its debts are over.
+    ///
+    /// Most calls only compare. One in a while sweeps 4096 slots, and one after a pause at most the whole table once. A
+    /// pause is long if it exceeds a quarter of the [sweep interval](Table::sweep_interval), or the longest debt.
+    ///
+    /// A reading far ahead counts as a silence, so guard stamps of others (`host::ClockGuard`). A reading behind the
+    /// last one sweeps nothing. If it is behind by more than the interval, sweeps go on from there: the clock was set
+    /// back.
+    ///
+    /// # Concurrency
+    /// Together with any other call. One caller sweeps what is due; several may empty the table.
+    ///
+    /// # Cost
+    /// Usually one load. A part takes some microseconds. Emptying a million slots takes milliseconds.
+    #[inline]
+    pub fn sweep<M: Access>(&self, table: &Table<'_, M>, now: u64) {
+        // ORDERING: Acquire; pairs with the swap at the end of a silence: who sees the new time sees empty slots.
+        let word = self.word.load(Ordering::Acquire);
+        if word == 0 || now.wrapping_sub(word) >= Rounds::of(table).every {
+            self.turn(table, now);
+        }
+    }
+
+    /// Returns the time at which a [peek](Table::peek) finds no old debt, and changes nothing: now, or during a silence
+    /// an earlier time when all debts were over.
+    ///
+    /// ```
+    /// use tatcell::{LimitSpec, Line, Sweeper, Table, TableOptions};
+    /// const SECOND: u64 = 1_000_000_000;
+    /// let spec = LimitSpec::new(10, SECOND, 20);
+    /// let lines = [const { Line::EMPTY }; 66];
+    /// let table = Table::init(&lines, &TableOptions::new(spec).seed(*b"16 random bytes!"))?;
+    /// let (limit, sweeper, hash) = (table.limit(&spec)?, Sweeper::new(), table.hash(b"192.0.2.1")?);
+    /// sweeper.sweep(&table, SECOND);
+    /// assert!(table.check(&limit, SECOND, b"192.0.2.1", 20)?.passes());
+    /// assert_eq!(sweeper.peek_time(&table, 2 * SECOND), 2 * SECOND);
+    ///
+    /// let now = SECOND + (1 << 43) - SECOND; // 2.4 hours later
+    /// assert!(!table.peek(&limit, now, hash, 20)?.passes());
+    /// assert!(table.peek(&limit, sweeper.peek_time(&table, now), hash, 20)?.passes());
+    /// # Ok::<(), tatcell::TableError>(())
+    /// ```
+    #[inline]
+    pub fn peek_time<M: Access>(&self, table: &Table<'_, M>, now: u64) -> u64 {
+        // ORDERING: Acquire; as in `sweep`.
+        let word = self.word.load(Ordering::Acquire);
+        let (late, pause) = (now.wrapping_sub(word), Rounds::of(table).pause(table));
+        let is_silence = word != 0 && word & UNSURE == 0 && late > pause && late <= i64::MAX as u64;
+        if is_silence {
+            word.wrapping_add(pause)
+        } else {
+            now
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn turn<M: Access>(&self, table: &Table<'_, M>, now: u64) {
+        let (rounds, pause) = (Rounds::of(table), Rounds::of(table).pause(table));
+        for _ in 0..MAX_LOST {
+            // ORDERING: Acquire; as in `sweep`.
+            let word = self.word.load(Ordering::Acquire);
+            let swept = word & !UNSURE;
+            let late = now.wrapping_sub(swept);
+            let due = late / rounds.every;
+            let is_behind = late > i64::MAX as u64;
+            let is_pause = late <= pause;
+            let (next, unsure) = if word == 0 {
+                (now, 0) // the first call on a fresh table only starts the clock
+            } else if is_behind && late.wrapping_neg() <= table.sweep_interval() || due == 0 {
+                return;
+            } else if is_behind {
+                (now, UNSURE) // to this clock, live debts look expired: sweep none
+            } else if is_pause {
+                (swept.wrapping_add(due.wrapping_mul(rounds.every)), 0)
+            } else if word != swept || self.forget(table, word, now) {
+                (now, 0)
+            } else {
+                continue;
+            };
+            let next = (next & !UNSURE).max(2) | unsure;
+            // ORDERING: AcqRel; Release pairs with the loads of the word, for the emptied slots, and Acquire with the
+            // swaps of others. Relaxed on failure: the next attempt loads again.
+            if self.word.compare_exchange(word, next, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+                if word != 0 && !is_behind && (is_pause || word != swept) {
+                    rounds.sweep(table, now, swept / rounds.every, due);
+                }
+                return;
+            }
+        }
+    }
+
+    /// Empties all slots at the end of a silence, while the word is this one. Returns false once another caller has.
+    fn forget<M: Access>(&self, table: &Table<'_, M>, word: u64, now: u64) -> bool {
+        let empty = table.geometry.layout.swept(table.geometry.clock_q(now));
+        for slot in table.slots.iter().flat_map(|line| &line.words) {
+            // ORDERING: Acquire; pairs with the Release of the swap that placed a word. If that is a new charge, its
+            // caller saw the end of the silence before, and the next load sees it, too.
+            let seen = slot.load(Ordering::Acquire);
+            // ORDERING: Acquire; as above.
+            if self.word.load(Ordering::Acquire) != word {
+                return false;
+            }
+            if seen != 0 {
+                // A swap that fails lost against another one that empties, or against a charge.
+                let _ = M::replace(slot, seen, empty);
+            }
+        }
+        true
+    }
+}
+
+impl Default for Sweeper {
+    fn default() -> Sweeper {
+        Sweeper::new()
+    }
+}
+
+/// The parts of a table, a power of two of them, and the ticks from one to the next.
+#[derive(Clone, Copy)]
+struct Rounds {
+    shift: u32,
+    every: u64,
+}
+
+impl Rounds {
+    #[inline]
+    fn of<M: Access>(table: &Table<'_, M>) -> Rounds {
+        let shift = usize::BITS - ((table.slots() - 1) / PART).leading_zeros();
+        Rounds { shift, every: (table.sweep_interval() >> (shift + 2)).max(1) }
+    }
+
+    /// The longest time since `swept` that is no silence. It leaves out the part in which the last call may have been.
+    fn pause<M: Access>(self, table: &Table<'_, M>) -> u64 {
+        let g = &table.geometry;
+        (self.every << self.shift).max(ticks_up(g.horizon, 0, g.shl, g.shr).saturating_add(self.every))
+    }
+
+    /// Sweeps `count` parts from part `first` on, each at most once.
+    fn sweep<M: Access>(self, table: &Table<'_, M>, now: u64, first: u64, count: u64) {
+        let parts = 1u64 << self.shift;
+        let slots = table.slots().div_ceil(1 << self.shift);
+        for part in (0..count.min(parts)).map(|i| first.wrapping_add(i) & (parts - 1)) {
+            table.sweep(now, part as usize * slots, slots);
+        }
+    }
+}
