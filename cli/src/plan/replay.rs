@@ -10,7 +10,7 @@ use tatcell::{
     Link, Request, Sweeper, Table, TableLimit, TableOptions, Tracking, MAX_LINKS,
 };
 
-use super::keys::{keep, Keys, NO_KEY};
+use super::keys::{keep, Distinct, Keys, NO_KEY};
 use super::live::Live;
 use super::order::Held;
 use super::tiers::{Tier, Tiers};
@@ -60,6 +60,8 @@ pub struct Replay {
     /// Of a ladder, the limits in the one table.
     tiers: Option<Tiers>,
     refused: Vec<u64>,
+    /// The keys of which a request was refused, also those that are not numbered.
+    pub hit: Distinct,
     window: u64,
     current: Window,
 }
@@ -189,6 +191,7 @@ impl Replay {
             asking,
             tiers,
             refused: Vec::new(),
+            hit: Distinct::new(common.max_keys),
             window: u64::try_from(common.window.as_nanos()).unwrap_or(u64::MAX).max(1),
             current: Window::default(),
             asked,
@@ -255,10 +258,15 @@ impl Replay {
         self.timeline.add(held.time, held.key, !passes);
         if !passes {
             self.current.refused += 1;
-            if held.key != NO_KEY {
+            if held.key == NO_KEY {
+                self.hit.add(held.hash);
+            } else {
                 let key = held.key as usize;
                 if key >= self.refused.len() {
                     self.refused.resize(key + 1, 0);
+                }
+                if self.refused[key] == 0 {
+                    self.hit.add(held.hash);
                 }
                 self.refused[key] += 1;
             }
@@ -294,15 +302,16 @@ impl Replay {
         self.tiers.iter().flat_map(Tiers::all)
     }
 
-    /// Returns what there is to say of each table.
-    pub fn loads(&self) -> impl Iterator<Item = Load> + '_ {
-        self.asking.iter().map(|asking| {
+    /// Returns what there is to say of each table. `one_in`: for how many keys each numbered one stands.
+    pub fn loads(&self, one_in: u64) -> impl Iterator<Item = Load> + '_ {
+        self.asking.iter().map(move |asking| {
             let (slots, peak_live) = (asking.table.slots(), asking.live.peak);
             let ppm = (peak_live.saturating_mul(1_000_000) / slots as u64).min(1_000_000);
             Load {
                 slots,
                 bytes: lines_for(slots) * 64,
                 peak_live,
+                one_in: asking.numbers.as_ref().map_or(one_in, Keys::one_in),
                 ppm,
                 full_ppb: full_set_ppb(ppm),
                 refused: asking.refused,
@@ -331,7 +340,9 @@ pub struct Load {
     pub bytes: usize,
     /// The most keys that were in debt at a time.
     pub peak_live: u64,
-    /// The same in millionths of the slots.
+    /// For how many keys each of these stands: above 1 their number is an estimate.
+    pub one_in: u64,
+    /// Those keys in millionths of the slots.
     pub ppm: u64,
     /// The chance of a full set then, in billionths.
     pub full_ppb: u64,
