@@ -48,12 +48,13 @@ pub enum Command {
 
 const EXIT: &str = "Exit codes:
   0  the answer is complete
-  1  it breaks a bound: --max-refused, --max-hit, or a good key (--good) is refused
+  1  it breaks a bound: --max-refused, --max-hit, or a good key (--good) is refused; or too many keys are hit to be
+     counted (--max-keys), so nobody knows whether --max-hit is kept
   2  the arguments cannot be used
   3  an input cannot be read; the message has its file, line and column
 
 Memory:
-  A key takes 220 to 450 bytes with seven rates, and 16 to 50 more for each limit; each table takes 8 bytes a slot
+  A key takes 200 to 400 bytes with seven rates, and 16 to 50 more for each limit; each table takes 8 bytes a slot
   (--slots). Beyond --max-keys the keys are sampled, and the output says so. A record that waits to be sorted takes up
   to 80 bytes, with prefixes up to 150; at most 2 million wait.";
 
