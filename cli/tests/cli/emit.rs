@@ -399,7 +399,7 @@ fn policers_have_the_limit() {
 
 /// The arguments of plans, and how many of 50 requests pass: of each of two addresses of a network of IPv4 and two of
 /// IPv6, at once and 201 ms later; and of the first address after a silence in which the words of a table wrap.
-const DECIDES: [(&str, &[&str], &str); 11] = [
+const DECIDES: [(&str, &[&str], &str); 12] = [
     ("deny", &["-p", "deny"], "20 20 20 20 1 1 1 1 20"),
     // The network of the first two, of 30 at once, gets 4 in 201 ms, and the first one 1 of them.
     ("chain", &["-l", CHAIN], "20 10 20 10 1 3 1 3 20"),
@@ -414,6 +414,7 @@ const DECIDES: [(&str, &[&str], &str); 11] = [
     // In 201 ms 20 units have become 18.1.
     ("decay", &["-l", "decay 10/s burst 20"], "20 20 20 20 1 1 1 1 20"),
     ("window", &["-l", "5/s burst 20 and fixed 15/min"], "15 15 15 15 0 0 0 0 15"),
+    ("windows", &["-l", "ladder fixed 20/min", "--ladder", "32 24x1, 128 64x3"], "20 0 20 20 0 0 0 0 20"),
 ];
 
 #[test]
