@@ -91,7 +91,7 @@ cli/src/show
     change: clock names lib
 cli/src/emit
     code programs: lib
-    several: lib
+    several: code lib
 cli/src/replay
     judge:
     grpc: lib

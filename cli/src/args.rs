@@ -20,7 +20,7 @@ use crate::replay::ReplayArguments;
 use crate::show_args::ShowArguments;
 use crate::size::SizeArguments;
 use crate::units::duration;
-use crate::words::plural;
+use crate::words::{about, plural};
 
 /// Rate limits for operators: which limit a log would have needed, and whom a limit would have refused.
 #[derive(Parser, Debug)]
@@ -48,12 +48,13 @@ pub enum Command {
 
 const EXIT: &str = "Exit codes:
   0  the answer is complete
-  1  it breaks a bound: --max-refused, --max-hit, or a good key (--good) is refused
+  1  it breaks a bound: --max-refused, --max-hit, or a good key (--good) is refused; or too many keys are hit to be
+     counted (--max-keys), so nobody knows whether --max-hit is kept
   2  the arguments cannot be used
   3  an input cannot be read; the message has its file, line and column
 
 Memory:
-  A key takes 200 to 400 bytes with seven rates, and 16 to 32 more for each limit; each table takes 8 bytes a slot \
+  A key takes 200 to 400 bytes with seven rates, and 16 to 50 more for each limit; each table takes 8 bytes a slot \
   (--slots). Beyond --max-keys the keys are sampled, and the output says so. A record that waits to be sorted takes up \
   to 80 bytes, with prefixes up to 150; at most 2 million wait.";
 
@@ -281,12 +282,13 @@ impl PlanArguments {
             (bytes / 8).saturating_sub(16).max(1024).next_power_of_two()
         };
         let slots: Vec<u64> = tables.iter().map(slots).collect();
+        let one_in = tables.iter().flatten().map(|table| table.one_in).max().unwrap_or(1);
         let (key, cost, policy) = (&plan.key, self.input.cost.as_deref(), *policy);
         let emitted = match (&limit.rungs[..], &slots[..]) {
             ([Rung { asked, lengths: None }], [slots]) => {
-                Wanted { limit: asked, key, cost, policy, slots: *slots }.emit(form)
+                Wanted { limit: asked, key, cost, policy, slots: *slots, one_in }.emit(form)
             }
-            _ => Several { limit, key, cost, policy, slots: &slots }.emit(form),
+            _ => Several { limit, key, cost, policy, slots: &slots, one_in }.emit(form),
         };
         emitted.map(Some).map_err(Failure::Usage)
     }
@@ -301,8 +303,23 @@ impl PlanArguments {
                 return Err(Failure::Bound(what));
             }
             if let Some(most) = self.max_hit.filter(|most| limit.keys_hit > *most) {
-                let what = format!("{} hits {} keys; --max-hit is {most}", limit.limit, limit.keys_hit);
+                let what = format!(
+                    "{} hits {}{}; --max-hit is {most}",
+                    limit.limit,
+                    about(limit.keys_hit_one_in > 1),
+                    plural(limit.keys_hit, "key")
+                );
                 return Err(Failure::Bound(what));
+            }
+            // So many are hit that they were sampled, too.
+            if let (Some(most), 2..) = (self.max_hit, limit.keys_hit_one_in) {
+                return Err(Failure::Bound(format!(
+                    "{} hits about {} keys, by a sample: whether these are at most the {most} of --max-hit is not \
+                     known; --max-keys {} counts them",
+                    limit.limit,
+                    limit.keys_hit,
+                    limit.keys_hit.saturating_add(limit.keys_hit / 2)
+                )));
             }
             if let Some(key) = limit.good_hit.first() {
                 return Err(Failure::Bound(format!("{} refuses the good key {key}", limit.limit)));

@@ -55,9 +55,14 @@ impl Asked {
 }
 
 impl Asked {
+    /// Returns the rule by which it decides.
+    pub fn algorithm(&self) -> Algorithm {
+        self.spec.build().map_or(Algorithm::Gcra, |limit| limit.info().algorithm)
+    }
+
     /// Whether it is a rate and a burst.
     pub fn is_gcra(&self) -> bool {
-        self.spec.build().is_ok_and(|limit| limit.info().algorithm == Algorithm::Gcra)
+        self.algorithm() == Algorithm::Gcra
     }
 }
 

@@ -29,6 +29,15 @@ pub fn chance(chance: f64) -> String {
     }
 }
 
+/// What stands before a number that may be an estimate.
+pub fn about(is_estimate: bool) -> &'static str {
+    if is_estimate {
+        "about "
+    } else {
+        ""
+    }
+}
+
 /// A count and what it counts.
 pub fn plural(count: u64, one: &str) -> String {
     format!("{count} {one}{}", if count == 1 { "" } else { "s" })

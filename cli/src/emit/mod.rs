@@ -59,6 +59,8 @@ pub struct Wanted<'a> {
     pub policy: FullPolicy,
     /// The slots that are enough.
     pub slots: u64,
+    /// One in so many keys was counted to find the slots.
+    pub one_in: u64,
 }
 
 /// A rate with a period of whole seconds, in lowest terms, and a burst.
@@ -110,34 +112,30 @@ impl Wanted<'_> {
     /// Writes the configuration.
     pub fn emit(&self, form: Form) -> Result<Emitted, String> {
         let fail = |what: String| format!("--emit {}: {what}", form.name());
-        if !self.limit.is_gcra() {
-            return Err(fail(format!(
-                "{:?} is not a rate and a burst, such as \"10/s burst 20\"",
-                self.limit.text
-            )));
-        }
-        let numbers = Numbers::of(self.limit).map_err(fail)?;
         let text = match form {
-            Form::Nginx => self.nginx(&numbers),
-            Form::Envoy => self.envoy(&numbers),
-            Form::Haproxy => self.haproxy(&numbers),
-            Form::Xdp => self.xdp(&numbers),
-            Form::Dpdk => self.dpdk(&numbers),
             Form::C => Ok(self.c()),
             Form::Rust => Ok(self.rust()),
-            Form::Throttled => self.throttled(&numbers),
+            _ => rate_and_burst(self.limit).and_then(|()| self.program(form, &Numbers::of(self.limit)?)),
         };
         Ok(Emitted { form: form.name(), text: text.map_err(fail)? })
     }
 
+    fn program(&self, form: Form, numbers: &Numbers) -> Result<String, String> {
+        match form {
+            Form::Nginx => self.nginx(numbers),
+            Form::Envoy => self.envoy(numbers),
+            Form::Haproxy => self.haproxy(numbers),
+            Form::Xdp => self.xdp(numbers),
+            Form::Dpdk => self.dpdk(numbers),
+            Form::Throttled => self.throttled(numbers),
+            Form::C => Ok(self.c()),
+            Form::Rust => Ok(self.rust()),
+        }
+    }
+
     /// The comment that says where the configuration comes from.
     fn head(&self, comment: &str) -> String {
-        let cost = self.cost.map_or(String::new(), |cost| format!(", and a request costs its {cost}"));
-        format!(
-            "{comment} {} by {}{cost}: from tatcell plan.\n",
-            self.limit.text,
-            self.key.words().join(" and ")
-        )
+        head(comment, &self.limit.text, self.key, self.cost, self.one_in)
     }
 
     fn policy(&self) -> &'static str {
@@ -171,6 +169,28 @@ impl Wanted<'_> {
             None => Ok(()),
             Some(cost) => Err(format!("a request costs 1 there: leave --cost {cost} out")),
         }
+    }
+}
+
+/// The comment that says where a configuration comes from.
+fn head(comment: &str, limit: &str, key: &KeySpec, cost: Option<&str>, one_in: u64) -> String {
+    let cost = cost.map_or(String::new(), |cost| format!(", and a request costs its {cost}"));
+    let sample = match one_in {
+        0 | 1 => String::new(),
+        many => format!(" One key in {many} was counted, so how large a table must be is an estimate."),
+    };
+    format!("{comment} {limit} by {}{cost}: from tatcell plan.{sample}\n", key.words().join(" and "))
+}
+
+/// Refuses a limit that is not a rate and a burst: the servers and the policers have no other.
+fn rate_and_burst(limit: &Asked) -> Result<(), String> {
+    match limit.is_gcra() {
+        true => Ok(()),
+        false => Err(format!(
+            "{:?} is not a rate and a burst, such as \"10/s burst 20\", and it has no other limits: --emit c and \
+             --emit rust have them",
+            limit.text
+        )),
     }
 }
 

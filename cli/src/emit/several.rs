@@ -4,8 +4,9 @@ use std::fmt::Write;
 
 use tatcell::{FullPolicy, Ladder, Rung as Tier};
 
-use super::{Emitted, Form, Numbers, Wanted};
-use crate::key::{KeySpec, Part};
+use super::code::rust_prefix;
+use super::{head, rate_and_burst, Emitted, Form, Numbers, Wanted};
+use crate::key::KeySpec;
 use crate::limit::{Chained, Rung};
 
 /// What is to be done, if it is several limits.
@@ -20,6 +21,8 @@ pub struct Several<'a> {
     pub policy: FullPolicy,
     /// The slots that are enough: of each limit, or of the one table of a ladder.
     pub slots: &'a [u64],
+    /// One in so many keys was counted to find the slots.
+    pub one_in: u64,
 }
 
 /// Why a program cannot have several limits.
@@ -39,11 +42,6 @@ fn no_chain(form: Form) -> &'static str {
     }
 }
 
-/// The fields of one limit, for C and Rust: units, period in nanoseconds, burst.
-fn numbers(rung: &Rung) -> (u64, u64, u64) {
-    rung.asked.spec.numbers()
-}
-
 fn comment(ladder: &[Tier]) -> String {
     ladder.iter().map(|tier| format!("/{} x{}", tier.bits, tier.multiplier)).collect::<Vec<_>>().join(", ")
 }
@@ -52,9 +50,6 @@ impl Several<'_> {
     /// Writes the configuration.
     pub fn emit(&self, form: Form) -> Result<Emitted, String> {
         let fail = |what: String| format!("--emit {}: {:?}: {what}", form.name(), self.limit.text);
-        if let Some(rung) = self.limit.rungs.iter().find(|rung| !rung.asked.is_gcra()) {
-            return Err(fail(format!("{:?} is not a rate and a burst", rung.asked.text)));
-        }
         let text = match (form, &self.limit.ladder) {
             (Form::C, None) => self.c_chain(),
             (Form::C, Some(ladder)) => self.c_ladder(ladder),
@@ -69,7 +64,7 @@ impl Several<'_> {
     /// One of the limits, as if it were alone.
     fn alone<'a>(&'a self, rung: &'a Rung, key: &'a KeySpec, at: usize) -> Wanted<'a> {
         let slots = self.slots.get(at).copied().unwrap_or(1024);
-        Wanted { limit: &rung.asked, key, cost: self.cost, policy: self.policy, slots }
+        Wanted { limit: &rung.asked, key, cost: self.cost, policy: self.policy, slots, one_in: self.one_in }
     }
 
     fn policy(&self) -> &'static str {
@@ -78,26 +73,25 @@ impl Several<'_> {
 
     /// The comment that says where the configuration comes from.
     fn head(&self, comment: &str) -> String {
-        let cost = self.cost.map_or(String::new(), |cost| format!(", and a request costs its {cost}"));
-        let key = self.key.words().join(" and ");
-        format!("{comment} {} by {key}{cost}: from tatcell plan.\n", self.limit.text)
+        head(comment, &self.limit.text, self.key, self.cost, self.one_in)
     }
 
-    /// The lengths of the prefix that each limit counts by, if any counts by one of its own.
+    /// The lengths of the prefix that each limit counts by, if the key is an address.
     fn lengths(&self) -> Result<Option<Vec<(u8, u8)>>, String> {
-        if self.limit.rungs.iter().all(|rung| rung.lengths.is_none()) {
-            return Ok(None);
-        }
-        let [Part::Address { v4, v6 }] = self.key.parts() else {
+        let Some(all) = self.key.prefix() else {
+            if self.limit.rungs.iter().all(|rung| rung.lengths.is_none()) {
+                return Ok(None);
+            }
             let key = self.key.words().join("+");
             return Err(format!("the function takes an address: use --key address, not {key}"));
         };
-        Ok(Some(self.limit.rungs.iter().map(|rung| rung.lengths.unwrap_or((*v4, *v6))).collect()))
+        Ok(Some(self.limit.rungs.iter().map(|rung| rung.lengths.unwrap_or(all)).collect()))
     }
 
     fn nginx_chain(&self) -> Result<String, String> {
         let (mut maps, mut zones, mut places) = (String::new(), String::new(), String::new());
         for (at, rung) in self.limit.rungs.iter().enumerate() {
+            rate_and_burst(&rung.asked)?;
             let key = match rung.lengths {
                 Some(lengths) => self.key.with_lengths(lengths)?,
                 None => self.key.clone(),
@@ -132,17 +126,21 @@ impl Several<'_> {
         }
         let _ = write!(
             text,
-            "static tatcell_table_t tables[{count}];\nstatic tatcell_limit_t limits[{count}];\n\n\
+            "static tatcell_table_t tables[{count}];\nstatic tatcell_limit_t limits[{count}];\n\
+             static uint64_t swept[{count}]; /* of the library: each check sweeps what is due */\n\n\
              int32_t limit_start(const uint8_t seed[16]);\n\
              int32_t limit_check(uint64_t now_ns, const void *{key}, size_t length{parameter});\n\n\
              /* The seed is secret: tatcell_host_random makes one. */\n\
              int32_t limit_start(const uint8_t seed[16]) {{\n    \
-                 static const uint64_t numbers[{count}][3] = {{\n        \
-             /* units, ticks, burst; ticks are nanoseconds */\n"
+                 static const uint64_t numbers[{count}][4] = {{\n        \
+             /* units, ticks, burst, algorithm; ticks are nanoseconds */\n"
         );
         for rung in &self.limit.rungs {
-            let (units, period, burst) = numbers(rung);
-            let _ = writeln!(text, "        {{UINT64_C({units}), UINT64_C({period}), UINT64_C({burst})}},");
+            let ((units, period, burst), algorithm) = (rung.asked.spec.numbers(), rung.asked.c_algorithm());
+            let _ = writeln!(
+                text,
+                "        {{UINT64_C({units}), UINT64_C({period}), UINT64_C({burst}), {algorithm}}},"
+            );
         }
         text += "    };\n";
         let list = |of: &dyn Fn(usize) -> String| (0..count).map(of).collect::<Vec<_>>().join(", ");
@@ -155,6 +153,7 @@ impl Several<'_> {
                  tatcell_limit_spec_t spec = TATCELL_LIMIT_SPEC_INIT;\n        \
                  tatcell_table_options_t options = TATCELL_TABLE_OPTIONS_INIT;\n        \
                  spec.units = numbers[i][0], spec.period = numbers[i][1], spec.burst = numbers[i][2];\n        \
+                 spec.algorithm = (uint32_t)numbers[i][3];\n        \
                  options.fastest = &spec, options.seed = seed, options.policy = TATCELL_FULL_{};\n        \
                  rc = tatcell_table_init(&tables[i], memory[i], bytes[i], &options);\n        \
                  if (rc >= 0) rc = tatcell_limit_init_table(&limits[i], &tables[i], &spec);\n    \
@@ -163,14 +162,18 @@ impl Several<'_> {
             list(&|at| format!("sizeof memory{at}")),
             self.policy().to_ascii_uppercase()
         );
-        let takes = if lengths.is_some() { "address: 4 or 16 bytes, in network order. " } else { "" };
+        let takes = match lengths {
+            Some(_) => "address: 4 or 16 bytes, in network order".into(),
+            None => self.key.argument(),
+        };
         let _ = write!(
             text,
-            "/* {takes}0: the request passes; above 0: it does not, and is\n * charged to no limit; below 0: the \
-             caller is wrong. Any number of threads. */\n\
+            "/* {}.\n * 0: the request passes; above 0: it does not, and is charged to no limit; below 0: the caller \
+             is wrong. Any\n * number of threads. */\n\
              int32_t limit_check(uint64_t now_ns, const void *{key}, size_t length{parameter}) {{\n    \
              tatcell_chain_t chain = TATCELL_CHAIN_INIT;\n    \
-             tatcell_link_t links[{count}];\n"
+             tatcell_link_t links[{count}];\n",
+            takes
         );
         if let Some(lengths) = &lengths {
             let bits =
@@ -183,24 +186,25 @@ impl Several<'_> {
         }
         let _ = write!(
             text,
-            "    int i;\n    for (i = 0; i < {count}; i++) {{\n        \
+            "    int32_t rc = 0;\n    int i;\n    for (i = 0; i < {count}; i++) {{\n        \
                  const tatcell_link_t link = TATCELL_LINK_INIT;\n        \
                  links[i] = link;\n        \
                  links[i].cost = {cost}, links[i].limit = &limits[i], links[i].table = &tables[i];\n"
         );
         text += match lengths {
             Some(_) => {
-                "        {\n            int32_t rc = tatcell_address_prefix_key(address, length, bits[i][0], \
-                 bits[i][1], keys[i],\n                                                    \
-                 &links[i].key_len);\n            \
-                 if (rc < 0) return rc;\n        }\n        \
+                "        rc = tatcell_address_prefix_key(address, length, bits[i][0], bits[i][1], keys[i], \
+                 &links[i].key_len);\n        \
+                 if (rc < 0) return rc;\n        \
                  links[i].key = keys[i];\n"
             }
             None => "        links[i].key = key, links[i].key_len = length;\n",
         };
         let _ = write!(
             text,
-            "    }}\n    chain.links = links, chain.count = {count}, chain.link_size = sizeof links[0];\n    \
+            "        rc = tatcell_table_sweep_due(&tables[i], &swept[i], now_ns);\n        \
+             if (rc < 0) return rc;\n    }}\n    \
+             chain.links = links, chain.count = {count}, chain.link_size = sizeof links[0];\n    \
              return tatcell_chain_check(&chain, now_ns, NULL);\n}}\n"
         );
         Ok(text)
@@ -208,7 +212,6 @@ impl Several<'_> {
 
     fn c_ladder(&self, ladder: &Ladder) -> Result<String, String> {
         self.lengths()?;
-        let (units, period, burst) = numbers(&self.limit.rungs[0]);
         let (parameter, cost) = if self.cost.is_some() { (", uint64_t cost", "cost") } else { ("", "1") };
         let tiers = |is_v4| {
             let tiers =
@@ -220,7 +223,8 @@ impl Several<'_> {
             "/*{} */\n\
              #include <stdint.h>\n#include <tatcell.h>\n\n\
              static TATCELL_ALIGNED(64) unsigned char memory[TATCELL_TABLE_BYTES({})];\n\
-             static tatcell_table_t table;\nstatic tatcell_ladder_t ladder;\n\n\
+             static tatcell_table_t table;\nstatic tatcell_ladder_t ladder;\n\
+             static uint64_t swept; /* of the library: each check sweeps what is due */\n\n\
              int32_t limit_start(const uint8_t seed[16]);\n\
              int32_t limit_check(uint64_t now_ns, const void *address, size_t length{parameter});\n\n\
              /* The seed is secret: tatcell_host_random makes one. */\n\
@@ -233,9 +237,7 @@ impl Several<'_> {
                  tatcell_limit_spec_t fastest = TATCELL_LIMIT_SPEC_INIT, slowest = TATCELL_LIMIT_SPEC_INIT;\n    \
                  tatcell_table_options_t options = TATCELL_TABLE_OPTIONS_INIT;\n    \
                  int32_t rc;\n    \
-                 rungs.v4 = v4, rungs.v4_count = {v4_count}, rungs.v6 = v6, rungs.v6_count = {v6_count};\n    \
-                 spec.units = UINT64_C({units}), spec.period = UINT64_C({period}); /* ticks are nanoseconds */\n    \
-                 spec.burst = UINT64_C({burst});\n    \
+                 rungs.v4 = v4, rungs.v4_count = {v4_count}, rungs.v6 = v6, rungs.v6_count = {v6_count};\n{}    \
                  rc = tatcell_ladder_table_specs(&spec, &rungs, &fastest, &slowest);\n    \
                  if (rc < 0) return rc;\n    \
                  options.fastest = &fastest, options.slowest = &slowest, options.seed = seed;\n    \
@@ -246,10 +248,14 @@ impl Several<'_> {
              /* address: 4 or 16 bytes, in network order. 0: the request passes; above 0: it does not, and is \
              charged to no\n * tier; below 0: the caller is wrong. Any number of threads. */\n\
              int32_t limit_check(uint64_t now_ns, const void *address, size_t length{parameter}) {{\n    \
-                 return tatcell_ladder_check(&ladder, &table, now_ns, address, length, {cost}, NULL, NULL, NULL);\n\
+                 int32_t rc = tatcell_table_sweep_due(&table, &swept, now_ns);\n    \
+                 if (rc < 0) return rc;\n    \
+                 return tatcell_ladder_check(&ladder, &table, now_ns, address, length, {cost}, NULL, NULL, \
+             NULL);\n\
              }}\n",
             self.head("").trim_end(),
             self.slots.first().copied().unwrap_or(1024),
+            self.limit.rungs[0].asked.c_spec(),
             self.policy().to_ascii_uppercase()
         ))
     }
@@ -264,7 +270,7 @@ impl Several<'_> {
         let count = self.limit.rungs.len();
         let mut text = format!(
             "{}use tatcell::{{{import}Chain, Decision, FullPolicy, LimitSpec, Line, Link}};\n\
-             use tatcell::{{Table, TableError, TableLimit, TableOptions}};\n\n",
+             use tatcell::{{Sweeper, Table, TableError, TableLimit, TableOptions}};\n\n",
             self.head("//")
         );
         for (at, slots) in self.slots.iter().enumerate() {
@@ -275,11 +281,11 @@ impl Several<'_> {
         let _ = write!(
             text,
             "\n/// A table for each limit; their memory is static.\n\
-             pub struct Limited {{\n    each: [(Table<'static>, TableLimit); {count}],\n}}\n\n\
+             pub struct Limited {{\n    each: [(Table<'static>, TableLimit, Sweeper); {count}],\n}}\n\n\
              fn start(\n    memory: &'static [Line],\n    spec: LimitSpec,\n    seed: [u8; 16],\n\
-             ) -> Result<(Table<'static>, TableLimit), TableError> {{\n    \
+             ) -> Result<(Table<'static>, TableLimit, Sweeper), TableError> {{\n    \
                  let table = Table::init(memory, &TableOptions::new(spec).seed(seed).policy(FullPolicy::{}))?;\n    \
-                 let limit = table.limit(&spec)?;\n    Ok((table, limit))\n}}\n\n\
+                 let limit = table.limit(&spec)?;\n    Ok((table, limit, Sweeper::new()))\n}}\n\n\
              impl Limited {{\n    \
                  /// Starts with no debts. The seed is secret: `tatcell::host::random_seed` makes one.\n    \
                  pub fn start(seed: [u8; 16]) -> Result<Limited, TableError> {{\n        \
@@ -287,27 +293,21 @@ impl Several<'_> {
             self.alone(&self.limit.rungs[0], self.key, 0).full()
         );
         for (at, rung) in self.limit.rungs.iter().enumerate() {
-            let (units, period, burst) = numbers(rung);
-            let _ = writeln!(
-                text,
-                "            start(&MEMORY{at}, LimitSpec::new({units}, {period}, {burst}), seed)?,"
-            );
+            let _ = writeln!(text, "            start(&MEMORY{at}, {}, seed)?,", rung.asked.rust_spec());
         }
         let _ = write!(
             text,
             "        ];\n        Ok(Limited {{ each }})\n    }}\n\n    \
                  /// Decides one request: it is charged to all limits, or to none. Any number of threads may ask.\n    \
                  pub fn check(&self, now_ns: u64, {key}{parameter}) -> Result<Decision, TableError> {{\n        \
+                     self.each.iter().for_each(|(table, _, sweeper)| sweeper.sweep(table, now_ns));\n        \
                      let [{}] = &self.each;\n        let links = [\n",
-            (0..count).map(|at| format!("(t{at}, l{at})")).collect::<Vec<_>>().join(", ")
+            (0..count).map(|at| format!("(t{at}, l{at}, _)")).collect::<Vec<_>>().join(", ")
         );
         for at in 0..count {
             let key = match &lengths {
                 // An address has at least as many bits as its prefix, so there is one.
-                Some(lengths) => {
-                    let (v4, v6) = lengths[at];
-                    format!("address.prefix(if address.is_v4() {{ {v4} }} else {{ {v6} }}).as_ref()")
-                }
+                Some(lengths) => rust_prefix(lengths[at]),
                 None => "key".into(),
             };
             let _ = writeln!(text, "            Link::key(t{at}, l{at}, {key}, {cost})?,");
@@ -320,7 +320,6 @@ impl Several<'_> {
 
     fn rust_ladder(&self, ladder: &Ladder) -> Result<String, String> {
         self.lengths()?;
-        let (units, period, burst) = numbers(&self.limit.rungs[0]);
         let (parameter, cost) = if self.cost.is_some() { (", cost: u64", "cost") } else { ("", "1") };
         let lines = tatcell::lines_for(
             usize::try_from(self.slots.first().copied().unwrap_or(1024)).unwrap_or(usize::MAX),
@@ -332,10 +331,11 @@ impl Several<'_> {
         };
         Ok(format!(
             "{}use tatcell::{{Address, Decision, FullPolicy, Ladder, LadderLimits, LimitSpec}};\n\
-             use tatcell::{{Line, Rung, Table, TableError}};\n\n\
+             use tatcell::{{Line, Rung, Sweeper, Table, TableError}};\n\n\
              static MEMORY: [Line; {lines}] = [const {{ Line::EMPTY }}; {lines}];\n\n\
              /// A table of all tiers; its memory is static.\n\
-             pub struct Limited {{\n    table: Table<'static>,\n    limits: LadderLimits,\n}}\n\n\
+             pub struct Limited {{\n    table: Table<'static>,\n    limits: LadderLimits,\n    \
+                 sweeper: Sweeper,\n}}\n\n\
              impl Limited {{\n    \
                  /// Starts with no debts. The seed is secret: `tatcell::host::random_seed` makes one.\n    \
                  pub fn start(seed: [u8; 16]) -> Result<Limited, TableError> {{\n        \
@@ -344,15 +344,17 @@ impl Several<'_> {
                      let ladder = Ladder::new(\n            &[{}],\n            &[{}],\n        )\n        \
                      .expect(\"a ladder\");\n        \
                      // Of one address; ticks are nanoseconds.\n        \
-                     let spec = LimitSpec::new({units}, {period}, {burst});\n        \
+                     let spec = {};\n        \
                      let options = ladder.table_options(&spec)?.seed(seed).policy(FullPolicy::{});\n        \
                      let table = Table::init(&MEMORY, &options)?;\n        \
-                     Ok(Limited {{ limits: LadderLimits::new(&table, &ladder, &spec)?, table }})\n    \
+                     let limits = LadderLimits::new(&table, &ladder, &spec)?;\n        \
+                     Ok(Limited {{ table, limits, sweeper: Sweeper::new() }})\n    \
                  }}\n\n    \
                  /// Decides one request: it is charged to all tiers of its address, or to none. Any number of \
                  threads.\n    \
                  pub fn check(&self, now_ns: u64, address: &Address{parameter}) -> Result<Decision, TableError> \
                  {{\n        \
+                     self.sweeper.sweep(&self.table, now_ns);\n        \
                      self.limits.check(&self.table, now_ns, address, {cost})\n    \
                  }}\n\
              }}\n",
@@ -361,6 +363,7 @@ impl Several<'_> {
             comment(ladder.rungs(false)),
             tiers(true),
             tiers(false),
+            self.limit.rungs[0].asked.rust_spec(),
             self.alone(&self.limit.rungs[0], self.key, 0).full()
         ))
     }

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use super::charts::{self, escape};
 use super::limits::{HoursReport, LimitReport};
 use super::report::{RateReport, Report};
-use crate::words::{bytes, chance, percent, plural, span};
+use crate::words::{about, bytes, chance, percent, plural, span};
 
 const STYLE: &str = "\
 :root{color-scheme:light dark;--back:#fff;--text:#1b1f23;--soft:#57606a;--line:#d0d7de;--pass:#1f6f8b;--no:#b3400f;\
@@ -87,7 +87,7 @@ impl Report {
              <p class=\"soft\">{1} of {2}{3} ({4}) in {5}, {6} to {7}</p></header>\n<main>\n",
             escape(&input.files.join(", ")),
             plural(input.records, "record"),
-            if input.one_in > 1 { "about " } else { "" },
+            about(input.one_in > 1),
             plural(input.keys, "key"),
             escape(&input.key.join(" + ")),
             length(input.seconds),
@@ -96,11 +96,7 @@ impl Report {
         );
         out += "<h2 id=\"answers\">The answers</h2>\n";
         if input.one_in > 1 {
-            let _ = writeln!(
-                out,
-                "<p>One key in {} was counted: numbers of keys are estimates.</p>",
-                input.one_in
-            );
+            let _ = writeln!(out, "<p>{}</p>", input.sample());
         }
         if input.bad + input.late > 0 {
             let (bad, late) = (plural(input.bad, "record"), plural(input.late, "record"));
@@ -113,16 +109,22 @@ impl Report {
                 "<p>An input could not be read to its end; what comes before counts: {cut}.</p>"
             );
         }
-        self.limits.iter().for_each(|limit| out += &limit.words());
+        let is_sampled = input.one_in > 1;
+        self.limits.iter().for_each(|limit| out += &limit.words(is_sampled));
         if let Some(rate) = self.rates.get(self.rates.len() / 2) {
+            let enough = match is_sampled {
+                false => format!("With a burst of {} nobody in this input is refused.", rate.max),
+                true => format!("The largest burst that a key of the sample needs is {}.", rate.max),
+            };
             let _ = writeln!(
                 out,
-                "<p>At {} a burst of {} is the smallest that leaves the stated share of keys alone; it refuses {} now \
-                 and then. With a burst of {} nobody in this input is refused.</p>",
+                "<p>At {} a burst of {} is the smallest that leaves the stated share of keys{} alone; it refuses {}{} \
+                 now and then. {enough}</p>",
                 escape(&rate.rate),
                 rate.smallest,
+                if is_sampled { " of the sample" } else { "" },
+                about(is_sampled),
                 plural(rate.smallest_hits, "key"),
-                rate.max
             );
         }
         for (at, limit) in self.limits.iter().enumerate() {
@@ -156,7 +158,10 @@ impl Report {
                 let numbers = [link.refused, table.peak_live, table.met_full_set].map(|n| n.to_string());
                 std::iter::once(link.limit.clone()).chain(numbers).chain([enough]).collect()
             });
-            let caption = "What each limit refuses as the first, and its table";
+            let caption = match limit.links.iter().any(|link| link.table.one_in > 1) {
+                false => "What each limit refuses as the first, and its table",
+                true => "What each limit refuses as the first, and its table: keys and bytes are estimates",
+            };
             let heads = ["limit", "refused", "most keys in debt", "met a full set", "bytes that are enough"];
             out += &table(&format!("links-{at}"), caption, &heads, rows);
         }
@@ -181,15 +186,18 @@ impl Report {
         out += "<h3>Traffic over time</h3>\n";
         let legend = format!("{caption}.");
         out += &figure(&charts::timeline(line, &format!("timeline-{at}")), &legend, &numbers);
-        if limit.hours.keys.is_empty() {
+        if limit.refused == 0 {
             out += "<p>Nobody is refused.</p>\n";
+        } else if limit.hours.keys.is_empty() {
+            out += "<p>No key of the sample is refused.</p>\n";
         } else {
-            out += &hours(&limit.hours, at);
+            out += &hours(&limit.hours, at, self.input.one_in > 1);
         }
         if let Some(rate) = self.rate_of(limit) {
             let burst = limit.burst.filter(|_| Some(rate.per_second) == limit.per_second);
             let rows = rate.peaks.iter().map(|peak| vec![peak.burst.to_string(), peak.keys.to_string()]);
-            let caption = format!("Keys by the burst that they need at {}", rate.rate);
+            let about = if self.input.one_in > 1 { ", as estimated from the sample" } else { "" };
+            let caption = format!("Keys by the burst that they need at {}{about}", rate.rate);
             let numbers = table(&format!("peaks-{at}"), &caption, &["burst up to", "keys"], rows);
             let edge = match burst {
                 Some(burst) => {
@@ -225,6 +233,10 @@ impl Report {
                 diamond) refuses the keys whose curve runs above it.";
             out += &figure(&charts::curves(self, "curves"), caption, &numbers);
         }
+        let is_sampled = self.input.one_in > 1;
+        for line in &self.roundings() {
+            let _ = writeln!(out, "<p>{}</p>", escape(line));
+        }
         let heads = ["rate", "p50", "p90", "p99", "p99.9", "max", "uncertain", "smallest", "keys hit"];
         let rows = self.rates.iter().map(|rate| {
             let numbers = [
@@ -241,7 +253,11 @@ impl Report {
         });
         out + &table(
             "rates",
-            "Of all keys: the burst with which a share of them is never refused",
+            if is_sampled {
+                "Of the keys of the sample: the burst with which a share is never refused; keys hit are estimates"
+            } else {
+                "Of all keys: the burst with which a share of them is never refused"
+            },
             &heads,
             rows,
         )
@@ -249,7 +265,7 @@ impl Report {
 }
 
 /// Who is refused when.
-fn hours(hours: &HoursReport, at: usize) -> String {
+fn hours(hours: &HoursReport, at: usize, is_sampled: bool) -> String {
     let part = length(hours.part_seconds);
     let heads: Vec<_> = std::iter::once("key").chain(hours.starts.iter().map(|start| &**start)).collect();
     let rows = hours
@@ -258,25 +274,28 @@ fn hours(hours: &HoursReport, at: usize) -> String {
         .map(|key| std::iter::once(key.key.clone()).chain(key.refused.iter().map(u64::to_string)).collect());
     let caption = format!("Records of a key that are refused, in each {part}");
     let numbers = table(&format!("hours-{at}"), &caption, &heads, rows);
+    let of = if is_sampled { " These are keys of the sample alone." } else { "" };
     let more =
         if hours.is_cut { " More keys were refused than are kept; these are of the first ones." } else { "" };
     let svg = charts::hours(hours, &format!("hours-{at}"));
-    let caption = format!("{caption}; the fuller a cell, the more.{more}");
+    let caption = format!("{caption}; the fuller a cell, the more.{of}{more}");
     format!("<h3>Who is refused, and when</h3>\n{}", figure(&svg, &caption, &numbers))
 }
 
 impl LimitReport {
     /// What the limit does, in words.
-    fn words(&self) -> String {
+    fn words(&self, is_sampled: bool) -> String {
         let mut out =
             format!("<p><strong>{}</strong> (full sets: {}) ", escape(&self.limit), escape(&self.policy));
         out += &match self.refused {
             0 => "refuses nobody in this input.".to_owned(),
             refused => format!(
-                "refuses {} ({}), of {} ({} of all).",
+                "refuses {} ({}), of {}{} ({}{} of all).",
                 plural(refused, "record"),
                 percent(self.refused_share),
+                about(self.keys_hit_one_in > 1),
                 plural(self.keys_hit, "key"),
+                about(is_sampled),
                 percent(self.keys_hit_share)
             ),
         };
@@ -293,7 +312,8 @@ impl LimitReport {
         if let Some(key) = self.top_refused.first() {
             let _ = write!(
                 out,
-                " {} is refused most: {} of {}.",
+                " {}{} is refused most: {} of {}.",
+                if is_sampled { "Of the sample " } else { "" },
                 escape(&key.key),
                 key.refused,
                 plural(key.records, "record")
@@ -305,10 +325,12 @@ impl LimitReport {
         // The section of a chain has a table of its limits.
         if self.links.is_empty() {
             let table = &self.table;
+            let about = about(table.one_in > 1);
             let _ = match table.met_full_set {
                 0 => write!(
                     out,
-                    " At most {} are in debt at a time; a table of {} is enough for a chance of a full set of {}.",
+                    " At most {about}{} are in debt at a time; a table of {about}{} is enough for a chance of a full \
+                     set of {}.",
                     plural(table.peak_live, "key"),
                     bytes(table.recommended_bytes),
                     chance(table.target_chance)

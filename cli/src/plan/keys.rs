@@ -149,6 +149,45 @@ impl Keys {
     }
 }
 
+/// Counts keys by their hashes: exactly up to a number of keys, and beyond that by a sample of them.
+pub struct Distinct {
+    seen: HashTable<u64>,
+    most: usize,
+    /// Bits of the hash that must be 0.
+    level: u32,
+}
+
+impl Distinct {
+    /// Starts with room for so many keys.
+    pub fn new(most: usize) -> Distinct {
+        Distinct { seen: HashTable::new(), most: most.max(1), level: 0 }
+    }
+
+    /// Counts a key, the first time that it comes.
+    pub fn add(&mut self, hash: u64) {
+        let in_sample = |hash: u64, level: u32| spread(hash).leading_zeros() >= level;
+        if !in_sample(hash, self.level) || self.seen.find(hash, |known| *known == hash).is_some() {
+            return;
+        }
+        self.seen.insert_unique(hash, hash, |known| *known);
+        while self.seen.len() > self.most && self.level < 64 {
+            self.level += 1;
+            let level = self.level;
+            self.seen.retain(|known| in_sample(*known, level));
+        }
+    }
+
+    /// Returns how many keys came. It is an estimate if [`one_in`](Self::one_in) is above 1.
+    pub fn count(&self) -> u64 {
+        (self.seen.len() as u64).saturating_mul(self.one_in())
+    }
+
+    /// Returns for how many keys each counted one stands.
+    pub fn one_in(&self) -> u64 {
+        1u64.checked_shl(self.level).unwrap_or(u64::MAX)
+    }
+}
+
 /// Keeps what belongs to the keys that are left, `width` values each.
 pub fn keep<T: Copy>(values: &mut Vec<T>, width: usize, to: &[u32]) {
     let mut kept = 0;
@@ -194,6 +233,20 @@ mod tests {
         assert!(keys.find(&17u64.to_le_bytes(), hash(17)).is_some(), "a pinned key stays");
         let estimate: u64 = (0..keys.len()).map(|key| keys.weight(key)).sum();
         assert!((3_000..5_000).contains(&estimate), "{estimate} keys of 4000");
+    }
+
+    #[test]
+    fn distinct_keys_are_counted_exactly_until_there_are_too_many() {
+        let mut distinct = Distinct::new(1_000);
+        for key in (0..1_000).chain(0..1_000) {
+            distinct.add(hash(key));
+        }
+        assert_eq!((distinct.count(), distinct.one_in()), (1_000, 1));
+        for key in 0..20_000 {
+            distinct.add(hash(key));
+        }
+        assert!((18_000..22_000).contains(&distinct.count()), "{}", distinct.count());
+        assert!(distinct.one_in() >= 32 && distinct.seen.len() <= 1_000);
     }
 
     #[test]

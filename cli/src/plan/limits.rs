@@ -27,9 +27,12 @@ pub struct LimitReport {
     pub refused: u64,
     /// The same as a share of all.
     pub refused_share: f64,
-    /// Keys of which at least one request would have been refused.
+    /// Keys of which at least one request would have been refused: of all keys, also if only a sample was kept.
     pub keys_hit: u64,
-    /// The same as a share of all.
+    /// For how many keys each of these stands. Above 1 they are more than `--max-keys`, and their number is an
+    /// estimate.
+    pub keys_hit_one_in: u64,
+    /// The keys that were hit as a share of all; an estimate if that of all keys is one.
     pub keys_hit_share: f64,
     /// Good keys that would have been hit.
     pub good_hit: Vec<String>,
@@ -141,7 +144,10 @@ pub struct TableReport {
     pub bytes: u64,
     /// The most keys that were in debt at a time.
     pub peak_live: u64,
-    /// The same as a share of the slots.
+    /// For how many keys each of these stands. Above 1 their number is an estimate, and so are the load, the chance and
+    /// the recommended bytes.
+    pub one_in: u64,
+    /// Those keys as a share of the slots.
     pub peak_load: f64,
     /// The chance that a new key then finds its set full.
     pub full_set_chance: f64,
@@ -191,9 +197,8 @@ impl LimitReport {
     pub(super) fn new(plan: &Plan, found: &Found, keys: u64, at: usize) -> LimitReport {
         let replay = &found.replays[at];
         let (refused, asked) = replay.totals();
-        let hit = (0..found.keys.len()).filter(|key| replay.refused(*key) > 0);
-        let keys_hit: u64 = hit.map(|key| found.keys.weight(key)).sum();
-        let loads: Vec<_> = replay.loads().collect();
+        let keys_hit = replay.hit.count();
+        let loads: Vec<_> = replay.loads(found.keys.one_in()).collect();
         let table = |load: &Load| TableReport::new(load, plan.target_ppb);
         let top = largest(plan.top, found.keys.len(), |key| replay.refused(key));
         let link = |(load, rung): (&Load, &Rung)| LinkReport {
@@ -216,7 +221,9 @@ impl LimitReport {
             refused,
             refused_share: share(refused, asked),
             keys_hit,
-            keys_hit_share: share(keys_hit, keys),
+            keys_hit_one_in: replay.hit.one_in(),
+            // An estimate of all keys may be too low.
+            keys_hit_share: share(keys_hit, keys).min(1.0),
             good_hit: found
                 .good
                 .iter()
@@ -267,6 +274,7 @@ impl TableReport {
             slots: load.slots as u64,
             bytes: load.bytes as u64,
             peak_live: load.peak_live,
+            one_in: load.one_in,
             peak_load: load.ppm as f64 / 1e6,
             full_set_chance: load.full_ppb as f64 / 1e9,
             met_full_set: load.met_full_set,

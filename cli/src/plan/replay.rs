@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use tatcell::{
     full_set_ppb, lines_for, lines_for_load, Chain, Counters, ExclusiveTable, FullPolicy, LimitSpec, Line,
-    Link, Request, Table, TableLimit, TableOptions, Tracking, MAX_LINKS,
+    Link, Request, Sweeper, Table, TableLimit, TableOptions, Tracking, MAX_LINKS,
 };
 
-use super::keys::{keep, Keys, NO_KEY};
+use super::keys::{keep, Distinct, Keys, NO_KEY};
 use super::live::Live;
 use super::order::Held;
 use super::tiers::{Tier, Tiers};
@@ -40,10 +40,8 @@ struct Asking {
     live: Live,
     refused: u64,
     met_full_set: u64,
-    swept: u64,
-    sweep_from: usize,
-    sweep_interval: u64,
-    horizon: u64,
+    /// Sweeps by the clock of the log. After a gap no old debt counts.
+    sweeper: Sweeper,
 }
 
 /// Tables that are asked for every record: one, or one for each limit of several that a request must all conform to.
@@ -62,9 +60,10 @@ pub struct Replay {
     /// Of a ladder, the limits in the one table.
     tiers: Option<Tiers>,
     refused: Vec<u64>,
+    /// The keys of which a request was refused, also those that are not numbered.
+    pub hit: Distinct,
     window: u64,
     current: Window,
-    last: u64,
 }
 
 /// What a plan's tables have in common.
@@ -115,18 +114,14 @@ impl Asking {
         common: &Common,
     ) -> Result<Asking, String> {
         let limit = table.limit(&spec).map_err(|error| error.to_string())?;
-        let info = table.info();
         Ok(Asking {
             limit,
             place,
             numbers: numbers.then(|| Keys::new(common.max_keys, Vec::new())),
-            live: Live::new(info.horizon),
+            live: Live::new(table.info().horizon),
             refused: 0,
             met_full_set: 0,
-            swept: 0,
-            sweep_from: 0,
-            sweep_interval: info.sweep_interval.max(2048),
-            horizon: info.horizon,
+            sweeper: Sweeper::new(),
             table,
         })
     }
@@ -137,25 +132,6 @@ impl Asking {
 
     fn link(&self, held: &Held) -> Link<'_> {
         Link::hash(&self.table, &self.limit, self.hash(held), held.cost)
-    }
-
-    /// What a program does that runs this table, by the clock of the log.
-    fn upkeep(&mut self, last: u64, now: u64) {
-        if last == 0 {
-            self.swept = now;
-        }
-        let slots = self.table.slots();
-        if now - last > self.sweep_interval / 4 && last != 0 {
-            // A gap: the sweep that a timer would have made after the last debt had drained.
-            let drained = last.saturating_add(self.horizon).saturating_add(1);
-            if drained < now {
-                self.table.sweep(drained, 0, slots);
-            }
-        }
-        if now - self.swept > self.sweep_interval / 2048 {
-            self.swept = now;
-            self.sweep_from = self.table.sweep(now, self.sweep_from, slots / 1024 + 1);
-        }
     }
 
     /// Takes note of a key's debt, and of a full set.
@@ -215,9 +191,9 @@ impl Replay {
             asking,
             tiers,
             refused: Vec::new(),
+            hit: Distinct::new(common.max_keys),
             window: u64::try_from(common.window.as_nanos()).unwrap_or(u64::MAX).max(1),
             current: Window::default(),
-            last: 0,
             asked,
         })
     }
@@ -233,8 +209,7 @@ impl Replay {
 
     /// Asks the tables whether the request passes. `one_in`: for how many keys each numbered one stands.
     pub fn ask(&mut self, held: &Held, one_in: u64) -> Result<bool, String> {
-        let last = std::mem::replace(&mut self.last, held.time);
-        self.asking.iter_mut().for_each(|asking| asking.upkeep(last, held.time));
+        self.asking.iter().for_each(|asking| asking.sweeper.sweep(&asking.table, held.time));
         let start = held.time - held.time % self.window;
         if start != self.current.start {
             self.close();
@@ -283,10 +258,15 @@ impl Replay {
         self.timeline.add(held.time, held.key, !passes);
         if !passes {
             self.current.refused += 1;
-            if held.key != NO_KEY {
+            if held.key == NO_KEY {
+                self.hit.add(held.hash);
+            } else {
                 let key = held.key as usize;
                 if key >= self.refused.len() {
                     self.refused.resize(key + 1, 0);
+                }
+                if self.refused[key] == 0 {
+                    self.hit.add(held.hash);
                 }
                 self.refused[key] += 1;
             }
@@ -322,15 +302,16 @@ impl Replay {
         self.tiers.iter().flat_map(Tiers::all)
     }
 
-    /// Returns what there is to say of each table.
-    pub fn loads(&self) -> impl Iterator<Item = Load> + '_ {
-        self.asking.iter().map(|asking| {
+    /// Returns what there is to say of each table. `one_in`: for how many keys each numbered one stands.
+    pub fn loads(&self, one_in: u64) -> impl Iterator<Item = Load> + '_ {
+        self.asking.iter().map(move |asking| {
             let (slots, peak_live) = (asking.table.slots(), asking.live.peak);
             let ppm = (peak_live.saturating_mul(1_000_000) / slots as u64).min(1_000_000);
             Load {
                 slots,
                 bytes: lines_for(slots) * 64,
                 peak_live,
+                one_in: asking.numbers.as_ref().map_or(one_in, Keys::one_in),
                 ppm,
                 full_ppb: full_set_ppb(ppm),
                 refused: asking.refused,
@@ -359,7 +340,9 @@ pub struct Load {
     pub bytes: usize,
     /// The most keys that were in debt at a time.
     pub peak_live: u64,
-    /// The same in millionths of the slots.
+    /// For how many keys each of these stands: above 1 their number is an estimate.
+    pub one_in: u64,
+    /// Those keys in millionths of the slots.
     pub ppm: u64,
     /// The chance of a full set then, in billionths.
     pub full_ppb: u64,

@@ -42,7 +42,10 @@ pub struct InputReport {
     pub keys: u64,
     /// Keys whose numbers were kept.
     pub keys_kept: u64,
-    /// One in so many keys was kept, and stands for as many.
+    /// Their records.
+    pub records_kept: u64,
+    /// One in so many keys was kept, and stands for as many. If it is above 1, `rates`, `neediest`, and `top_refused`
+    /// and `hours` of limits are of the kept keys alone; what is counted by record is not.
     pub one_in: u64,
     /// The first and last time.
     pub first: String,
@@ -97,13 +100,17 @@ pub struct RateReport {
     pub p999: u64,
     /// With this burst nobody is refused.
     pub max: u64,
-    /// Whether `max` is a least number.
+    /// Whether `max` is a least number: not all keys were kept, or costs are too large.
     pub max_is_least: bool,
+    /// The largest burst that a table holds, if `max` is larger.
+    pub largest_burst: Option<u64>,
+    /// By how many billionths a table with this burst is slower than the rate: the bursts allow for that.
+    pub rate_error_ppb: u64,
     /// By fewer units than this a needed burst may be too small or too large, because of the unit of the times.
     pub uncertain: u64,
     /// The burst that leaves the stated share of the keys alone, and every good key.
     pub smallest: u64,
-    /// The keys that this burst refuses now and then.
+    /// The keys that this burst refuses now and then; an estimate if not all keys were kept.
     pub smallest_hits: u64,
     /// The good key that needs most, if there is one.
     pub good_needs: Option<u64>,
@@ -168,6 +175,7 @@ impl InputReport {
             records: counts.records,
             keys,
             keys_kept: found.keys.len() as u64,
+            records_kept: (0..found.keys.len()).map(|key| found.curves.records(key)).sum(),
             one_in: found.keys.one_in(),
             first: time::show(first),
             last: time::show(last),
@@ -200,20 +208,21 @@ impl RateReport {
         let seen = found.good.iter().filter_map(|(_, key)| *key);
         let good_needs = seen.map(|key| found.curves.needed(key as usize, rate)).max();
         let smallest = at(plan.spare_ppm).max(good_needs.unwrap_or(1));
+        let max = sorted.last().map_or(1, |(needed, _)| *needed);
+        let of = &found.curves.rates[rate];
         RateReport {
-            rate: plan.rates[rate].text.clone(),
-            per_second: plan.rates[rate].units as f64 / plan.rates[rate].period as f64 * 1e9,
+            rate: of.text.clone(),
+            per_second: of.units as f64 / of.period as f64 * 1e9,
             p50: at(500_000),
             p90: at(900_000),
             p99: at(990_000),
             p999: at(999_000),
-            max: sorted.last().map_or(1, |(needed, _)| *needed),
-            max_is_least: (0..found.keys.len()).any(|key| found.curves.is_least(key, rate)),
-            uncertain: if found.counts.grain <= 1 {
-                0
-            } else {
-                plan.rates[rate].units_in(found.counts.grain)
-            },
+            max,
+            max_is_least: found.keys.one_in() > 1
+                || (0..found.keys.len()).any(|key| found.curves.is_least(key, rate)),
+            largest_burst: of.largest_burst(max),
+            rate_error_ppb: of.error_ppb(max),
+            uncertain: if found.counts.grain <= 1 { 0 } else { of.units_in(found.counts.grain) },
             smallest,
             smallest_hits: sorted
                 .iter()

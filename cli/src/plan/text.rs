@@ -5,7 +5,7 @@ use std::fmt;
 use super::limits::{LimitReport, TableReport};
 use super::order::MOST;
 use super::report::{InputReport, RateReport, Report};
-use crate::words::{bytes, chance, percent, plural};
+use crate::words::{about, bytes, chance, percent, plural};
 
 fn grain(ns: u64) -> String {
     match ns {
@@ -21,7 +21,7 @@ impl fmt::Display for InputReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let input = self;
         writeln!(f, "{} ({})", input.files.join(", "), input.formats.join(", "))?;
-        let about = if input.one_in > 1 { "about " } else { "" };
+        let about = about(input.one_in > 1);
         writeln!(
             f,
             "{} of {about}{} ({}) in {} s, {} to {}",
@@ -33,12 +33,7 @@ impl fmt::Display for InputReport {
             input.last
         )?;
         if input.one_in > 1 {
-            writeln!(
-                f,
-                "Sampled: one key in {} was counted ({} keys). Numbers of keys and loads are estimates; refused shares \
-                 are of all keys.",
-                input.one_in, input.keys_kept
-            )?;
+            writeln!(f, "{}", input.sample())?;
         }
         write!(f, "Times are {}", grain(input.grain_ns))?;
         if input.stamps_end {
@@ -84,21 +79,73 @@ impl fmt::Display for InputReport {
     }
 }
 
+impl InputReport {
+    /// Says what comes from the sample and what does not.
+    pub(super) fn sample(&self) -> String {
+        format!(
+            "Sampled: one key in {} was counted ({}, with {} of {}). Bursts and lists of keys are those of the sample; \
+             numbers of keys and loads are estimates. Records refused and keys hit are those of all keys.",
+            self.one_in,
+            plural(self.keys_kept, "key"),
+            self.records_kept,
+            plural(self.records, "record")
+        )
+    }
+}
+
 impl Report {
+    /// Says for whom the burst `max` is enough.
+    fn max_is_enough(&self) -> String {
+        let input = &self.input;
+        if input.one_in == 1 {
+            return "With the burst `max` nobody in this input is refused.".into();
+        }
+        format!(
+            "With the burst `max` no key of the sample is refused; the others, with {} of {}, may need more: \
+             --max-keys {} counts all.",
+            input.records - input.records_kept,
+            plural(input.records, "record"),
+            // Half as many again: their number is an estimate.
+            input.keys.saturating_add(input.keys / 2)
+        )
+    }
+
+    /// Says what tables do to the rates.
+    pub(super) fn roundings(&self) -> Vec<String> {
+        let slower = |rate: &&RateReport| rate.rate_error_ppb > 0;
+        let mut lines: Vec<String> = Vec::new();
+        let names: Vec<_> = self.rates.iter().filter(slower).map(|rate| &*rate.rate).collect();
+        if let Some(most) = self.rates.iter().filter(slower).map(|rate| rate.rate_error_ppb).max() {
+            lines.push(format!(
+                "Tables are up to {most} ppb slower than {}; the bursts allow for that.",
+                names.join(", ")
+            ));
+        }
+        for rate in &self.rates {
+            if let Some(largest) = rate.largest_burst {
+                lines.push(format!("No table has {} with a burst above {largest}.", rate.rate));
+            }
+        }
+        lines
+    }
+
     fn rates(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "\nThe burst that a key needs so as never to be refused, at each rate:\n")?;
+        let is_sampled = self.input.one_in > 1;
+        let of = if is_sampled { " of the sample" } else { "" };
+        writeln!(f, "\nThe burst that a key{of} needs so as never to be refused, at each rate:\n")?;
         writeln!(
             f,
             "  {:<12} {:>8} {:>8} {:>8} {:>8} {:>9}  {:>9}   smallest limit",
             "rate", "p50", "p90", "p99", "p99.9", "max", "uncertain"
         )?;
         for rate in &self.rates {
-            rate.line(f)?;
+            rate.line(f, is_sampled)?;
         }
-        writeln!(f, "\nWith the burst `max` nobody in this input is refused.")?;
+        writeln!(f, "\n{}", self.max_is_enough())?;
+        self.roundings().iter().try_for_each(|line| writeln!(f, "{line}"))?;
         if !self.neediest.is_empty() {
             let rate = &self.rates[self.rates.len() / 2].rate;
-            writeln!(f, "\nThese keys need the largest bursts at {rate}:")?;
+            writeln!(f, "\nThese keys{of} need the largest bursts at {rate}:")?;
             for key in &self.neediest {
                 let needed = key.needed[self.rates.len() / 2];
                 writeln!(f, "  {:<40} {needed:>9}  of {}", key.key, plural(key.records, "record"))?;
@@ -127,12 +174,13 @@ impl Report {
 }
 
 impl RateReport {
-    fn line(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn line(&self, f: &mut fmt::Formatter<'_>, is_sampled: bool) -> fmt::Result {
+        let about = about(is_sampled);
         let max = if self.max_is_least { format!(">={}", self.max) } else { self.max.to_string() };
         let uncertain = if self.uncertain == 0 { "-".into() } else { format!("< {}", self.uncertain) };
         writeln!(
             f,
-            "  {:<12} {:>8} {:>8} {:>8} {:>8} {max:>9}  {uncertain:>9}   {} burst {} ({} hit)",
+            "  {:<12} {:>8} {:>8} {:>8} {:>8} {max:>9}  {uncertain:>9}   {} burst {} ({about}{} hit)",
             self.rate,
             self.p50,
             self.p90,
@@ -146,23 +194,32 @@ impl RateReport {
 }
 
 impl LimitReport {
-    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// How many records are refused, and of how many keys.
+    fn refusals(&self, is_sampled: bool) -> String {
+        format!(
+            "{} refused ({}), of {}{} ({}{} of all)",
+            plural(self.refused, "record"),
+            percent(self.refused_share),
+            about(self.keys_hit_one_in > 1),
+            plural(self.keys_hit, "key"),
+            about(is_sampled),
+            percent(self.keys_hit_share)
+        )
+    }
+
+    fn show(&self, f: &mut fmt::Formatter<'_>, is_sampled: bool) -> fmt::Result {
         writeln!(f, "\nWith {} (full sets: {})", self.limit, self.policy)?;
         if self.refused == 0 {
             writeln!(f, "  nobody in this input is refused.")?;
         } else {
-            writeln!(
-                f,
-                "  {} refused ({}), of {} ({} of all)",
-                plural(self.refused, "record"),
-                percent(self.refused_share),
-                plural(self.keys_hit, "key"),
-                percent(self.keys_hit_share)
-            )?;
+            writeln!(f, "  {}", self.refusals(is_sampled))?;
         }
         if let Some(worst) = &self.worst {
             let length = if worst.seconds == 60.0 { "minute".into() } else { format!("{} s", worst.seconds) };
             writeln!(f, "  worst {length}: {}, {} of {} refused", worst.start, worst.refused, worst.records)?;
+        }
+        if is_sampled && !self.top_refused.is_empty() {
+            writeln!(f, "  refused most of the sample:")?;
         }
         for key in &self.top_refused {
             writeln!(f, "  {:<40} {:>9}  of {}", key.key, key.refused, plural(key.records, "record"))?;
@@ -192,9 +249,10 @@ impl LimitReport {
 impl TableReport {
     fn show(&self, f: &mut fmt::Formatter<'_>, name: &str) -> fmt::Result {
         let table = self;
+        let about = about(table.one_in > 1);
         writeln!(
             f,
-            "  {name}: {} slots, {}; at most {} in debt at a time: load {}, chance of a full set {}",
+            "  {name}: {} slots, {}; at most {about}{} in debt at a time: load {about}{}, chance of a full set {}",
             table.slots,
             bytes(table.bytes),
             plural(table.peak_live, "key"),
@@ -204,7 +262,7 @@ impl TableReport {
         match table.met_full_set {
             0 => writeln!(
                 f,
-                "  {} are enough for a chance of {}",
+                "  {about}{} are enough for a chance of {}",
                 bytes(table.recommended_bytes),
                 chance(table.target_chance)
             )?,
@@ -224,6 +282,6 @@ impl fmt::Display for Report {
         if !self.rates.is_empty() {
             self.rates(f)?;
         }
-        self.limits.iter().try_for_each(|limit| limit.show(f))
+        self.limits.iter().try_for_each(|limit| limit.show(f, self.input.one_in > 1))
     }
 }

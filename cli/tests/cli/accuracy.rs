@@ -6,7 +6,7 @@ use std::fmt::Write;
 use tatcell_cli::args::{Arguments, Command};
 use tatcell_cli::plan::report::Report;
 
-use crate::oracle::{refused, smallest_burst, Request};
+use crate::oracle::{refused, smallest_burst, smallest_burst_of_a_table, Request};
 use crate::{folder, Random};
 
 /// What a command line answers.
@@ -104,7 +104,7 @@ fn a_thousand_random_logs_have_the_bursts_and_refusals_of_the_oracle() {
         let coarsest = logs.iter().zip(&grains).filter(|(rows, _)| !rows.is_empty()).map(|(_, grain)| *grain);
         assert!(Some(report.input.grain_ns) >= coarsest.max(), "log {log}");
         for (at, (rate, units, period)) in RATES.iter().enumerate() {
-            let needed = |requests: &Vec<Request>| smallest_burst(requests, *units, *period);
+            let needed = |requests: &Vec<Request>| smallest_burst_of_a_table(requests, *units, *period);
             let most = requests.values().map(needed).max();
             assert_eq!(Some(report.rates[at].max), most, "log {log}, {rate}");
             for key in &report.neediest {

@@ -397,12 +397,24 @@ fn policers_have_the_limit() {
     }
 }
 
-/// The arguments of plans whose limits are a chain and a ladder: 20 of an address pass at once; of its network 30, and
-/// 40 of two addresses.
-const SEVERAL: [(&str, &[&str]); 3] = [
-    ("chain", &["-l", CHAIN]),
-    ("same_key", &["-k", "path", "-l", "5/s burst 20 and 30/min burst 25"]),
-    ("ladder", &["-l", "ladder 5/s burst 20", "--ladder", "32 24x2, 128 64x3"]),
+/// The arguments of plans, and how many of 50 requests pass: of each of two addresses of a network of IPv4 and two of
+/// IPv6, at once and 201 ms later; and of the first address after a silence in which the words of a table wrap.
+const DECIDES: [(&str, &[&str], &str); 12] = [
+    ("deny", &["-p", "deny"], "20 20 20 20 1 1 1 1 20"),
+    // The network of the first two, of 30 at once, gets 4 in 201 ms, and the first one 1 of them.
+    ("chain", &["-l", CHAIN], "20 10 20 10 1 3 1 3 20"),
+    ("same_key", &["-k", "path", "-l", "5/s burst 20 and 30/min burst 25"], "20 20 20 20 1 1 1 1 20"),
+    ("ladder", &["-l", "ladder 5/s burst 20", "--ladder", "32 24x2, 128 64x3"], "20 20 20 20 1 1 1 1 20"),
+    // A network is one key.
+    ("network", &["-k", "address/24,56"], "20 0 20 0 1 0 1 0 20"),
+    ("networks", &["-k", "address/24,56", "-l", "5/s burst 20 and 9/s burst 30"], "20 0 20 0 1 0 1 0 20"),
+    ("fixed", &["-l", "fixed 20/min"], "20 20 20 20 0 0 0 0 20"),
+    ("sliding", &["-l", "sliding 20/min"], "20 20 20 20 0 0 0 0 20"),
+    ("quota", &["-l", "quota 20/min"], "20 20 20 20 0 0 0 0 20"),
+    // In 201 ms 20 units have become 18.1.
+    ("decay", &["-l", "decay 10/s burst 20"], "20 20 20 20 1 1 1 1 20"),
+    ("window", &["-l", "5/s burst 20 and fixed 15/min"], "15 15 15 15 0 0 0 0 15"),
+    ("windows", &["-l", "ladder fixed 20/min", "--ladder", "32 24x1, 128 64x3"], "20 0 20 20 0 0 0 0 20"),
 ];
 
 #[test]
@@ -411,13 +423,12 @@ fn c_is_compiled_and_decides() {
     let header = Path::new(env!("CARGO_MANIFEST_DIR")).join("../include");
     let costly = text(&log, "c", &["-c", "bytes"]);
     assert!(
-        costly.contains("size_t length, uint64_t cost)") && costly.contains("length, cost, NULL)"),
+        costly.contains("size_t length, uint64_t cost)") && costly.contains("key_length, cost, NULL)"),
         "{costly}"
     );
-    let one: [(&str, &[&str]); 5] = [
+    let more: [(&str, &[&str]); 4] = [
         ("admit", &["-p", "admit"]),
         ("inherit", &["-p", "inherit"]),
-        ("deny", &["-p", "deny"]),
         ("sampled", &["-p", "sampled"]),
         ("costly", &["-c", "bytes"]),
     ];
@@ -427,7 +438,8 @@ fn c_is_compiled_and_decides() {
         command.args(["-Wall", "-Wextra", "-Werror", "-pedantic"]).current_dir(&folder);
         command
     };
-    for (name, more) in one.iter().chain(&SEVERAL) {
+    let decides = DECIDES.map(|(name, more, _)| (name, more));
+    for (name, more) in more.iter().chain(&decides) {
         let file = folder.join(format!("{name}.c"));
         fs::write(&file, text(&log, "c", more)).expect("a file");
         for standard in ["c99", "c17"] {
@@ -436,29 +448,24 @@ fn c_is_compiled_and_decides() {
     }
     // The archive that `make test` installs next to the modules.
     let Some(archive) = module("c", "stage/usr/lib/libtatcell.a") else { return };
-    // How many requests of each key pass of 50 at once, and of those that come 201 ms later.
     let main = "#include <stdint.h>\n#include <stdio.h>\n#include <stdlib.h>\n\
         int32_t limit_start(const uint8_t seed[16]);\n\
         int32_t limit_check(uint64_t now_ns, const void *key, size_t length);\n\
         int main(void) {\n    static const uint8_t seed[16] = {7};\n    \
         static const uint8_t keys[4][16] = {{192, 0, 2, 1}, {192, 0, 2, 2}, {0x20, 1, 0xd, 0xb8, 9}, \
         {0x20, 1, 0xd, 0xb8, 9, [15] = 1}};\n    \
-        uint64_t now = UINT64_C(1) << 50;\n    int later, key, i;\n    \
+        static const uint64_t later[3] = {0, 201000000, (UINT64_C(1) << 43) - 1000000000};\n    \
+        int at, key, i;\n    \
         if (limit_start(seed) < 0) return 1;\n    \
-        for (later = 0; later < 2; later++, now += 201000000)\n        \
-        for (key = 0; key < 4; key++) {\n            int passed = 0;\n            \
+        for (at = 0; at < 3; at++)\n        \
+        for (key = 0; key < (at < 2 ? 4 : 1); key++) {\n            int passed = 0;\n            \
         for (i = 0; i < 50; i++) {\n                \
+        uint64_t now = (UINT64_C(1) << 50) + later[at];\n                \
         int32_t rc = limit_check(now, keys[key], key < 2 ? 4 : 16);\n                \
         if (rc < 0) return 2;\n                passed += rc == 0;\n            }\n            \
-        printf(\"%d \", passed);\n        }\n    return 0;\n}\n";
+        printf(\"%s%d\", at + key > 0 ? \" \" : \"\", passed);\n        }\n    return 0;\n}\n";
     fs::write(folder.join("main.c"), main).expect("a file");
-    for (name, want) in [
-        ("deny", "20 20 20 20 1 1 1 1 "),
-        // The network of the first two, of 30 at once, gets 4 in 201 ms, and the first one 1 of them.
-        ("chain", "20 10 20 10 1 3 1 3 "),
-        ("same_key", "20 20 20 20 1 1 1 1 "),
-        ("ladder", "20 20 20 20 1 1 1 1 "),
-    ] {
+    for (name, _, want) in DECIDES {
         let program = folder.join(name);
         let source = format!("{name}.c");
         runs(compiler("c17").args(["main.c", &source, "-o"]).arg(&program).arg(&archive));
@@ -472,32 +479,41 @@ fn c_is_compiled_and_decides() {
 fn rust_is_compiled_and_decides() {
     let (folder, log) = log("emit-rust");
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let one: [(&str, &[&str]); 2] = [("limited", &["-p", "deny"]), ("costly", &["-c", "bytes"])];
-    for (name, more) in one.iter().chain(&SEVERAL) {
+    let decides = DECIDES.map(|(name, more, _)| (name, more));
+    let all = [&decides[..], &[("costly", &["-c", "bytes"])]].concat();
+    for (name, more) in &all {
         fs::write(folder.join(format!("{name}.rs")), text(&log, "rust", more)).expect("a file");
     }
     fs::create_dir(folder.join("src")).expect("a folder");
-    let modules = one.iter().chain(&SEVERAL);
     let modules: String =
-        modules.map(|(name, _)| format!("#[path = \"../{name}.rs\"]\nmod {name};\n")).collect();
-    let main = "use tatcell::Address;\nfn main() {\n    \
+        all.iter().map(|(name, _)| format!("#[path = \"../{name}.rs\"]\nmod {name};\n")).collect();
+    let asks: String = DECIDES
+        .iter()
+        .map(|(name, _, want)| {
+            // The bytes of an address are a key, too.
+            let key = if *name == "same_key" { "&bytes(a)" } else { "a" };
+            format!(
+                "    let it = {name}::Limited::start([7; 16]).unwrap();\n    \
+                 says(\"{name}\", {want:?}, &|now, a| it.check(now, {key}).unwrap().passes());\n"
+            )
+        })
+        .collect();
+    let main = "use std::net::IpAddr;\nuse tatcell::Address;\n\
+        fn bytes(a: &Address) -> Vec<u8> { a.prefix(if a.is_v4() { 32 } else { 128 }).as_ref().to_vec() }\n\
+        fn says(name: &str, want: &str, passes: &dyn Fn(u64, &Address) -> bool) {\n    \
+        let all = [\"192.0.2.1\", \"192.0.2.2\", \"2001:db8:900::\", \"2001:db8:900::1\"];\n    \
+        let all = all.map(|a| Address::from(a.parse::<IpAddr>().unwrap()));\n    \
+        let later = [(0, &all[..]), (201_000_000, &all[..]), ((1 << 43) - 1_000_000_000, &all[..1])];\n    \
+        let mut said = Vec::new();\n    \
+        for (later, addresses) in later {\n        for a in addresses {\n            \
+        said.push((0..50).filter(|_| passes((1 << 50) + later, a)).count().to_string());\n        }\n    }\n    \
+        assert_eq!(said.join(\" \"), want, \"{name}\");\n}\n\
+        fn main() {\n    \
         let costly = costly::Limited::start([7; 16]).unwrap();\n    \
-        let spend = |cost| costly.check(1 << 50, b\"key\", cost).unwrap().passes();\n    \
-        assert!(spend(15) && !spend(6) && spend(5) && !spend(1));\n    \
-        let limited = limited::Limited::start([7; 16]).unwrap();\n    \
-        let ask = |now| limited.check(now, b\"key\").unwrap().passes();\n    \
-        assert_eq!((0..30).filter(|_| ask(1 << 50)).count(), 20);\n    \
-        assert!(!ask((1 << 50) + 199_000_000) && ask((1 << 50) + 201_000_000));\n    \
-        let [one, two] = [[192, 0, 2, 1], [192, 0, 2, 2]].map(Address::from);\n    \
-        let chain = chain::Limited::start([7; 16]).unwrap();\n    \
-        let passed = |a| (0..50).filter(|_| chain.check(1 << 50, a).unwrap().passes()).count();\n    \
-        assert_eq!((passed(&one), passed(&two)), (20, 10));\n    \
-        let ladder = ladder::Limited::start([7; 16]).unwrap();\n    \
-        let three = Address::from([192, 0, 2, 3]);\n    \
-        let passed = |a| (0..50).filter(|_| ladder.check(1 << 50, a).unwrap().passes()).count();\n    \
-        assert_eq!((passed(&one), passed(&two), passed(&three)), (20, 20, 0));\n    \
-        let same = same_key::Limited::start([7; 16]).unwrap();\n    \
-        assert_eq!((0..50).filter(|_| same.check(1 << 50, b\"/\").unwrap().passes()).count(), 20);\n}\n";
+        let one = Address::from([192, 0, 2, 1]);\n    \
+        let spend = |cost| costly.check(1 << 50, &one, cost).unwrap().passes();\n    \
+        assert!(spend(15) && !spend(6) && spend(5) && !spend(1));\n";
+    let main = format!("{main}{asks}}}\n");
     fs::write(folder.join("src/main.rs"), format!("#![deny(warnings)]\n{modules}{main}")).expect("a file");
     fs::write(
         folder.join("Cargo.toml"),
@@ -534,7 +550,14 @@ fn what_a_program_cannot_do_is_refused_with_the_change_that_helps() {
         ("xdp", &["-k", "path"], "it counts by the source: use --key address, not path"),
         ("dpdk", &["-k", "address/32,64", "-l", "30/min burst 3"], "it has whole numbers a second"),
         ("dpdk", &["-k", "address/32,64", "-p", "deny"], "use --policy admit, not deny"),
-        ("c", &["-l", "fixed 100/min"], "\"fixed 100/min\" is not a rate and a burst"),
+        (
+            "nginx",
+            &["-l", "fixed 100/min"],
+            "\"fixed 100/min\" is not a rate and a burst, such as \"10/s burst 20\"",
+        ),
+        ("envoy", &["-l", "sliding 100/min"], "it has no other limits: --emit c and --emit rust have them"),
+        ("haproxy", &["-l", "quota 100/min"], "it has no other limits: --emit c and --emit rust have them"),
+        ("throttled", &["-l", "decay 1/s burst 20"], "it has no other limits: --emit c and --emit rust"),
         ("c", &["-l", "5/s burst 20", "-l", "2/s burst 9"], "--emit needs one --limit and one --policy"),
         ("envoy", &["-l", CHAIN], "Envoy's service charges each rule by itself"),
         ("haproxy", &["-l", CHAIN], "HAProxy's script decides one limit a call"),
@@ -543,7 +566,7 @@ fn what_a_program_cannot_do_is_refused_with_the_change_that_helps() {
         ("throttled", &["-l", "ladder 5/s"], "a call of CL.THROTTLE has one limit"),
         ("nginx", &["-l", "ladder 5/s"], "it has no ladder: write its tiers as limits"),
         ("nginx", &["-l", "5/s and /24,56 9/s"], "nginx cuts no address to 24 and 56 bits"),
-        ("c", &["-l", "5/s and fixed 9/min"], "\"fixed 9/min\" is not a rate and a burst"),
+        ("nginx", &["-l", "5/s and fixed 9/min"], "\"fixed 9/min\" is not a rate and a burst"),
         ("rust", &["-l", "5/s and /24,56 9/s", "-k", "address+path"], "use --key address, not address+path"),
         (
             "c",

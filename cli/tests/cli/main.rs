@@ -22,6 +22,7 @@ mod samples;
 mod serve;
 mod show;
 mod size;
+mod sparse;
 mod truth;
 
 use std::path::PathBuf;

@@ -38,7 +38,7 @@ fn a_broken_bound_ends_with_1_after_the_answer() {
     let limit = ["plan", name, "-l", "1/s burst 4"];
     for (more, want) in [
         (&["--max-refused", "50"][..], "1/s burst 4 refuses 60.0000 % of the records; --max-refused is 50 %"),
-        (&["--max-hit", "0"], "1/s burst 4 hits 1 keys; --max-hit is 0"),
+        (&["--max-hit", "0"], "1/s burst 4 hits 1 key; --max-hit is 0"),
         (&["--good", "192.0.2.1"], "1/s burst 4 refuses the good key 192.0.2.1"),
     ] {
         let output = run(&[&limit[..], more].concat());
@@ -47,6 +47,41 @@ fn a_broken_bound_ends_with_1_after_the_answer() {
         assert!(!output.stdout.is_empty());
     }
     assert_eq!(fails(&[&limit[..], &["--max-refused", "60", "--max-hit", "1"]].concat()).0, Some(0));
+}
+
+#[test]
+fn a_bound_that_a_sample_does_not_show_to_be_kept_is_broken() {
+    let file = folder("bound-sample").join("access.log");
+    let lines = (0..2_000u64).map(|key| {
+        let address = format!("10.0.{}.{}", key / 250, key % 250);
+        // One in a hundred sends ten, and is refused.
+        LINE.replace("192.0.2.1", &address).repeat(if key % 100 == 0 { 10 } else { 1 })
+    });
+    fs::write(&file, lines.collect::<String>()).expect("a file");
+    let name = file.to_str().expect("a name");
+    for (most_keys, most_hit, code, want) in [
+        // Of a sample of the keys, those that are refused are all counted.
+        ("100", "20", 0, ""),
+        ("100", "19", 1, "tatcell: 1/s burst 4 hits 20 keys; --max-hit is 19\n"),
+        ("100", "0", 1, "tatcell: 1/s burst 4 hits 20 keys; --max-hit is 0\n"),
+        // If they are too many, too, nobody knows how many they are.
+        (
+            "10",
+            "1000",
+            1,
+            " keys, by a sample: whether these are at most the 1000 of --max-hit is not known; ",
+        ),
+        ("10", "0", 1, " keys; --max-hit is 0\n"),
+    ] {
+        let limit = ["plan", name, "-l", "1/s burst 4", "--max-keys", most_keys, "--max-hit", most_hit];
+        let output = run(&[&limit[..], &["--seed", "000102030405060708090a0b0c0d0e0f"]].concat());
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{most_keys} {most_hit}: {message}");
+        assert!(
+            message.contains(want) && message.is_empty() == want.is_empty(),
+            "{most_keys} {most_hit}: {message}"
+        );
+    }
 }
 
 #[cfg(target_os = "linux")]
