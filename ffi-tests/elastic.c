@@ -7,7 +7,7 @@
 
 static tatcell_limit_t limit;
 static tatcell_cell_t cells[2];
-static tatcell_link_t links[2];
+static tatcell_link_t links[3];
 static tatcell_decision_t each[64];
 static tatcell_permit_t permits[64 * TATCELL_CHAIN_MAX];
 static tatcell_counters_t whole, of_links[TATCELL_CHAIN_MAX];
@@ -86,6 +86,75 @@ TEST(a_charge_takes_every_link_whatever_it_says) {
     EQ(of_links[0].non_conforming, 1);
     EQ(tatcell_chain_charge(&chain, 0, OFF(&d)), TATCELL_ERR_ALIGN);
     EQ(tatcell_chain_charge(NULL, 0, &d), TATCELL_ERR_NULL);
+}
+
+/* A table of one set, which 16 keys fill: key 1 owes one unit, the others owe eight. */
+static void fill(kit_table *t, uint32_t policy) {
+    tatcell_limit_spec_t spec = kit_spec(1, 1000, 8);
+    spec.max_debt = 2, spec.max_delay = 2000;
+    tatcell_table_options_t o = kit_options(&spec);
+    o.policy = policy;
+    EQ(kit_make(t, spec, 16, &o), 0);
+    for (uint64_t i = 1; i <= 16; i++)
+        EQ(tatcell_table_check_hash(&t->table, &t->limit, 0, i, i == 1 ? 1 : 8, NULL), TATCELL_PASS);
+    links[0].cell = NULL, links[0].table = &t->table, links[0].limit = &t->limit, links[0].flags = TATCELL_LINK_HASH;
+}
+
+static uint64_t debt_of(const kit_table *t, uint64_t hash) {
+    tatcell_decision_t state = TATCELL_DECISION_INIT;
+    if (tatcell_table_peek_hash(&t->table, &t->limit, 0, hash, 0, &state) < 0) return UINT64_MAX;
+    return state.reset_after;
+}
+
+TEST(a_charge_says_that_a_full_set_left_a_link_out) {
+    static const struct { uint32_t policy; int32_t code; } each_policy[] = {
+        {TATCELL_FULL_DENY, TATCELL_NON_CONFORMING}, {TATCELL_FULL_ADMIT, TATCELL_PASS}};
+    for (int i = 0; i < 2; i++) {
+        DO(setup());
+        kit_table t;
+        DO(fill(&t, each_policy[i].policy));
+        int32_t code = each_policy[i].code;
+        links[0].hash = 99, links[0].cost = 3, links[1].cost = 3;
+        EQ(tatcell_chain_charge(&chain, 0, &d), code);
+        EQ(each[0].units, 0);
+        EQ(each[1].verdict, TATCELL_PASS);
+        EQ(each[1].units, 3);
+        EQ(debt(1), 3000);
+        EQ(tatcell_table_charge_hash(&t.table, &t.limit, 0, 99, 3, &d), code);
+        EQ(d.units, 0);
+        const uint64_t hashes[] = {99, 1};
+        tatcell_burst_t burst = TATCELL_BURST_INIT;
+        burst.limit = &t.limit, burst.hashes = hashes, burst.count = 2;
+        EQ(tatcell_table_charge_burst(&t.table, &burst, NULL), 0);
+        EQ(burst.pass, code == TATCELL_PASS ? 3 : 2);
+        EQ(debt_of(&t, 99), 0);
+        EQ(debt_of(&t, 1), 2000);
+        kit_free(&t);
+    }
+}
+
+/* Key 1 owes the least of its set, so a new key would take its slot over. But it is a link of the same chain. */
+TEST(charges_and_reservations_take_no_slot_of_their_own_chain) {
+    for (uint64_t key = 99; key < 160; key++) {
+        for (int form = 0; form < 3; form++) {
+            DO(setup());
+            kit_table t;
+            DO(fill(&t, TATCELL_FULL_INHERIT));
+            tatcell_link_t cell = links[1];
+            links[0].hash = 1, links[0].cost = 1, links[1] = links[0], links[1].hash = key;
+            if (form == 0) EQ(tatcell_chain_charge(&chain, 0, &d), TATCELL_PASS);
+            if (form == 1) EQ(tatcell_chain_reserve(&chain, 0, &d), TATCELL_PASS);
+            EQ(debt_of(&t, 1), form == 2 ? 1000 : 2000);
+            /* Refused by a cell that is used up: nothing changes, not even a slot. */
+            uint64_t before = debt_of(&t, key);
+            links[2] = cell, links[2].cost = 1, chain.count = 3;
+            EQ(tatcell_cell_charge(links[2].cell, links[2].limit, 0, 10, &d), TATCELL_PASS);
+            EQ(tatcell_chain_reserve(&chain, 0, &d), TATCELL_NON_CONFORMING);
+            EQ(debt_of(&t, 1), form == 2 ? 1000 : 2000);
+            EQ(debt_of(&t, key), before);
+            kit_free(&t);
+        }
+    }
 }
 
 TEST(each_link_counts_its_own_decision) {
@@ -362,6 +431,8 @@ TEST(bad_bursts_of_addresses_are_refused_and_charge_nobody) {
 int main(void) {
     RUN(a_link_has_room_as_a_single_call_has);
     RUN(a_charge_takes_every_link_whatever_it_says);
+    RUN(a_charge_says_that_a_full_set_left_a_link_out);
+    RUN(charges_and_reservations_take_no_slot_of_their_own_chain);
     RUN(each_link_counts_its_own_decision);
     RUN(bursts_with_room_and_charged_bursts_are_single_calls);
     RUN(a_burst_of_addresses_is_single_calls_with_overrides);

@@ -22,7 +22,7 @@ claim every_header_is_installed_but_the_one_for_firmware all_installed
 program() {
     printf '#include "%s"\n#include "%s"\n' "$1" "$1"
     case $1 in
-        *.hpp) echo 'int main() { return tatcell::cell().ref().reset() ? 0 : 1; }'; return ;;
+        *.hpp) echo 'int main() { tatcell::cell c; return c.ref().reset() ? 0 : 1; }'; return ;;
         tatcell.h)
             echo 'static TATCELL_ALIGNED(TATCELL_TABLE_MEMORY_ALIGN) unsigned char memory[TATCELL_TABLE_BYTES(100)];'
             value='tatcell_version() != TATCELL_VERSION || memory[0] != sizeof memory - tatcell_table_bytes(100)' ;;
@@ -93,6 +93,9 @@ extern tatcell::lease lease;
 extern tatcell::decision decision;
 extern tatcell::burst burst;
 extern tatcell::host::memory memory;
+extern tatcell::host::owned_table owned;
+extern tatcell::ladder_burst addresses;
+extern tatcell::prefix_lengths lengths;
 extern tatcell::http_policy policy;
 extern std::string user;
 extern std::uint32_t number, numbers[2];

@@ -243,6 +243,23 @@ TEST(chains_ask_overrides_before_their_limits) {
     links[0].flags |= TATCELL_LINK_HASH, links[0].key = NULL;
     EQ(tatcell_chain_check(&chain, 10, &d), TATCELL_PASS);
     EQ(d.flags, TATCELL_FLAG_EXEMPT);
+    /* A ban by one link outweighs the exemption by another: a charge of a request that was let through charges. */
+    tatcell_link_t three[3] = {links[0], links[0], links[1]};
+    three[1].flags = TATCELL_LINK_OVERRIDES, three[1].key = "trudy", three[1].key_len = 5, three[1].hash = 0;
+    EQ(tatcell_table_ban(&table, 10, "trudy", 5, 5000), 0);
+    tatcell_counters_t counted[3];
+    memset(counted, 0, sizeof counted);
+    chain.links = three, chain.count = 3, chain.link_counters = counted;
+    EQ(tatcell_chain_check(&chain, 10, &d), TATCELL_NON_CONFORMING);
+    EQ(d.flags, TATCELL_FLAG_BANNED);
+    EQ(counted[2].conforming, 1);
+    EQ(tatcell_chain_reserve(&chain, 10, &d), TATCELL_NON_CONFORMING);
+    EQ(tatcell_cell_peek(&cell, &limit, 10, 0, &d), TATCELL_PASS);
+    EQ(d.remaining, 1);
+    EQ(tatcell_chain_charge(&chain, 10, &d), TATCELL_PASS);
+    EQ(tatcell_cell_peek(&cell, &limit, 10, 0, &d), TATCELL_PASS);
+    EQ(d.remaining, 0);
+    chain.links = links, chain.count = 2, chain.link_counters = NULL;
     /* What such a link cannot be. */
     links[0].limit = &limit;
     EQ(tatcell_chain_check(&chain, 10, &d), TATCELL_ERR_OPTION);

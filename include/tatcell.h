@@ -1605,8 +1605,12 @@ int32_t tatcell_table_peek_hash(const tatcell_table_t *table,
                                 tatcell_decision_t *out);
 
 /**
- * Charges a key a cost that is known only afterwards. It always charges, until the debt is max_debt of the limit
+ * Charges a key a cost that is known only afterwards, whatever the limit says, until the debt is max_debt of the limit
  * above the burst.
+ *
+ * Only a key that has no slot and finds its set full may be left uncharged. Under TATCELL_FULL_ADMIT and
+ * TATCELL_FULL_SAMPLED the call then returns 0 with 0 in out->units; under TATCELL_FULL_DENY, and under
+ * TATCELL_FULL_INHERIT if no slot can be taken over, it returns TATCELL_NON_CONFORMING.
  *
  * @param table   handle; not NULL.
  * @param limit   from tatcell_limit_init_table of this table; not NULL.
@@ -1617,6 +1621,8 @@ int32_t tatcell_table_peek_hash(const tatcell_table_t *table,
  * @param out     started from TATCELL_DECISION_INIT; out->units is the number of units that it took. NULL = not
  *                wanted.
  * @retval 0 charged, perhaps less than cost.
+ * @retval TATCELL_NON_CONFORMING the set is full: nothing is charged. out->retry_after is the time until a slot is
+ *         free.
  * @retval TATCELL_CONTENDED nothing is charged; ask again.
  * @retval others as tatcell_table_check_ex.
  * Thread: any number, unless the table is exclusive. Cost: as tatcell_table_check. Since 0.1.
@@ -2052,7 +2058,7 @@ int32_t tatcell_table_check_burst_room(const tatcell_table_t *table,
  *
  * @param table handle; not NULL.
  * @param burst the burst to charge, as for tatcell_table_check_burst; not NULL. Bit i of burst->pass becomes 0 only if
- *              request i was contended: it is not charged.
+ *              request i is not charged: contended, or refused by a full set as in tatcell_table_charge.
  * @param next  the burst that the next call will decide or charge, under the same table. NULL = nothing follows.
  * @retval 0 charged; see burst->pass.
  * @retval others as tatcell_table_check_burst. On error nothing is charged, hashed or changed.
@@ -2247,7 +2253,8 @@ typedef struct tatcell_chain_t {
  * refund.
  *
  * Under TATCELL_FULL_INHERIT and TATCELL_FULL_SAMPLED a key without a slot may take over the slot of another key, but
- * not that of another link of the same chain that has a slot when the insert begins.
+ * not that of another link of the same chain that has a slot when the insert begins. tatcell_chain_charge,
+ * tatcell_chain_reserve and extras leave those slots, too.
  *
  * out->policy is the index of the link that decided. If the request passes, it is the tightest link: the one whose
  * remaining units are worth the fewest requests like this one (with equal costs, the smallest remaining). If it
@@ -2326,17 +2333,23 @@ int32_t tatcell_chain_verdict(const tatcell_chain_t *chain,
  * each limit says, up to its burst plus its max_debt, as tatcell_cell_charge.
  *
  * out is as for tatcell_chain_check if it passes; chain->decisions have the units that each link took. A charge needs
- * no room, and extras are charged as well. If an override exempts the request, nothing is charged. A ban changes
- * nothing, because the request was let through. tatcell_chain_refund takes the permits.
+ * no room, and extras are charged as well. If an override exempts the request and none bans it, nothing is charged. A
+ * ban changes nothing, because the request was let through. tatcell_chain_refund takes the permits.
+ *
+ * Nothing is undone: if one link is not charged, the others are all the same.
  *
  * @param chain started from TATCELL_CHAIN_INIT; not NULL.
  * @param now   the caller's clock, ticks.
  * @param out   started from TATCELL_DECISION_INIT; NULL = not wanted.
- * @retval 0 all links are charged.
+ * @retval 0 all links are charged, or the request is exempt.
+ * @retval TATCELL_NON_CONFORMING the key of a link has no slot and its set is full, as in tatcell_table_charge. The
+ *         links whose decision is TATCELL_NON_CONFORMING are not charged, the others are. Ask each link's decision:
+ *         out is that of the first of them.
  * @retval TATCELL_CONTENDED a link lost 64 swaps to others. The links whose decision is TATCELL_CONTENDED are not
  *         charged, the others are.
  * @retval others as tatcell_chain_check. On error no link is charged.
- * Thread: as tatcell_chain_check. Cost: a compare-and-swap for each link. Since 0.4.
+ * Thread: as tatcell_chain_check. Cost: a scan and a compare-and-swap for each link, and under the two policies that
+ * take slots over one more scan for each key. Since 0.4.
  */
 TATCELL_API
 int32_t tatcell_chain_charge(const tatcell_chain_t *chain,
@@ -2368,8 +2381,9 @@ int32_t tatcell_chain_peek(const tatcell_chain_t *chain,
  * request reaches it.
  *
  * A request that would wait longer than the max_delay of any link is refused and charges nothing. out->retry_after
- * is then the time until all links would accept it. The call reserves every link in the order of the links,
- * and refunds it if another link refuses.
+ * is then the time until all links would accept it. The call peeks first and charges in the order of
+ * tatcell_chain_check. A request that the peek refuses, or that is banned, leaves nothing charged and takes over no
+ * slot. If a link refuses after the peek, what was charged is refunded, with the exceptions of tatcell_chain_check.
  *
  * @param chain started from TATCELL_CHAIN_INIT; not NULL.
  * @param now   the caller's clock, ticks.
@@ -2380,7 +2394,8 @@ int32_t tatcell_chain_peek(const tatcell_chain_t *chain,
  * @retval TATCELL_ERR_OPTION as tatcell_chain_check, or a link has room: a reservation has its max_delay.
  * @retval others as tatcell_chain_check; TATCELL_NON_CONFORMING also if the request would wait longer than a
  *         max_delay.
- * Thread: as tatcell_chain_check. Cost: a compare-and-swap for each link, and another one for a refund. Since 0.3.
+ * Thread: as tatcell_chain_check. Cost: a peek and a compare-and-swap for each link, and one more for a
+ * refund. Since 0.3.
  */
 TATCELL_NODISCARD TATCELL_API
 int32_t tatcell_chain_reserve(const tatcell_chain_t *chain,
@@ -3284,8 +3299,8 @@ int32_t tatcell_ladder_check_burst(const tatcell_ladder_t *ladder,
  * @param ladder from tatcell_ladder_init; not NULL.
  * @param table  handle of the table that the ladder was made for; not NULL.
  * @param burst  as for tatcell_ladder_check_burst; not NULL.
- * @param pass   gets a bit for each request: bit i is 0 only if request i was contended, so that a tier is not
- *               charged. Not NULL.
+ * @param pass   gets a bit for each request: bit i is 0 only if a tier of request i is not charged, because it was
+ *               contended or its set is full, as in tatcell_chain_charge. Not NULL.
  * @retval 0 charged.
  * @retval others as tatcell_ladder_check_burst. On error nothing is charged or counted.
  * Thread: as tatcell_ladder_check_burst. Cost: for each tier a hash, a scan and a compare-and-swap. Since 0.4.
@@ -5525,7 +5540,8 @@ int32_t tatcell_table_mark_burst(const tatcell_table_t *table,
 /**
  * Report of a migration: what happened to the debts of the old table. The new table gets one copy of a debt for
  * each set that its key may belong to. copied, merged and dropped add up to all copies. Nothing was forgiven if
- * dropped, clamped and opened are 0.
+ * dropped, clamped and opened are 0. (Not in the report: a sliding counter or a decaying level under a limit of
+ * another length; see tatcell_table_migrate.)
  */
 typedef struct tatcell_migrated_t {
     /** sizeof(tatcell_migrated_t); never written. */
@@ -5563,6 +5579,11 @@ typedef struct tatcell_migrated_t {
  *
  * A debt keeps its time, so raising a limit does not help a key that has used up its burst. old_limit and new_limit of
  * the options keep units instead. Windows and quotas keep their counts, and the ends of their windows.
+ *
+ * The table does not know the limits of its keys, so the report does not show what another window or half-life does. A
+ * fixed window and a linear quota keep count and end under any new length. A sliding counter and a decaying level are
+ * read by the length of the limit: under a longer one a key has used less than before, under a shorter one more. With
+ * old_limit and new_limit a level is kept, and sliding counters of another length are refused.
  *
  * @param table    handle to initialise, outside the memory; not NULL.
  * @param memory   aligned to 64 bytes, outside the old table's; not NULL. Its content is lost.

@@ -863,7 +863,8 @@ public:
     basic_cell &operator=(const basic_cell &) = delete;
 
     /// Has all other operations: cell.ref().peek(...).
-    basic_cell_ref<Raw> ref() noexcept TATCELL_LIFETIMEBOUND { return raw_; }
+    basic_cell_ref<Raw> ref() & noexcept TATCELL_LIFETIMEBOUND { return raw_; }
+    basic_cell_ref<Raw> ref() && = delete;
     operator basic_cell_ref<Raw>() & noexcept TATCELL_LIFETIMEBOUND { return raw_; }
     /// Decides one request and charges it if it conforms.
     answer check(const limit_type &l, instant now, cost_type cost = 1) noexcept { return ref().check(l, now, cost); }
@@ -1575,8 +1576,9 @@ public:
                                             offset.count()));
     }
     /// Formats memory as a fresh table of another geometry, and copies the debts of a table into it
-    /// (tatcell_table_migrate). No debt was forgiven if dropped, clamped and opened are 0. Both tables have one seed.
-    /// Make the limits anew; older permits credit nothing. Errors: those of init, err_hash, err_wrong_seed, err_mode,
+    /// (tatcell_table_migrate). No debt was forgiven if dropped, clamped and opened are 0; that does not show what a
+    /// sliding window or a half-life of another length does. Both tables have one seed. Make the limits anew; older
+    /// permits credit nothing. Errors: those of init, err_hash, err_wrong_seed, err_mode,
     /// err_overlap.
     outcome<tatcell_migrated_t> migrate(memory_ref memory, const table_options &options, const table &from,
                                         instant now) noexcept {
@@ -1642,8 +1644,9 @@ public:
     decision peek(const table_limit &l, instant now, key_hash h, std::uint64_t cost = 1) const noexcept {
         return detail::decide(tatcell_table_peek_hash, &raw_, l.get(), now.count(), h.value(), cost);
     }
-    /// Charges what was already used, up to max_debt beyond the burst; it never refuses (tatcell_table_charge_ex).
-    /// `units` is the number of units that it took.
+    /// Charges what was already used, up to max_debt beyond the burst, whatever the limit says
+    /// (tatcell_table_charge_ex). `units` is the number of units that it took. Only a key without a slot in a full set
+    /// is not charged: code::non_conforming under full_set::deny, and units of 0 under full_set::admit.
     decision charge(const table_limit &l, instant now, key k, std::uint64_t cost,
                     tatcell_counters_t *counters = nullptr) const noexcept {
         const auto f = tatcell_table_charge_ex;
@@ -1735,7 +1738,7 @@ public:
         return result(tatcell_table_check_burst_room(&raw_, b.get(), rooms, ahead));
     }
     /// Charges the keys of a burst after the fact (tatcell_table_charge_burst). Its costs are the units. A bit of
-    /// burst::pass is 0 only if that request was contended.
+    /// burst::pass is 0 only if that request was not charged: contended, or refused by a full set.
     result charge_burst(instant now, burst &b, burst *next = nullptr) const noexcept {
         b.get()->now = now.count();
         return result(tatcell_table_charge_burst(&raw_, b.get(), next == nullptr ? nullptr : next->get()));
@@ -2016,7 +2019,8 @@ public:
     meter &operator=(const meter &) = delete;
 
     /// Has all other operations: meter.ref().sweep(...).
-    meter_ref ref() noexcept TATCELL_LIFETIMEBOUND { return raw_; }
+    meter_ref ref() & noexcept TATCELL_LIFETIMEBOUND { return raw_; }
+    meter_ref ref() && = delete;
     operator meter_ref() & noexcept TATCELL_LIFETIMEBOUND { return raw_; }
     /// Marks one packet and charges it unless it is red.
     marking check(const meter_params &p, instant now, std::uint64_t cost, colour pre = colour::green) noexcept {
@@ -2314,9 +2318,12 @@ public:
         return table_.check(limit_, now, k, cost);
     }
     /// The table and its limit, for all other calls; empty before open.
-    const tatcell::table &table() const noexcept TATCELL_LIFETIMEBOUND { return table_; }
-    const table_limit &limit() const noexcept TATCELL_LIFETIMEBOUND { return limit_; }
-    const host::memory &memory() const noexcept TATCELL_LIFETIMEBOUND { return memory_; }
+    const tatcell::table &table() const & noexcept TATCELL_LIFETIMEBOUND { return table_; }
+    const table_limit &limit() const & noexcept TATCELL_LIFETIMEBOUND { return limit_; }
+    const host::memory &memory() const & noexcept TATCELL_LIFETIMEBOUND { return memory_; }
+    const tatcell::table &table() const && = delete;
+    const table_limit &limit() const && = delete;
+    const host::memory &memory() const && = delete;
 
 private:
     host::memory memory_;
@@ -2648,7 +2655,8 @@ public:
     /// Decides as check does, and returns only the verdict, of plain links alone (tatcell_chain_verdict). Error:
     /// err_not_plain.
     result verdict(instant now) const noexcept { return result(tatcell_chain_verdict(&raw_, now.count())); }
-    /// Charges all links after the fact, whatever their limits say (tatcell_chain_charge).
+    /// Charges all links after the fact, whatever their limits say (tatcell_chain_charge). code::non_conforming: a key
+    /// found its set full, and its link is not charged; the others are.
     decision charge(instant now) const noexcept { return detail::decide(tatcell_chain_charge, &raw_, now.count()); }
     /// Reports how check would decide, and charges nothing (tatcell_chain_peek). It fills the decisions, too.
     decision peek(instant now) const noexcept { return detail::decide(tatcell_chain_peek, &raw_, now.count()); }
@@ -2666,17 +2674,24 @@ private:
 };
 static_assert(sizeof(chain) == sizeof(tatcell_chain_t), "same layout");
 
-/// The key of one link of a prepared chain (tatcell_chain_key_t); empty for a cell.
+/// The key of one link of a prepared chain (tatcell_chain_key_t); empty for a cell. It refers to the bytes of the key.
+/// As for `kept`, a temporary does not compile, unless it is a view.
 class chain_key {
+    template <class K>
+    static constexpr bool owns = !is_view<K> && !std::is_base_of_v<key, K> && !std::is_same_v<K, chain_key>;
+
 public:
     constexpr chain_key() noexcept = default;
-    /// The key of a link. It refers to the bytes of the key.
+    /// The key of a link.
     constexpr chain_key(key k) noexcept : raw_{0, k.data(), k.size()} {}
-    template <class K,
-              class = std::enable_if_t<std::is_constructible_v<key, const K &> && !std::is_same_v<K, chain_key>>>
+    template <class K, std::enable_if_t<owns<K>, int> = 0>
     constexpr chain_key(const K &k TATCELL_LIFETIMEBOUND) noexcept : chain_key(key(k)) {}
+    template <class K, std::enable_if_t<owns<K>, int> = 0>
+    chain_key(const K &&) = delete;
+    template <class K, std::enable_if_t<is_view<K>, int> = 0>
+    constexpr chain_key(const K &k) noexcept : chain_key(key(k)) {}
     /// In a burst: the key of the first request, and the bytes from the key of one request to that of the next.
-    constexpr chain_key(key first, std::ptrdiff_t stride) noexcept : raw_{stride, first.data(), first.size()} {}
+    constexpr chain_key(kept_key first, std::ptrdiff_t stride) noexcept : raw_{stride, first.data(), first.size()} {}
     constexpr const tatcell_chain_key_t *get() const noexcept { return &raw_; }
 
 private:
@@ -2821,19 +2836,28 @@ class prefix_lengths {
 public:
     constexpr prefix_lengths() noexcept = default;
     template <std::size_t N>
-    constexpr prefix_lengths &v4(const std::uint8_t (&bits)[N]) noexcept {
+    constexpr prefix_lengths &v4(const std::uint8_t (&bits)[N]) & noexcept {
         return raw_.v4 = bits, raw_.v4_count = static_cast<std::uint32_t>(N), *this;
     }
     template <std::size_t N>
-    constexpr prefix_lengths &v6(const std::uint8_t (&bits)[N]) noexcept {
+    constexpr prefix_lengths &v6(const std::uint8_t (&bits)[N]) & noexcept {
         return raw_.v6 = bits, raw_.v6_count = static_cast<std::uint32_t>(N), *this;
     }
+    // A temporary stays one, so that ladder_burst::overrides refuses it.
     template <std::size_t N>
-    prefix_lengths &v4(const std::uint8_t (&&)[N]) = delete;
-    prefix_lengths &v4(std::initializer_list<std::uint8_t>) = delete;
+    constexpr prefix_lengths v4(const std::uint8_t (&bits)[N]) && noexcept {
+        return v4(bits);
+    }
     template <std::size_t N>
-    prefix_lengths &v6(const std::uint8_t (&&)[N]) = delete;
-    prefix_lengths &v6(std::initializer_list<std::uint8_t>) = delete;
+    constexpr prefix_lengths v6(const std::uint8_t (&bits)[N]) && noexcept {
+        return v6(bits);
+    }
+    template <std::size_t N>
+    void v4(const std::uint8_t (&&)[N]) const & = delete;
+    void v4(std::initializer_list<std::uint8_t>) const & = delete;
+    template <std::size_t N>
+    void v6(const std::uint8_t (&&)[N]) const & = delete;
+    void v6(std::initializer_list<std::uint8_t>) const & = delete;
     constexpr const tatcell_prefix_lengths_t *get() const noexcept { return &raw_; }
 
 private:
@@ -2930,6 +2954,8 @@ public:
     }
     template <class T, std::size_t N>
     ladder_burst &addresses(const T (&&)[N]) = delete;
+    template <class T>
+    ladder_burst &addresses(std::initializer_list<T>) = delete;
     /// A pointer to each address, and the bytes of each, 4 or 16.
     ladder_burst &addresses(const void *const *each, const std::size_t *lengths, std::size_t count) noexcept {
         raw_.addresses = nullptr, raw_.address_pointers = each, raw_.address_lens = lengths;
@@ -3004,7 +3030,8 @@ public:
         b.raw_.now = now.count();
         return result(tatcell_ladder_check_burst(&raw_, t.get(), &b.raw_, &b.pass_));
     }
-    /// Charges the requests of a burst after the fact (tatcell_ladder_charge_burst).
+    /// Charges the requests of a burst after the fact (tatcell_ladder_charge_burst). A bit of ladder_burst::pass is 0
+    /// only if a tier of that address was not charged: contended, or refused by a full set.
     result charge(const table &t, instant now, ladder_burst &b) const noexcept {
         b.raw_.now = now.count();
         return result(tatcell_ladder_charge_burst(&raw_, t.get(), &b.raw_, &b.pass_));

@@ -198,6 +198,11 @@ pub(crate) fn reserve(p: &Params, lead: u64, cost: u64, ahead: u64) -> Step {
     Step { answer, store: if charge == 0 { None } else { Some(next) } }
 }
 
+/// Returns the answer of [`reserve`] at once, without its store.
+pub(crate) fn peek_reserve(p: &Params, lead: u64, cost: u64) -> Answer {
+    Answer { lead, stored: 0, ..reserve(p, lead, cost, 0).answer }
+}
+
 /// Returns the units that are left at this lead, under a limit for which a request was plain. Divides.
 #[inline(always)]
 pub(crate) const fn left(p: &Params, lead: u64) -> u64 {

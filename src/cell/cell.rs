@@ -431,9 +431,15 @@ macro_rules! looks {
             /// Returns the raw answer of [`peek`](Self::peek), with elastic room.
             #[inline]
             pub(crate) fn look(&self, limit: &$limit, now: u64, cost: u64, room: u64) -> Answer {
-                let now_q = limit.0.clock_q(now);
-                let (lead, _) = decode(&limit.0, self.word() as u64, now_q, Self::MASK);
+                let (lead, _) = decode(&limit.0, self.word() as u64, limit.0.clock_q(now), Self::MASK);
                 algorithms::peek(&limit.0, lead, now, cost, room)
+            }
+
+            /// Returns what [`reserve`](Self::reserve) would answer under a limit of GCRA, without charging it.
+            #[allow(dead_code)] // no chain has a cell with one owner
+            pub(crate) fn peek_reserve(&self, limit: &$limit, now: u64, cost: u64) -> Decision {
+                let answer = gcra::peek_reserve(&limit.0, self.look(limit, now, cost, 0).lead, cost);
+                algorithms::decision(&answer, &limit.0, now, cost, Tracking::Tracked, Permit::NONE)
             }
         }
     };

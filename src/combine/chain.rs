@@ -24,10 +24,11 @@
 //!   slot under `Inherit`, charges under `Sampled`, whose permits give nothing back, and the penalty of the link that
 //!   refused.
 //! - **No link loses its slot to another.** An insert takes over the slot of no other link that has a slot when the
-//!   insert begins. Else the charge of that link would be another key's debt by the time it is undone, and a refused
-//!   request would evict a key of its own.
+//!   insert begins, be it for a check, a reservation, a charge after the fact or an extra. Else the charge of that link
+//!   would be another key's debt by the time it is undone, and a refused request would evict a key of its own.
 //! - **An override is not charged.** A link of overrides answers for the chain: a ban refuses it like any link, and an
-//!   exemption makes every other link pass as it stands. The peek decides that, and no link is charged after it.
+//!   exemption makes every other link pass as it stands if no link bans. The peek decides that, and no link is charged
+//!   after it. A charge after the fact has a ban behind it: it charges all links, unless an exemption stands alone.
 //! - **One debt, one charge.** Links of the same cell or key become one charge of all their costs, with the smallest
 //!   room of them.
 //!
@@ -40,7 +41,6 @@ use super::error::ChainError;
 use super::link::{Link, Target, MAX_LINKS};
 use super::short::is_tighter;
 use crate::answer::{Decision, Permit, Tracking, Verdict};
-use crate::table::Counters;
 
 /// Refunds that are tried for one link. Each fails only after `MAX_LOST` swaps lost to others. At the bound the charge
 /// stays until it drains, which is the safe side, and its permit is handed out.
@@ -199,7 +199,7 @@ impl<'a> Chain<'a> {
         let mut answers = [None; MAX_LINKS];
         let inserted = match self.short_answers(now, &mut answers) {
             Ok(inserted) => inserted,
-            Err(undone) => undone | self.long_answers(now, &mut answers, counters.any()),
+            Err(undone) => undone | self.long_answers(now, &mut answers, counters.any(), false),
         };
         self.finish(&answers, inserted, counters, each)
     }
@@ -212,7 +212,7 @@ impl<'a> Chain<'a> {
     /// Returns what [`peek`](Chain::peek) does, and hands each link's own decision to `each`, in order.
     pub fn peek_ex(&self, now: u64, each: impl FnMut(usize, &Decision)) -> Decision {
         let mut answers = [None; MAX_LINKS];
-        self.look(now, &mut answers);
+        self.look(now, &mut answers, false);
         if self.charges().all(|charge| charge.cost == 0) {
             answers.iter_mut().flatten().for_each(|answer| *answer = answer.peeked());
         }
@@ -226,9 +226,10 @@ impl<'a> Chain<'a> {
     /// asks each limit when a request gets there.
     ///
     /// A request that would wait longer than the `max_delay` of any link is refused and charges nothing; `retry_after`
-    /// is the time until all links would accept it. The other fields are as for [`check`](Chain::check); extras are
-    /// charged as well. Every link is reserved, and given back if another refuses, so others may be refused or sent
-    /// later meanwhile.
+    /// is the time until all links would accept it. The other fields are as for [`check`](Chain::check), and so is the
+    /// order: a peek at all links, then their charges, keys that have no slot last. Extras are charged as well. If a
+    /// race or a full set refuses after the peek, what was charged is given back. Others may be refused or sent later
+    /// meanwhile.
     ///
     /// # Errors
     /// [`ChainError::BadAlgorithm`] if a limit is not a GCRA limit: only GCRA knows when a request may leave.
@@ -252,26 +253,8 @@ impl<'a> Chain<'a> {
         each: impl FnMut(usize, &Decision),
     ) -> Result<Decision, ChainError> {
         self.may_reserve()?;
-        let counters = counters.into();
-        let (mut answers, mut inserted) = ([None; MAX_LINKS], 0);
-        if self.overrides {
-            self.look(now, &mut answers);
-            if self.is_exempt(&answers) {
-                return Ok(self.finish(&answers, inserted, counters, each));
-            }
-        }
-        for (i, (charge, answer)) in self.charges().zip(&mut answers).enumerate() {
-            let mut made = Counters::default();
-            let answer = answer.insert(charge.target.reserve(now, charge.cost, Some(&mut made)));
-            inserted |= made.inserted.wrapping_shl(i as u32);
-            // As in `charge_all`.
-            answer.flags &= !Decision::EXEMPT;
-        }
-        if self.all_pass(&answers) {
-            self.charge_extras(now, &mut answers);
-        } else {
-            self.undo(now, &mut answers);
-        }
+        let (counters, mut answers) = (counters.into(), [None; MAX_LINKS]);
+        let inserted = self.long_answers(now, &mut answers, counters.any(), true);
         Ok(self.finish(&answers, inserted, counters, each))
     }
 
@@ -291,9 +274,10 @@ impl<'a> Chain<'a> {
         self.charges.iter().take(self.count)
     }
 
-    pub(super) fn look(&self, now: u64, answers: &mut Answers) {
+    /// Sets the answers to what a check of each link, or a reservation, would return.
+    pub(super) fn look(&self, now: u64, answers: &mut Answers, reserves: bool) {
         for (charge, answer) in self.charges().zip(answers.iter_mut()) {
-            *answer = Some(charge.target.peek(now, charge.cost, charge.room));
+            *answer = Some(charge.peek(now, reserves));
         }
         if self.overrides {
             self.exempt(now, answers);
@@ -304,8 +288,7 @@ impl<'a> Chain<'a> {
     #[cold]
     #[inline(never)]
     fn exempt(&self, now: u64, answers: &mut Answers) {
-        let banned = answers.iter().flatten().any(|answer| answer.flags & Decision::BANNED != 0);
-        if !banned && self.is_exempt(answers) {
+        if self.is_exempt(answers) {
             for answer in answers.iter_mut().flatten() {
                 (answer.verdict, answer.retry_after, answer.departure) = (Verdict::Conforming, 0, now);
                 answer.flags &= Decision::EXEMPT;
@@ -313,8 +296,10 @@ impl<'a> Chain<'a> {
         }
     }
 
+    /// Returns whether an override exempts the request, and none bans it.
     pub(super) fn is_exempt(&self, answers: &Answers) -> bool {
-        self.overrides && answers.iter().flatten().any(|answer| answer.flags & Decision::EXEMPT != 0)
+        let has = |flag| answers.iter().flatten().any(|answer| answer.flags & flag != 0);
+        self.overrides && has(Decision::EXEMPT) && !has(Decision::BANNED)
     }
 
     pub(super) fn all_pass(&self, answers: &Answers) -> bool {
@@ -385,6 +370,14 @@ impl<'a> Chain<'a> {
 }
 
 impl Charge<'_> {
+    /// Returns what a check of the link, or a reservation, would return.
+    pub(super) fn peek(&self, now: u64, reserves: bool) -> Decision {
+        match reserves {
+            true => self.target.peek_reserve(now, self.cost),
+            false => self.target.peek(now, self.cost, self.room),
+        }
+    }
+
     /// Gives one charge back. Returns false at the bound: the permit is still good.
     pub(super) fn give_back(&self, now: u64, permit: &mut Permit) -> bool {
         let done = *permit == Permit::NONE || (0..UNDO).any(|_| self.target.refund(now, permit));

@@ -13,30 +13,30 @@ impl Chain<'_> {
     #[inline(never)]
     pub(crate) fn check_long(&self, now: u64) -> Decision {
         let mut answers = [None; MAX_LINKS];
-        self.long_answers(now, &mut answers, false);
+        self.long_answers(now, &mut answers, false, false);
         self.finish(&answers, 0, ChainCounters::default(), |_, _| ())
     }
 
-    /// Decides by the calls of each link. Returns the charges that inserted a key, one bit each.
+    /// Decides, or reserves, by the calls of each link. Returns the charges that inserted a key, one bit each.
     #[inline(never)]
-    pub(super) fn long_answers(&self, now: u64, answers: &mut Answers, counted: bool) -> u64 {
+    pub(super) fn long_answers(&self, now: u64, answers: &mut Answers, counted: bool, reserves: bool) -> u64 {
         // A link's full answer is computed only once: when the link is charged, or when a link refuses.
         let would_pass = |charge: &Charge<'_>| charge.target.would_pass(now, charge.cost, charge.room);
-        let mut passes = !self.overrides && self.charges().all(would_pass);
+        let mut passes = !reserves && !self.overrides && self.charges().all(would_pass);
         if !passes {
-            self.look(now, answers);
+            self.look(now, answers, reserves);
             passes = self.all_pass(answers) && !self.is_exempt(answers);
         }
         if passes {
-            self.charge_all(now, answers, counted)
+            self.charge_all(now, answers, counted, reserves)
         } else {
             0
         }
     }
 
-    /// Charges all links: in order, but keys without a slot last. If one refuses after all, undoes what was charged.
-    /// Returns the charges that inserted a key, one bit each.
-    fn charge_all(&self, now: u64, answers: &mut Answers, counted: bool) -> u64 {
+    /// Charges or reserves all links: in order, but keys without a slot last. If one refuses after all, undoes what was
+    /// charged. Returns the charges that inserted a key, one bit each.
+    fn charge_all(&self, now: u64, answers: &mut Answers, counted: bool, reserves: bool) -> u64 {
         let absent = self.bits(|charge| charge.target.is_absent());
         let (mut charged, mut inserted) = (0u32, 0u64);
         let order = [false, true].into_iter().flat_map(|last| (0..self.count).map(move |i| (last, i)));
@@ -51,7 +51,10 @@ impl Chain<'_> {
             let kept = if last { kept(self, target) } else { 0 };
             let mut made = Counters::default();
             let counters = counted.then_some(&mut made);
-            let answer = answer.insert(target.check(now, *cost, *room, counters, kept));
+            let answer = answer.insert(match reserves {
+                true => target.reserve(now, *cost, counters, kept),
+                false => target.check(now, *cost, *room, counters, kept),
+            });
             charged |= bit;
             inserted |= if made.inserted != 0 { bit.into() } else { 0 };
             // If an exemption came after the peek, the other links are charged all the same.
@@ -63,7 +66,7 @@ impl Chain<'_> {
         // The links after a refusal are only peeked at.
         for (i, (charge, answer)) in self.charges().zip(answers.iter_mut()).enumerate() {
             if charged.wrapping_shr(i as u32) & 1 == 0 {
-                *answer = Some(charge.target.peek(now, charge.cost, charge.room));
+                *answer = Some(charge.peek(now, reserves));
             }
         }
         if self.all_pass(answers) {

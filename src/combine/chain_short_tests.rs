@@ -3,7 +3,7 @@
 //!
 //! The reference makes the single calls of the links in the order that is defined: first the links that have a word,
 //! then the keys that have none, each of which takes over no slot of another link. For that it hides the words of the
-//! other links from the call.
+//! other links from the call. Charges after the fact and reservations are compared with it, too.
 
 use std::vec::Vec;
 
@@ -90,11 +90,30 @@ impl<'m> World<'m> {
         self.cells.iter().map(Cell::word).chain(words).collect()
     }
 
+    /// Charges by single calls, in the order of the links; nothing if the request is exempt.
+    fn reference_charge(&self, asks: &[Ask], now: u64) -> Option<()> {
+        let (chain, mut answers) = (self.chain(asks)?, [None; MAX_LINKS]);
+        chain.look(now, &mut answers, false);
+        let charges = &chain.charges[..chain.count];
+        for extra in [false, true] {
+            for (i, charge) in charges.iter().enumerate().filter(|_| !chain.is_exempt(&answers)) {
+                let units = if extra { charge.extra } else { charge.cost };
+                let hidden = hide_others(charges, i, now);
+                if units != 0 || !extra {
+                    let _ = charge.target.charge(now, units, None, 0);
+                }
+                // ORDERING: Relaxed; one thread.
+                hidden.iter().for_each(|(slot, word)| slot.store(*word, Ordering::Relaxed));
+            }
+        }
+        Some(())
+    }
+
     /// Decides by single calls.
-    fn reference(&self, asks: &[Ask], now: u64) -> Option<Told> {
+    fn reference(&self, asks: &[Ask], now: u64, reserves: bool) -> Option<Told> {
         let chain = self.chain(asks)?;
         let (mut answers, mut inserted): (Answers, u64) = ([None; MAX_LINKS], 0);
-        chain.look(now, &mut answers);
+        chain.look(now, &mut answers, reserves);
         let all_pass = |answers: &Answers| answers.iter().flatten().all(Decision::passes);
         if all_pass(&answers) && !chain.is_exempt(&answers) {
             let charges = &chain.charges[..chain.count];
@@ -106,7 +125,10 @@ impl<'m> World<'m> {
             for i in known.into_iter().chain(absent) {
                 let hidden = hide_others(charges, i, now);
                 let (target, mut made) = (charges[i].target, Counters::default());
-                let answer = target.check(now, charges[i].cost, charges[i].room, Some(&mut made), 0);
+                let answer = match reserves {
+                    true => target.reserve(now, charges[i].cost, Some(&mut made), 0),
+                    false => target.check(now, charges[i].cost, charges[i].room, Some(&mut made), 0),
+                };
                 // ORDERING: Relaxed; one thread.
                 hidden.iter().for_each(|(slot, word)| slot.store(*word, Ordering::Relaxed));
                 inserted |= made.inserted << i;
@@ -115,8 +137,18 @@ impl<'m> World<'m> {
                     break;
                 }
             }
+            // A pass of the charges takes the extras, each beside hidden words of the others.
             if all_pass(&answers) {
-                chain.charge_extras(now, &mut answers);
+                for i in 0..chain.count {
+                    let hidden = hide_others(charges, i, now);
+                    let mut alone = chain;
+                    (0..chain.count)
+                        .filter(|other| *other != i)
+                        .for_each(|other| alone.charges[other].extra = 0);
+                    alone.charge_extras(now, &mut answers);
+                    // ORDERING: Relaxed; one thread.
+                    hidden.iter().for_each(|(slot, word)| slot.store(*word, Ordering::Relaxed));
+                }
             } else {
                 for (charge, answer) in charges.iter().zip(&mut answers).rev() {
                     let Some(answer) = answer else { continue };
@@ -172,6 +204,12 @@ fn told(chain: &Chain<'_>, now: u64) -> Told {
     (whole, each, counters)
 }
 
+fn reserved(chain: &Chain<'_>, now: u64) -> Told {
+    let (mut each, mut counters) = (Vec::new(), Counters::default());
+    let whole = chain.reserve_ex(now, Some(&mut counters), |_, decision| each.push(*decision));
+    (whole.expect("limits of GCRA without room"), each, counters)
+}
+
 fn long(chain: &Chain<'_>, now: u64) -> Told {
     let mut chain = *chain;
     chain.short = false;
@@ -192,6 +230,8 @@ struct Ways {
     late: u64,
     overridden: u64,
     long: u64,
+    charges: u64,
+    reservations: u64,
 }
 
 /// Runs a world of its own: its limits, policy and keys come from the seed.
@@ -202,6 +242,7 @@ fn run(seed: u64, rounds: u64, ways: &mut Ways) {
         .map(|i| {
             let burst = 1 + random.below(12);
             let spec = LimitSpec::new(1 + random.below(5), 1 << 12, burst).resolution(resolution).max_debt(8);
+            let spec = spec.max_delay(random.below(1 << 13));
             let spec = if random.below(3) == 0 { spec.soft(1 + random.below(burst)) } else { spec };
             // The last one is never plain.
             if i == 3 {
@@ -215,7 +256,8 @@ fn run(seed: u64, rounds: u64, ways: &mut Ways) {
     // A charge of one table may have to be given back because the other refuses.
     let policy = [0, 1].map(|_| policies[random.below(4) as usize]);
     let fastest = LimitSpec::new(5, 1 << 12, 13).max_debt(8).penalty(1).resolution(resolution);
-    let slowest = LimitSpec::new(1, 1 << 12, 13).max_debt(8).penalty(1).resolution(resolution);
+    let slowest =
+        LimitSpec::new(1, 1 << 12, 13).max_debt(8).penalty(1).resolution(resolution).max_delay(1 << 13);
     let options = TableOptions::new(fastest).slowest(slowest).caller_hash();
     let lines: [[Line; 6]; 3] = core::array::from_fn(|_| [const { Line::EMPTY }; 6]);
     let mut own: [[Line; 6]; 3] = core::array::from_fn(|_| [const { Line::EMPTY }; 6]);
@@ -254,12 +296,29 @@ fn run(seed: u64, rounds: u64, ways: &mut Ways) {
                 Ask { of, key, limit, cost: 1 + random.below(4) - u64::from(!plain), extra }
             })
             .collect();
-        let (Some(chain), Some(wanted)) = (short.chain(&asks), reference.reference(&asks, at)) else {
+        let place = || std::format!("seed {seed}, round {round}, {policy:?}: {asks:?} at {at}");
+        // One call in eight of those that have one form.
+        let form = random.below(16);
+        if form < 2 && short.chain(&asks).is_some() {
+            let [a, b] = [&short, &slow].map(|world| world.chain(&asks).expect("a chain"));
+            if form == 0 {
+                assert_eq!(a.charge(at), b.charge(at), "a charge, {}", place());
+                reference.reference_charge(&asks, at).expect("a chain");
+                ways.charges += 1;
+            } else {
+                let wanted = reference.reference(&asks, at, true).expect("a chain");
+                assert_eq!([a, b].map(|chain| reserved(&chain, at)), [wanted.clone(), wanted], "{}", place());
+                ways.reservations += 1;
+            }
+            assert_eq!(short.words(), reference.words(), "form {form}, {}", place());
+            assert_eq!(slow.words(), reference.words(), "form {form}, {}", place());
+            continue;
+        }
+        let (Some(chain), Some(wanted)) = (short.chain(&asks), reference.reference(&asks, at, false)) else {
             assert_eq!(short.chain(&asks).is_some(), reference.chain(&asks).is_some());
             continue;
         };
         let mut all = [Seen::Absent; MAX_LINKS];
-        let place = || std::format!("seed {seed}, round {round}, {policy:?}: {asks:?} at {at}");
         let made = slow.chain(&asks).map(|chain| long(&chain, at));
         assert_eq!(made, Some(wanted.clone()), "the long way, {}", place());
         // One call in three of each form: with all that is told, the decision, the verdict.
@@ -304,8 +363,8 @@ fn run_all(chains: u64) {
         run(seed, chains / 100, &mut ways);
     }
     std::println!("{ways:?}");
-    let Ways { passed, refused, inserted, late, overridden, long } = ways;
-    let least = passed.min(refused).min(inserted).min(long);
+    let Ways { passed, refused, inserted, late, overridden, long, charges: charged, reservations } = ways;
+    let least = passed.min(refused).min(inserted).min(long).min(charged).min(reservations);
     assert!(least > chains / 50 && late.min(overridden) > chains / 1_000, "a way is hardly gone: {ways:?}");
 }
 

@@ -1,12 +1,13 @@
 //! Charges a chain after the fact, and counts each link for itself.
 //!
-//! A charge refuses nothing, so it has nothing to undo: each link is charged by its own call, in order. A link that
-//! lost all its swaps is not charged, and its decision says so.
+//! A charge undoes nothing: each link is charged by its own call, in order. A link that lost all its swaps, or whose
+//! set is full, is not charged, and its decision says so.
 
-use super::chain::{Answers, Chain, UNDO};
+use super::chain::{Answers, Chain, Charge, UNDO};
 use super::counters::ChainCounters;
 use super::error::ChainError;
 use super::link::MAX_LINKS;
+use super::short::kept;
 use crate::answer::{Decision, Verdict};
 use crate::table::Counters;
 
@@ -15,12 +16,15 @@ impl Chain<'_> {
     /// [`charge`](crate::Cell::charge) does for one cell: whatever each limit would have said, up to its burst plus its
     /// `max_debt`.
     ///
-    /// The decision passes, with the fields of [`check`](Chain::check): `policy` is the link that has the fewest
-    /// requests like this one left. Each link's own `units` say what it took. No room is needed, and extras are charged
-    /// as well. If an override exempts the request, nothing is charged; a ban changes nothing, because the request was
-    /// let through, but its link has the flag [`BANNED`](Decision::BANNED) and the time that is left.
+    /// The decision passes if all links are charged, with the fields of [`check`](Chain::check): `policy` is the link
+    /// that has the fewest requests like this one left. Each link's own `units` say what it took. No room is needed,
+    /// and extras are charged as well. If an override exempts the request and none bans it, nothing is charged. A ban
+    /// changes nothing, because the request was let through, but its link has the flag [`BANNED`](Decision::BANNED) and
+    /// the time that is left.
     ///
-    /// Contended: a link lost 64 swaps to others. The links whose `units` are 0 are not charged, the others are.
+    /// Nothing is undone. Contended: a link lost 64 swaps to others. Non-conforming: the key of a link has no slot in a
+    /// full set under `Deny`, or under `Inherit` if no slot can be taken over. Those links are not charged, as their
+    /// own decisions say; the others are. Under `Admit` and `Sampled` a key without a slot passes, with `units` of 0.
     ///
     /// ```
     /// use tatcell::{Cell, Chain, ChainError, LimitSpec, Link};
@@ -39,7 +43,7 @@ impl Chain<'_> {
     /// As [`check`](Chain::check); nothing is undone.
     ///
     /// # Cost
-    /// One lookup and one compare-and-swap for each link.
+    /// One lookup and one compare-and-swap for each link; for keys in tables that take slots over one more lookup.
     pub fn charge(&self, now: u64) -> Decision {
         self.charge_ex(now, None, |_, _| ())
     }
@@ -56,7 +60,7 @@ impl Chain<'_> {
         let mut answers = [None; MAX_LINKS];
         let mut inserted = 0;
         if self.overrides {
-            self.look(now, &mut answers);
+            self.look(now, &mut answers, false);
             if self.is_exempt(&answers) {
                 answers.iter_mut().flatten().for_each(|answer| let_through(answer, now));
                 return self.finish(&answers, 0, counters, each);
@@ -64,7 +68,7 @@ impl Chain<'_> {
         }
         for (i, (charge, answer)) in self.charges().zip(&mut answers).enumerate() {
             let mut made = Counters::default();
-            let mut try_it = || charge.target.charge(now, charge.cost, Some(&mut made));
+            let mut try_it = || charge.target.charge(now, charge.cost, Some(&mut made), self.kept_of(charge));
             let mut told = try_it();
             for _ in 1..UNDO {
                 if told.verdict != Verdict::Contended {
@@ -84,20 +88,32 @@ impl Chain<'_> {
         self.finish(&answers, inserted, counters, each)
     }
 
-    /// Charges the extras of all links that were charged.
+    /// Charges the extras of all links that were charged. Inlined, because its frame would lie below that of
+    /// [`charge_ex`](Chain::charge_ex), and a kernel has little stack.
+    #[inline(always)]
     pub(super) fn charge_extras(&self, now: u64, answers: &mut Answers) {
         for (charge, answer) in self.charges().zip(answers.iter_mut().flatten()) {
             if charge.extra == 0 || !answer.passes() {
                 continue;
             }
             // Contended charges nothing: one random extra less.
-            let extra = charge.target.charge(now, charge.extra, None);
+            let extra = charge.target.charge(now, charge.extra, None, self.kept_of(charge));
             if extra.passes() {
                 answer.remaining = extra.remaining;
                 answer.next_unit = extra.next_unit;
                 answer.reset_after = extra.reset_after;
                 answer.units = answer.units.saturating_add(extra.units);
             }
+        }
+    }
+
+    /// Returns the slots that this charge must not take over.
+    fn kept_of(&self, charge: &Charge<'_>) -> u32 {
+        // A key that has a slot takes over none, so nobody looks for the others.
+        if charge.target.may_take_over() {
+            kept(self, &charge.target)
+        } else {
+            0
         }
     }
 

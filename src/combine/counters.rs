@@ -22,8 +22,8 @@ pub struct ChainCounters<'a> {
     pub chain: Option<&'a mut Counters>,
     /// Counts for link i in `links[i]`, as a call for this link alone would: its own decision (that which `each` gets),
     /// also if another link decided, and the key that it inserts. Links that are one charge count once, for the first
-    /// of them. If the request is exempt, only links of overrides count: nobody asks the limits. Links without counters
-    /// here are not counted.
+    /// of them. If the request is exempt and not banned, only links of overrides count: nobody asks the limits. Links
+    /// without counters here are not counted.
     pub links: &'a mut [Counters],
 }
 

@@ -261,6 +261,14 @@ impl Target<'_> {
         matches!(self, Target::Key(_, Some(_), _)) && self.slot_of(self) == 0
     }
 
+    /// Returns whether it is a limited key without a slot that may take over that of another key.
+    pub fn may_take_over(&self) -> bool {
+        match self {
+            Target::Key(table, Some(_), _) => either!(table, t => t.takes_over()) && self.is_absent(),
+            _ => false,
+        }
+    }
+
     /// Returns the slots that an insert of this key must not take over because they are those of `other`: none, unless
     /// its table may take slots over. As in [`check`](Target::check).
     pub fn kept(&self, other: &Target<'_>) -> u32 {
@@ -292,6 +300,18 @@ impl Target<'_> {
             Target::Cell32(cell, limit) => cell.peek_with(limit, now, cost, room),
             Target::Key(table, Some(limit), hash) => {
                 either!(table, t => t.peek_with(limit, (now, *hash), cost, room))
+            }
+            Target::Key(table, None, hash) => overriding(now, *table, *hash),
+        }
+    }
+
+    /// Returns what [`reserve`](Target::reserve) would answer under a limit of GCRA, without charging anything.
+    pub fn peek_reserve(&self, now: u64, cost: u64) -> Decision {
+        match self {
+            Target::Cell(cell, limit) => cell.peek_reserve(limit, now, cost),
+            Target::Cell32(cell, limit) => cell.peek_reserve(limit, now, cost),
+            Target::Key(table, Some(limit), hash) => {
+                either!(table, t => t.peek_reserve(limit, (now, *hash), cost))
             }
             Target::Key(table, None, hash) => overriding(now, *table, *hash),
         }
@@ -330,12 +350,13 @@ impl Target<'_> {
         }
     }
 
-    pub fn reserve(&self, now: u64, cost: u64, counters: Option<&mut Counters>) -> Decision {
+    /// Reserves under a limit of GCRA; a key without a slot takes over none of the slots in `kept`.
+    pub fn reserve(&self, now: u64, cost: u64, counters: Option<&mut Counters>, kept: u32) -> Decision {
         match self {
             Target::Cell(cell, limit) => cell.reserve(limit, now, cost),
             Target::Cell32(cell, limit) => cell.reserve(limit, now, cost),
             Target::Key(table, Some(limit), hash) => {
-                owned(limit, cost, either!(table, t => t.reserve(limit, now, *hash, cost, counters)))
+                either!(table, t => t.reserve_beside(limit, (now, *hash), cost, counters, kept))
             }
             Target::Key(table, None, hash) => overriding(now, *table, *hash),
         }
@@ -366,12 +387,13 @@ impl Target<'_> {
         }
     }
 
-    pub fn charge(&self, now: u64, units: u64, counters: Option<&mut Counters>) -> Decision {
+    /// Charges the target; a key without a slot takes over none of the slots in `kept`.
+    pub fn charge(&self, now: u64, units: u64, counters: Option<&mut Counters>, kept: u32) -> Decision {
         match self {
             Target::Cell(cell, limit) => cell.charge(limit, now, units),
             Target::Cell32(cell, limit) => cell.charge(limit, now, units),
             Target::Key(table, Some(limit), hash) => {
-                owned(limit, units, either!(table, t => t.charge(limit, now, *hash, units, counters)))
+                either!(table, t => t.charge_owned(limit, (now, *hash), units, counters, kept))
             }
             Target::Key(table, None, hash) => overriding(now, *table, *hash),
         }

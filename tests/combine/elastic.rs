@@ -2,8 +2,9 @@
 
 use crate::common::{cases, memory, Rng};
 use tatcell::{
-    Cell, Cell32, Chain, ChainCounters, ChainError, Counters, Decision, Limit, Limit32, LimitSpec, Line,
-    Link, Permit, Request, Table, TableLimit, TableOptions, Verdict,
+    Address, Burst, Cell, Cell32, Chain, ChainCounters, ChainError, Counters, Decision, FullPolicy, Ladder,
+    LadderBurst, LadderLimits, Limit, Limit32, LimitSpec, Line, Link, NextBurst, Permit, Request, Table,
+    TableLimit, TableOptions, Verdict,
 };
 
 /// The same cells and keys twice: one for chains, one for single calls.
@@ -221,7 +222,8 @@ fn nothing_is_reserved_with_room() {
     assert!(ChainError::BadRoom.to_string().contains("max_delay"));
 }
 
-/// An exemption charges nothing; a ban that came after the request was let through changes nothing.
+/// An exemption charges nothing; a ban that came after the request was let through changes nothing, and outweighs the
+/// exemption by another link.
 #[test]
 fn a_charge_of_an_exempt_key_charges_nobody_and_that_of_a_banned_one_all() {
     let limit = LimitSpec::new(1, 1_000, 2).max_debt(8).build().unwrap();
@@ -233,7 +235,8 @@ fn a_charge_of_an_exempt_key_charges_nobody_and_that_of_a_banned_one_all() {
         (vec![3], 5_000, [0; 2]),
         (vec![1], 0, [Decision::EXEMPT, 0]),
         (vec![2], 5_000, [Decision::BANNED, 0]),
-        (vec![1, 2], 0, [Decision::EXEMPT, Decision::BANNED]),
+        (vec![1, 2], 5_000, [0, Decision::BANNED]),
+        (vec![2, 1], 5_000, [Decision::BANNED, 0]),
     ] {
         let (cell, mut links) = (Cell::new(), Vec::new());
         links.extend(hashes.iter().map(|hash| Link::overrides(&overrides, *hash)));
@@ -246,8 +249,35 @@ fn a_charge_of_an_exempt_key_charges_nobody_and_that_of_a_banned_one_all() {
         assert_eq!(cell.peek(&limit, 0, 0).reset_after, owed, "{hashes:?}");
         assert_eq!(each[..hashes.len()], flags[..hashes.len()]);
         let of_limit = of_links[hashes.len()].conforming;
-        assert_eq!(of_limit, u64::from(!hashes.contains(&1)), "{hashes:?}: an exempt request asks no limit");
+        assert_eq!(of_limit, u64::from(owed != 0), "{hashes:?}: an exempt request asks no limit");
         assert_eq!(of_links[0].conforming, 1);
+    }
+}
+
+/// A ban refuses although another link exempts: the limits are asked and counted, and nobody is charged.
+#[test]
+fn a_ban_outweighs_an_exemption_in_counters_and_reservations() {
+    let limit = LimitSpec::new(1, 1_000, 2).max_delay(8_000).build().unwrap();
+    let lines = memory(34);
+    let overrides = Table::init(&lines, &TableOptions::overrides(1 << 20).caller_hash()).unwrap();
+    overrides.exempt(0, 1, 10_000).unwrap();
+    overrides.ban(0, 2, 10_000).unwrap();
+    for (hashes, reserves) in [[1, 2], [2, 1], [2, 3]].into_iter().flat_map(|all| [(all, false), (all, true)])
+    {
+        let cell = Cell::new();
+        let [a, b] = hashes.map(|hash| Link::overrides(&overrides, hash));
+        let chain = Chain::new(&[a, b, Link::cell(&cell, &limit, 1)]).unwrap();
+        let mut of_links = [Counters::default(); 3];
+        let counters = ChainCounters { chain: None, links: &mut of_links };
+        let decision = match reserves {
+            true => chain.reserve_ex(0, counters, |_, _| ()).unwrap(),
+            false => chain.check_ex(0, counters, |_, _| ()),
+        };
+        let place = format!("{hashes:?}, reserves: {reserves}");
+        assert_eq!((decision.verdict, decision.retry_after), (Verdict::NonConforming, 10_000), "{place}");
+        assert_eq!(decision.flags, Decision::BANNED, "{place}");
+        assert_eq!(of_links.map(|link| link.conforming + link.non_conforming), [1, 1, 1], "{place}");
+        assert_eq!(cell.peek(&limit, 0, 0).reset_after, 0, "{place}");
     }
 }
 
@@ -263,4 +293,46 @@ fn a_charge_takes_the_extra_and_its_permits_give_the_rest_back() {
     assert_eq!(debts(), [4_000, 6_000]);
     assert!(chain.refund(0, &mut permits));
     assert_eq!(debts(), [0, 2_000]);
+}
+
+/// A key without a slot in a full set is the one thing that no charge reaches. `Deny` says so in every form, and the
+/// other links are charged; `Admit` passes with 0 units.
+#[test]
+fn a_charge_that_finds_a_full_set_says_that_it_charged_nothing_there() {
+    let spec = LimitSpec::new(1, 1_000, 8);
+    let busy = spec.build().unwrap();
+    for (policy, verdict) in
+        [(FullPolicy::Deny, Verdict::NonConforming), (FullPolicy::Admit, Verdict::Conforming)]
+    {
+        let (lines, ladder) = (memory(4), Ladder::DEFAULT);
+        let options = ladder.table_options(&spec).unwrap().seed([7; 16]).policy(policy);
+        let table = Table::init(&lines, &options).unwrap();
+        let limit = table.limit(&spec).unwrap();
+        for key in 0..200u64 {
+            let _ = table.check_hash(&limit, 0, key << 33 | key.wrapping_mul(0x9e37_79b9), 8).unwrap();
+        }
+        assert_eq!(table.stats(0).live, 16, "{policy:?}");
+        let (stranger, cell) = (u64::MAX / 3, Cell::new());
+        let made = table.charge(&limit, 0, stranger, 3, None).unwrap();
+        assert_eq!((made.verdict, made.units), (verdict, 0), "{policy:?}");
+
+        let links = [Link::hash(&table, &limit, stranger, 3).extra(1), Link::cell(&cell, &busy, 3)];
+        let mut each = Vec::new();
+        let whole = Chain::new(&links).unwrap().charge_ex(0, None, |_, d| each.push((d.verdict, d.units)));
+        // The tightest link, or the one that refuses.
+        let named = u32::from(verdict.passes());
+        assert_eq!((whole.verdict, whole.policy), (verdict, named), "{policy:?}");
+        assert_eq!(each, [(verdict, 0), (Verdict::Conforming, 3)], "{policy:?}");
+        assert_eq!(cell.peek(&busy, 0, 0).remaining, 5, "{policy:?}: the other link is charged");
+
+        let bit = u64::from(verdict.passes());
+        let hashes = [stranger];
+        let burst = Burst { costs: Some(&[3]), ..Burst::new(&limit, 0, &hashes) };
+        assert_eq!(burst.charge(&table, None, NextBurst::NONE, |_, _| ()), Ok(bit), "{policy:?}");
+        let limits = LadderLimits::new(&table, &ladder, &spec).unwrap();
+        let addresses = [Address::from([192, 0, 2, 1])];
+        let burst = LadderBurst::new(&limits, 0, &addresses);
+        assert_eq!(burst.charge(&table, None, |_, _, _| ()), Ok(bit), "{policy:?}");
+        assert_eq!(table.peek(&limit, 0, stranger, 0).unwrap().reset_after, 0, "{policy:?}");
+    }
 }

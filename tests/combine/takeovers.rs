@@ -120,3 +120,53 @@ fn a_sampled_insert_forgives_no_debt_of_its_own_chain() {
         assert!(forgiven > 20, "{forgiven} under {spec:?}");
     }
 }
+
+/// A charge and a reservation leave the other links of their chain their slots, too, and so does an extra. X owes one
+/// unit, and one more each time.
+#[test]
+fn charges_reservations_and_extras_take_over_no_slot_of_their_chain() {
+    let spec = SPEC.max_delay(2 * T).max_debt(2);
+    for (policy, form) in
+        [FullPolicy::Inherit, FullPolicy::Sampled].into_iter().flat_map(|p| [(p, 0), (p, 1), (p, 2)])
+    {
+        let mut inserted = 0;
+        for tag in 100..1_000 {
+            let lines = memory(4);
+            let (table, limit) = full(&lines, spec, policy, 1);
+            let link = |tag, cost| Link::hash(&table, &limit, key(tag), cost);
+            let of_z = if form == 2 { link(tag, 0).extra(1) } else { link(tag, 1) };
+            let chain = Chain::new(&[link(X, 1), of_z]).unwrap();
+            let decided = match form {
+                0 => chain.charge(0),
+                1 => chain.reserve(0).unwrap(),
+                _ => chain.check(0),
+            };
+            assert!(decided.passes(), "{policy:?}, form {form}, {tag}");
+            inserted += u32::from(table.peek(&limit, 0, key(tag), 0).unwrap().reset_after != 0);
+            let left = table.peek(&limit, 0, key(X), 0).unwrap().remaining;
+            assert_eq!(left, 1, "{policy:?}, form {form}, {tag}");
+        }
+        assert!(inserted > 20, "{policy:?}, form {form}: {inserted}");
+    }
+}
+
+/// The last link refuses, and the peek sees it: nobody loses a slot or owes more, whatever the policy.
+#[test]
+fn a_reservation_that_a_link_refuses_stores_nothing() {
+    let (cell, spec) = (Cell::new(), SPEC.max_delay(2 * T));
+    let busy = LimitSpec::new(1, T, 3).build().unwrap();
+    assert!(cell.check(&busy, 0, 3).passes());
+    for policy in [FullPolicy::Inherit, FullPolicy::Sampled, FullPolicy::Admit, FullPolicy::Deny] {
+        for tag in 100..200 {
+            let lines = memory(4);
+            let (table, limit) = full(&lines, spec, policy, 1);
+            let debts = || (owed(&table, &limit), table.peek(&limit, 0, key(tag), 0).unwrap().reset_after);
+            let before = debts();
+            let links = [X, tag].map(|tag| Link::hash(&table, &limit, key(tag), 1));
+            let refused =
+                Chain::new(&[links[0], links[1], Link::cell(&cell, &busy, 1)]).unwrap().reserve(0).unwrap();
+            assert_eq!((refused.verdict, refused.policy), (Verdict::NonConforming, 2), "{policy:?}, {tag}");
+            assert_eq!(debts(), before, "{policy:?}, {tag}");
+        }
+    }
+}

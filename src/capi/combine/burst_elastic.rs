@@ -40,7 +40,7 @@ pub unsafe extern "C" fn tatcell_table_check_burst_room(
 ///
 /// @param table handle; not NULL.
 /// @param burst the burst to charge, as for tatcell_table_check_burst; not NULL. Bit i of burst->pass becomes 0 only if
-///              request i was contended: it is not charged.
+///              request i is not charged: contended, or refused by a full set as in tatcell_table_charge.
 /// @param next  the burst that the next call will decide or charge, under the same table. NULL = nothing follows.
 /// @retval 0 charged; see burst->pass.
 /// @retval others as tatcell_table_check_burst. On error nothing is charged, hashed or changed.

@@ -14,7 +14,8 @@ use crate::capi::pointers::contract::{args, Contract};
 /// refund.
 ///
 /// Under TATCELL_FULL_INHERIT and TATCELL_FULL_SAMPLED a key without a slot may take over the slot of another key, but
-/// not that of another link of the same chain that has a slot when the insert begins.
+/// not that of another link of the same chain that has a slot when the insert begins. tatcell_chain_charge,
+/// tatcell_chain_reserve and extras leave those slots, too.
 ///
 /// out->policy is the index of the link that decided. If the request passes, it is the tightest link: the one whose
 /// remaining units are worth the fewest requests like this one (with equal costs, the smallest remaining). If it
@@ -101,17 +102,23 @@ fn check_told(c: Contract<'_>, chain: *const tatcell_chain_t, now: u64, out: *mu
 /// each limit says, up to its burst plus its max_debt, as tatcell_cell_charge.
 ///
 /// out is as for tatcell_chain_check if it passes; chain->decisions have the units that each link took. A charge needs
-/// no room, and extras are charged as well. If an override exempts the request, nothing is charged. A ban changes
-/// nothing, because the request was let through. tatcell_chain_refund takes the permits.
+/// no room, and extras are charged as well. If an override exempts the request and none bans it, nothing is charged. A
+/// ban changes nothing, because the request was let through. tatcell_chain_refund takes the permits.
+///
+/// Nothing is undone: if one link is not charged, the others are all the same.
 ///
 /// @param chain started from TATCELL_CHAIN_INIT; not NULL.
 /// @param now   the caller's clock, ticks.
 /// @param out   started from TATCELL_DECISION_INIT; NULL = not wanted.
-/// @retval 0 all links are charged.
+/// @retval 0 all links are charged, or the request is exempt.
+/// @retval TATCELL_NON_CONFORMING the key of a link has no slot and its set is full, as in tatcell_table_charge. The
+///         links whose decision is TATCELL_NON_CONFORMING are not charged, the others are. Ask each link's decision:
+///         out is that of the first of them.
 /// @retval TATCELL_CONTENDED a link lost 64 swaps to others. The links whose decision is TATCELL_CONTENDED are not
 ///         charged, the others are.
 /// @retval others as tatcell_chain_check. On error no link is charged.
-/// Thread: as tatcell_chain_check. Cost: a compare-and-swap for each link. Since 0.4.
+/// Thread: as tatcell_chain_check. Cost: a scan and a compare-and-swap for each link, and under the two policies that
+/// take slots over one more scan for each key. Since 0.4.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_chain_charge(
     chain: *const tatcell_chain_t,
@@ -158,8 +165,9 @@ pub unsafe extern "C" fn tatcell_chain_peek(
 /// request reaches it.
 ///
 /// A request that would wait longer than the max_delay of any link is refused and charges nothing. out->retry_after
-/// is then the time until all links would accept it. The call reserves every link in the order of the links,
-/// and refunds it if another link refuses.
+/// is then the time until all links would accept it. The call peeks first and charges in the order of
+/// tatcell_chain_check. A request that the peek refuses, or that is banned, leaves nothing charged and takes over no
+/// slot. If a link refuses after the peek, what was charged is refunded, with the exceptions of tatcell_chain_check.
 ///
 /// @param chain started from TATCELL_CHAIN_INIT; not NULL.
 /// @param now   the caller's clock, ticks.
@@ -170,7 +178,8 @@ pub unsafe extern "C" fn tatcell_chain_peek(
 /// @retval TATCELL_ERR_OPTION as tatcell_chain_check, or a link has room: a reservation has its max_delay.
 /// @retval others as tatcell_chain_check; TATCELL_NON_CONFORMING also if the request would wait longer than a
 ///         max_delay.
-/// Thread: as tatcell_chain_check. Cost: a compare-and-swap for each link, and another one for a refund. Since 0.3.
+/// Thread: as tatcell_chain_check. Cost: a peek and a compare-and-swap for each link, and one more for a
+/// refund. Since 0.3.
 #[no_mangle]
 #[must_use]
 pub unsafe extern "C" fn tatcell_chain_reserve(

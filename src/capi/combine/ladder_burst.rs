@@ -275,8 +275,8 @@ pub unsafe extern "C" fn tatcell_ladder_check_burst(
 /// @param ladder from tatcell_ladder_init; not NULL.
 /// @param table  handle of the table that the ladder was made for; not NULL.
 /// @param burst  as for tatcell_ladder_check_burst; not NULL.
-/// @param pass   gets a bit for each request: bit i is 0 only if request i was contended, so that a tier is not
-///               charged. Not NULL.
+/// @param pass   gets a bit for each request: bit i is 0 only if a tier of request i is not charged, because it was
+///               contended or its set is full, as in tatcell_chain_charge. Not NULL.
 /// @retval 0 charged.
 /// @retval others as tatcell_ladder_check_burst. On error nothing is charged or counted.
 /// Thread: as tatcell_ladder_check_burst. Cost: for each tier a hash, a scan and a compare-and-swap. Since 0.4.

@@ -54,8 +54,12 @@ fn refund(
     }
 }
 
-/// Charges a key a cost that is known only afterwards. It always charges, until the debt is max_debt of the limit
+/// Charges a key a cost that is known only afterwards, whatever the limit says, until the debt is max_debt of the limit
 /// above the burst.
+///
+/// Only a key that has no slot and finds its set full may be left uncharged. Under TATCELL_FULL_ADMIT and
+/// TATCELL_FULL_SAMPLED the call then returns 0 with 0 in out->units; under TATCELL_FULL_DENY, and under
+/// TATCELL_FULL_INHERIT if no slot can be taken over, it returns TATCELL_NON_CONFORMING.
 ///
 /// @param table   handle; not NULL.
 /// @param limit   from tatcell_limit_init_table of this table; not NULL.
@@ -66,6 +70,8 @@ fn refund(
 /// @param out     started from TATCELL_DECISION_INIT; out->units is the number of units that it took. NULL = not
 ///                wanted.
 /// @retval 0 charged, perhaps less than cost.
+/// @retval TATCELL_NON_CONFORMING the set is full: nothing is charged. out->retry_after is the time until a slot is
+///         free.
 /// @retval TATCELL_CONTENDED nothing is charged; ask again.
 /// @retval others as tatcell_table_check_ex.
 /// Thread: any number, unless the table is exclusive. Cost: as tatcell_table_check. Since 0.1.

@@ -16,7 +16,8 @@ pub const TATCELL_MIGRATED_MIN: usize = 48;
 
 /// Report of a migration: what happened to the debts of the old table. The new table gets one copy of a debt for
 /// each set that its key may belong to. copied, merged and dropped add up to all copies. Nothing was forgiven if
-/// dropped, clamped and opened are 0.
+/// dropped, clamped and opened are 0. (Not in the report: a sliding counter or a decaying level under a limit of
+/// another length; see tatcell_table_migrate.)
 #[repr(C)]
 pub struct tatcell_migrated_t {
     /// sizeof(tatcell_migrated_t); never written.
@@ -71,6 +72,11 @@ fn finish(
 ///
 /// A debt keeps its time, so raising a limit does not help a key that has used up its burst. old_limit and new_limit of
 /// the options keep units instead. Windows and quotas keep their counts, and the ends of their windows.
+///
+/// The table does not know the limits of its keys, so the report does not show what another window or half-life does. A
+/// fixed window and a linear quota keep count and end under any new length. A sliding counter and a decaying level are
+/// read by the length of the limit: under a longer one a key has used less than before, under a shorter one more. With
+/// old_limit and new_limit a level is kept, and sliding counters of another length are refused.
 ///
 /// @param table    handle to initialise, outside the memory; not NULL.
 /// @param memory   aligned to 64 bytes, outside the old table's; not NULL. Its content is lost.

@@ -56,7 +56,7 @@ impl Link<'_> {
             group.raise(decision.departure);
         }
         if self.extra != 0 {
-            let charged = self.target.charge(now, self.extra, None);
+            let charged = self.target.charge(now, self.extra, None, 0);
             if charged.passes() {
                 decision.remaining = charged.remaining;
                 decision.next_unit = charged.next_unit;

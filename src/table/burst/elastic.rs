@@ -38,7 +38,8 @@ impl Burst<'_> {
     }
 
     /// Charges the requests in order after the fact, as [`Table::charge`] does for one key: for packets or requests
-    /// that were let through, whose costs are known only now. Bit i of the result is 1 unless request i was contended.
+    /// that were let through, whose costs are known only now. Bit i of the result is 1 unless request i is not charged:
+    /// contended, or refused by a full set.
     ///
     /// ```
     /// # use tatcell::{Burst, Line, LimitSpec, NextBurst, Table, TableOptions};
@@ -111,7 +112,7 @@ impl<M: Access> Table<'_, M> {
                     let room = rooms.get(i).map_or(0, |&room| room.into());
                     self.decide_ex(&Request { limit, now, cost, room }, hash, counted)
                 }
-                None => self.charge_owned(limit, (now, hash), cost, counted),
+                None => self.charge_owned(limit, (now, hash), cost, counted, 0),
             };
             each(i, &decision);
             pass |= (decision.passes() as u64).wrapping_shl(i as u32);

@@ -1,7 +1,7 @@
 //! The calls for one key that return the full answer (remaining, retry, reset, permit), and those that do more than
 //! decide: peek, charge after the fact, reserve, refund.
 
-use crate::algorithms::{self, Call, Change, Kind, Op, Operation};
+use crate::algorithms::{self, gcra, Call, Change, Kind, Op, Operation};
 use crate::answer::{units_of, Answer, Decision, Permit, Place, Tracking};
 use crate::limit::{LimitError, TableLimit};
 use crate::sync::access::{Access, Ways};
@@ -79,13 +79,20 @@ impl<M: Access> Table<'_, M> {
         kept: u32,
     ) -> Decision {
         let Request { limit, now, cost, room } = *request;
-        let op = Op::new(&limit.0, Kind::Check, cost, room);
-        let done = if kept == 0 { self.run(hash, now, &op) } else { self.run_beside(hash, now, &op, kept) };
-        let decision = self.decision(limit, now, cost, &done);
-        if let Some(counters) = counters {
-            counters.count(&decision, done.inserted);
-        }
-        decision
+        self.operate((limit, now, hash), &Op::new(&limit.0, Kind::Check, cost, room), counters, kept)
+    }
+
+    /// Does the same as [`reserve`](Table::reserve) under a limit of GCRA of this table. A key without a slot takes
+    /// over none of those in `kept`.
+    pub(crate) fn reserve_beside(
+        &self,
+        limit: &TableLimit,
+        (now, hash): (u64, u64),
+        cost: u64,
+        counters: Option<&mut Counters>,
+        kept: u32,
+    ) -> Decision {
+        self.operate((limit, now, hash), &Op::new(&limit.0, Kind::Reserve, cost, 0), counters, kept)
     }
 
     #[cold]
@@ -120,6 +127,13 @@ impl<M: Access> Table<'_, M> {
         algorithms::decision(&answer, &limit.0, now, cost, Tracking::Tracked, Permit::NONE)
     }
 
+    /// Returns what [`reserve`](Table::reserve) would answer under a limit of GCRA of this table, without charging it.
+    pub(crate) fn peek_reserve(&self, limit: &TableLimit, (now, hash): (u64, u64), cost: u64) -> Decision {
+        let answer = self.answer_of(limit, (now, hash), cost, 0);
+        let answer = gcra::peek_reserve(&limit.0, answer.lead, cost);
+        algorithms::decision(&answer, &limit.0, now, cost, Tracking::Tracked, Permit::NONE)
+    }
+
     /// Returns the raw answer of [`peek`](Table::peek) under a limit of this table, with elastic room.
     pub(crate) fn answer_of(
         &self,
@@ -134,7 +148,9 @@ impl<M: Access> Table<'_, M> {
         algorithms::peek(&limit.0, lead, now, cost, room)
     }
 
-    /// Charges after the fact, up to the burst plus the limit's `max_debt`. Inserts an absent key.
+    /// Charges after the fact, up to the burst plus the limit's `max_debt`. Inserts an absent key. If its set is full,
+    /// nothing may be charged: the decision then passes with `units` of 0 under `Admit` and `Sampled`. It is
+    /// non-conforming under `Deny`, and under `Inherit` if no slot can be taken over.
     ///
     /// # Errors
     /// [`TableError::ForeignLimit`].
@@ -147,18 +163,20 @@ impl<M: Access> Table<'_, M> {
         counters: Option<&mut Counters>,
     ) -> Result<Decision, TableError> {
         self.verify_limit(limit)?;
-        Ok(self.charge_owned(limit, (now, hash), cost, counters))
+        Ok(self.charge_owned(limit, (now, hash), cost, counters, 0))
     }
 
-    /// Does the same as [`charge`](Table::charge) under a limit of this table.
+    /// Does the same as [`charge`](Table::charge) under a limit of this table. A key without a slot takes over none of
+    /// those in `kept`.
     pub(crate) fn charge_owned(
         &self,
         limit: &TableLimit,
         (now, hash): (u64, u64),
         cost: u64,
         counters: Option<&mut Counters>,
+        kept: u32,
     ) -> Decision {
-        self.operate(limit, now, hash, &Op::new(&limit.0, Kind::Charge, cost, 0), counters)
+        self.operate((limit, now, hash), &Op::new(&limit.0, Kind::Charge, cost, 0), counters, kept)
     }
 
     /// Reserves `cost` units for the earliest conforming instant, at most `max_delay` away: the decision's `departure`.
@@ -182,7 +200,7 @@ impl<M: Access> Table<'_, M> {
             return Err(TableError::BadAlgorithm);
         }
         self.verify_limit(limit)?;
-        Ok(self.operate(limit, now, hash, &Op::new(&limit.0, Kind::Reserve, cost, 0), counters))
+        Ok(self.reserve_beside(limit, (now, hash), cost, counters, 0))
     }
 
     /// Reserves like [`reserve`](Table::reserve), but for the earliest conforming instant at or after tick `from`, as
@@ -203,7 +221,7 @@ impl<M: Access> Table<'_, M> {
         }
         let op = Op::new(&limit.0, Kind::Reserve, cost, limit.0.q_until(now, from));
         self.verify_limit(limit)?;
-        Ok(self.operate(limit, now, hash, &op, None))
+        Ok(self.operate((limit, now, hash), &op, None, 0))
     }
 
     /// Gives back what a permit proves was charged, has not drained since, and is still in the key's slot.
@@ -344,16 +362,17 @@ impl<M: Access> Table<'_, M> {
         }
     }
 
-    /// Runs an operation under a limit of this table, and counts it.
+    /// Runs an operation under a limit of this table, and counts it. A key without a slot takes over none of those in
+    /// `kept`.
+    #[inline(never)]
     fn operate(
         &self,
-        limit: &TableLimit,
-        now: u64,
-        hash: u64,
+        (limit, now, hash): (&TableLimit, u64, u64),
         op: &Op<'_>,
         counters: Option<&mut Counters>,
+        kept: u32,
     ) -> Decision {
-        let done = self.run(hash, now, op);
+        let done = if kept == 0 { self.run(hash, now, op) } else { self.run_beside(hash, now, op, kept) };
         let decision = self.decision(limit, now, op.cost, &done);
         if let Some(counters) = counters {
             counters.count(&decision, done.inserted);

@@ -54,6 +54,11 @@ impl<'m, M: Access> Table<'m, M> {
     /// A debt keeps its time, so under a higher rate it is worth more units; [`TableOptions::keep_units`] keeps the
     /// units. What is counted stays counted, and a window keeps its end, rounded up to the new unit of time.
     ///
+    /// A table does not know the limits of its keys, so the report does not show what another window or half-life does.
+    /// A fixed window and a quota keep count and end under any new length. A sliding counter and a decaying level are
+    /// read by the length of the limit: under a longer one a key has used less than before, under a shorter one more.
+    /// With both limits, `keep_units` keeps the level, and refuses sliding counters of another length.
+    ///
     /// # Errors
     /// The errors of [`init`](Table::init). [`TableError::BadHashKind`] and [`TableError::WrongSeed`] unless both
     /// tables hash alike (if the caller hashes, it answers for that), [`TableError::TagTooWide`] for more tag bits than

@@ -33,7 +33,8 @@ pub struct Migrated {
 }
 
 impl Migrated {
-    /// Returns whether nothing was forgiven, whatever the policy.
+    /// Returns whether nothing was forgiven, whatever the policy. Not in the report: a key under a sliding counter or a
+    /// decaying level that gets a longer window or half-life; see [`Table::migrate`](crate::Table::migrate).
     #[must_use]
     pub const fn is_whole(&self) -> bool {
         self.dropped | self.clamped | self.opened == 0

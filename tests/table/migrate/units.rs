@@ -216,6 +216,39 @@ fn absent_keys_of_a_full_set_owe_as_many_units() {
     }
 }
 
+/// 27 units were used a tick ago, and the new limit has a window, or a half-life, three times as long. A word with a
+/// count and an end says the same under it. A sliding counter and a level do not, and no report can know that. A level
+/// is kept if both limits are named.
+#[test]
+fn a_longer_window_reads_counts_with_an_end_as_they_were_and_others_as_less() {
+    let used = |table: &Table<'_>, limit: &TableLimit| limit.burst() - left(table, limit, 1_001, KEY);
+    for (kind, exact) in COUNTED
+        .into_iter()
+        .zip([true, false, true])
+        .chain([(LimitSpec::decay as fn(u64, u64) -> LimitSpec, false)])
+    {
+        let ([old, new], memories) = ([kind(28, 26_000), kind(97, 78_000)], [memory(4), memory(4)]);
+        let table = Table::init(&memories[0], &options(old)).unwrap();
+        let limit = table.limit(&old).unwrap();
+        assert!(table.check_hash(&limit, 1_000, KEY, 27).unwrap().passes());
+        let before = used(&table, &limit);
+        let after = |to: &TableOptions| {
+            let (moved, report) = table.migrate(&memories[1], to, 1_001)?;
+            assert!(report.is_whole(), "{old:?}");
+            moved.limit(&new).map(|limit| used(&moved, &limit))
+        };
+        let without = after(&options(new)).unwrap();
+        assert!(
+            if exact { without == before } else { without < before },
+            "{old:?}: {before} became {without}"
+        );
+        match after(&options(new).slowest(old).keep_units(old, new)) {
+            Ok(with) => assert_eq!((old, with), (LimitSpec::decay(28, 26_000), before)),
+            Err(e) => assert_eq!(e, TableError::Limit(LimitError::OtherWindow), "{old:?}"),
+        }
+    }
+}
+
 #[test]
 fn limits_that_keep_nothing_are_named() {
     let (few, lines) = (LimitSpec::new(60, 3_600_000, 60), [memory(4), memory(4)]);
