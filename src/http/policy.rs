@@ -101,13 +101,15 @@ pub struct Policy<'a> {
     /// In ticks; 0 = not given.
     pub(super) window: u64,
     pub(super) said: Option<Said>,
+    /// The limit is in shadow mode: clients are told nothing of it.
+    pub(super) shadow: bool,
 }
 
 impl<'a> Policy<'a> {
     /// The empty policy.
     #[allow(dead_code)] // the C layer fills an array of them
     pub(crate) const EMPTY: Policy<'static> =
-        Policy { name: "", unit: None, partition: None, quota: 0, window: 0, said: None };
+        Policy { name: "", unit: None, partition: None, quota: 0, window: 0, said: None, shadow: false };
 
     /// Makes a policy with a name, by which clients tell it from others: a String of structured fields.
     ///
@@ -123,8 +125,10 @@ impl<'a> Policy<'a> {
     /// Takes quota and window from a limit: its burst, and the time in which a whole burst drains. That promises no
     /// more than the limit: a client that sends the quota in each window keeps to the limit, even all at once.
     ///
-    /// For limits that count in windows it takes their length. A decaying level has no window.
-    pub const fn limit(self, info: &LimitInfo) -> Policy<'a> {
+    /// For limits that count in windows it takes their length. A decaying level has no window. A limit in
+    /// [shadow mode](crate::LimitSpec::shadow) has no member in any field.
+    pub const fn limit(mut self, info: &LimitInfo) -> Policy<'a> {
+        self.shadow = info.shadow;
         match info.algorithm {
             Algorithm::FixedWindow | Algorithm::SlidingCounter | Algorithm::QuotaLinear => {
                 return self.quota(info.burst).window(info.period);
@@ -191,13 +195,13 @@ impl<'a> Policy<'a> {
 
     /// Returns whether it has a member in `RateLimit-Policy`.
     pub(super) const fn is_bounded(&self) -> bool {
-        self.quota != 0 && self.quota != u64::MAX
+        self.quota != 0 && self.quota != u64::MAX && !self.shadow
     }
 
     /// Returns the decision, if it holds the client to anything.
     pub(super) const fn binding(&self) -> Option<&Said> {
         match &self.said {
-            Some(said) if said.binds() => Some(said),
+            Some(said) if said.binds() && !self.shadow => Some(said),
             _ => None,
         }
     }
