@@ -171,7 +171,11 @@ impl Rule {
 /// Returns the first name that an earlier one is equal to.
 fn first_twice<'a>(mut names: impl Iterator<Item = &'a String>) -> Option<&'a String> {
     let mut seen = Vec::new();
-    names.find(|name| seen.contains(name) || (seen.push(*name), false).1)
+    names.find(|name| {
+        let twice = seen.contains(name);
+        seen.push(*name);
+        twice
+    })
 }
 
 /// Decides for all limits of a layer.

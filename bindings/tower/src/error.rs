@@ -76,7 +76,11 @@ impl fmt::Display for OpenError {
                 write!(f, "limit {limit}: a prefix has 0 to 32 bits of IPv4, and 0 to 128 bits of IPv6")
             }
             OpenError::Keys { limit, keys } => {
-                write!(f, "limit {limit}: keys is {keys}, and no table is so large: pass how many are in debt at once")
+                let so_many = if *keys == 0 { "" } else { ", and no table is so large" };
+                write!(
+                    f,
+                    "limit {limit}: keys is {keys}{so_many}: pass how many are in debt at the same time"
+                )
             }
             OpenError::TooFast { limit, fit, multiplier } => {
                 let (needed, available) = (fit.needed / 1_000_000, fit.available / 1_000_000);
