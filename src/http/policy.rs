@@ -96,20 +96,18 @@ pub struct Policy<'a> {
     pub(super) name: &'a str,
     pub(super) unit: Option<&'a str>,
     pub(super) partition: Option<&'a [u8]>,
-    /// In units; 0 = not given.
+    /// In units; 0 = not given, `u64::MAX` = unlimited or in shadow mode: no member in any field.
     pub(super) quota: u64,
     /// In ticks; 0 = not given.
     pub(super) window: u64,
     pub(super) said: Option<Said>,
-    /// The limit is in shadow mode: clients are told nothing of it.
-    pub(super) shadow: bool,
 }
 
 impl<'a> Policy<'a> {
     /// The empty policy.
     #[allow(dead_code)] // the C layer fills an array of them
     pub(crate) const EMPTY: Policy<'static> =
-        Policy { name: "", unit: None, partition: None, quota: 0, window: 0, said: None, shadow: false };
+        Policy { name: "", unit: None, partition: None, quota: 0, window: 0, said: None };
 
     /// Makes a policy with a name, by which clients tell it from others: a String of structured fields.
     ///
@@ -127,8 +125,10 @@ impl<'a> Policy<'a> {
     ///
     /// For limits that count in windows it takes their length. A decaying level has no window. A limit in
     /// [shadow mode](crate::LimitSpec::shadow) has no member in any field.
-    pub const fn limit(mut self, info: &LimitInfo) -> Policy<'a> {
-        self.shadow = info.shadow;
+    pub const fn limit(self, info: &LimitInfo) -> Policy<'a> {
+        if info.shadow {
+            return self.quota(u64::MAX);
+        }
         match info.algorithm {
             Algorithm::FixedWindow | Algorithm::SlidingCounter | Algorithm::QuotaLinear => {
                 return self.quota(info.burst).window(info.period);
@@ -195,13 +195,13 @@ impl<'a> Policy<'a> {
 
     /// Returns whether it has a member in `RateLimit-Policy`.
     pub(super) const fn is_bounded(&self) -> bool {
-        self.quota != 0 && self.quota != u64::MAX && !self.shadow
+        self.quota != 0 && self.quota != u64::MAX
     }
 
     /// Returns the decision, if it holds the client to anything.
     pub(super) const fn binding(&self) -> Option<&Said> {
         match &self.said {
-            Some(said) if said.binds() && !self.shadow => Some(said),
+            Some(said) if said.binds() && self.quota != u64::MAX => Some(said),
             _ => None,
         }
     }
