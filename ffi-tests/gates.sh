@@ -22,7 +22,7 @@ unsafe_outside='host/mod.rs table/handle.rs'
 
 # Bytes at most, on x86-64: the shared library without symbols, the archive, and what a check of one cell adds to a
 # static program. A little above what they have: a change that grows them says why.
-most_shared=625000 most_archive=901000 most_cell=21300
+most_shared=625000 most_archive=904000 most_cell=21300
 
 mkdir "$tmp/objects"
 archive=$LIB/libtatcell.a shared=$(realpath "$LIB/libtatcell.so")

@@ -221,6 +221,9 @@ TEST(a_decision_in_the_shadow_holds_the_client_to_nothing) {
         tatcell_http_policy_t p = policy("p", &d);
         EQ(tatcell_http_value(&p, 1, 1000, TATCELL_HTTP_RATELIMIT, text, sizeof text), shadow ? 0 : 11);
         EQ(tatcell_http_value(&p, 1, 1000, TATCELL_HTTP_RETRY_AFTER, text, sizeof text), shadow ? 0 : 1);
+        tatcell_cell_t other = TATCELL_CELL_INIT;
+        EXPECT(tatcell_cell_check_ex(&other, &limit, 0, 1, 0, &d, NULL) >= 0);
+        EQ(tatcell_http_lines(&p, 1, 1000, TATCELL_HTTP_ALL, text, sizeof text) == 0, shadow);
     }
 }
 

@@ -9,6 +9,8 @@ import (
 // prefix (RFC 6052), and the router of 6to4 (RFC 3056). A zone is left out. 64 bits are a usual choice for IPv6,
 // because one client has as many addresses as it likes in its /64.
 //
+// Fewer than 0 bits are 0 bits, and more than an address has are all of them.
+//
 // The key has the family, the length and the bytes of the prefix, as in the library, so no two prefixes have one key.
 func AddressKey(address netip.Addr, v4, v6 int) string {
 	family, bits := byte(6), v6

@@ -10,7 +10,7 @@ import (
 // draft-ietf-httpapi-ratelimit-headers, and Retry-After of RFC 9110. An empty value is a field that is left out.
 //
 // Seconds are rounded up, so that a client that comes back when it was told is not refused again; units are rounded
-// down. A peek of cost 0 refuses nobody, and a shadow limit binds nobody.
+// down. A peek of cost 0 refuses nobody. Clients are told nothing of a limit in shadow mode.
 type Fields struct {
 	Policy     string // RateLimit-Policy: "name";q=20;w=2, a quota of q units in w seconds
 	Limit      string // RateLimit: "name";r=3;t=4, r units are left for t seconds
@@ -21,6 +21,7 @@ type Fields struct {
 type FieldMaker struct {
 	name, policy   string
 	ticksPerSecond uint64
+	shadow         bool
 }
 
 // NewFieldMaker makes a maker for a limit with a name, by which clients tell it from others. The quota is its burst,
@@ -47,8 +48,11 @@ func newFieldMaker(name string, p *params, ticksPerSecond uint64) (*FieldMaker, 
 	if ticksPerSecond == 0 {
 		return nil, &ParseError{0, noFrequency}
 	}
-	m := &FieldMaker{ticksPerSecond: ticksPerSecond}
+	m := &FieldMaker{ticksPerSecond: ticksPerSecond, shadow: p.has(flagShadow)}
 	m.name = `"` + strings.NewReplacer(`"`, `\"`, `\`, `\\`).Replace(name) + `"`
+	if m.shadow {
+		return m, nil
+	}
 	m.policy = m.name + ";q=" + number(p.burst)
 	// burstQ is burst * T.
 	window := (p.burstQ + (1<<p.shl - 1)) >> p.shl
@@ -80,7 +84,7 @@ func (m *FieldMaker) Of(d *Decision) Fields {
 	if wait != most {
 		f.RetryAfter = number(wait)
 	}
-	if d.Flags&Shadow != 0 || verdict == Contended {
+	if m.shadow || d.Flags&Shadow != 0 || verdict == Contended {
 		return f
 	}
 	f.Limit = m.name + ";r=" + number(d.Remaining)

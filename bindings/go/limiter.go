@@ -2,6 +2,7 @@ package tatcell
 
 import (
 	"crypto/rand"
+	"fmt"
 	"math"
 	"sync/atomic"
 	"time"
@@ -51,6 +52,9 @@ func NewLimiter(spec Spec, keys int, policy Policy) (*Limiter, error) {
 		return nil, err
 	}
 	table, err := NewTable(o)
+	if err == ErrSpanTooShort {
+		return nil, notFitting(o)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -64,6 +68,33 @@ func NewLimiter(spec Spec, keys int, policy Policy) (*Limiter, error) {
 	l.swept.Store(Now())
 	return l, nil
 }
+
+// notFitting returns why the limit of a table does not fit its words, with the largest burst that does.
+func notFitting(o TableOptions) error {
+	s := o.Fastest
+	o.TagBits, o.Slowest = 20, &o.Fastest
+	made := fmt.Sprintf("%d units in %d ns, burst %d", s.Units, s.Period, s.Burst)
+	most, over := uint64(0), s.Burst
+	for most+1 < over {
+		o.Fastest.Burst = most + (over-most)/2
+		o.Fastest.Soft = min(s.Soft, o.Fastest.Burst)
+		if _, err := fit(&o); err == nil {
+			most = o.Fastest.Burst
+		} else {
+			over = o.Fastest.Burst
+		}
+	}
+	if most == 0 {
+		return &misfit{made + ": lower MaxRoom, MaxDelay, MaxDebt or Penalty, or the rate"}
+	}
+	return &misfit{fmt.Sprintf("%s: at this rate a burst of at most %d fits: lower the burst, or the rate", made, most)}
+}
+
+// misfit is an ErrSpanTooShort of a Limiter, which has one limit, and whose table nobody made.
+type misfit struct{ text string }
+
+func (e *misfit) Error() string { return "tatcell: " + e.text }
+func (e *misfit) Unwrap() error { return ErrSpanTooShort }
 
 // Allow decides one request of cost 1 and charges it if it passes.
 func (l *Limiter) Allow(key string) bool { return l.AllowN(key, 1) }

@@ -1,8 +1,10 @@
 package tatcell
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 )
 
@@ -27,6 +29,30 @@ func TestALimiterNeedsKeysAndALimit(t *testing.T) {
 }
 
 // The hour of the limit is longer than any run of this test.
+// Who gives one limit and makes no table must read of neither two limits nor of tables.
+func TestALimitThatDoesNotFitSaysWhatDoes(t *testing.T) {
+	for text, want := range map[string]string{
+		"1000000000/s":           "1000000000 units in 1000000000 ns, burst 1000000000: at this rate a burst of at most ",
+		"1/h burst 900000000000": "lower the burst, or the rate",
+	} {
+		_, err := New(text, 1000)
+		says := fmt.Sprint(err)
+		if !errors.Is(err, ErrSpanTooShort) || !strings.Contains(says, want) || strings.Contains(says, "table") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	_, err := New("1000000000/s", 1000)
+	var most uint64
+	if _, scan := fmt.Sscanf(err.Error()[strings.Index(err.Error(), "at most"):], "at most %d", &most); scan != nil {
+		t.Fatal(err)
+	}
+	for burst, fits := range map[uint64]bool{most: true, most + 1: false} {
+		if _, err := New(fmt.Sprintf("1000000000/s burst %d", burst), 1000); (err == nil) != fits {
+			t.Errorf("burst %d: %v", burst, err)
+		}
+	}
+}
+
 func TestManyAreDecidedAsOneAfterTheOther(t *testing.T) {
 	one, many := must(New("3/h", 1000)), must(New("3/h", 1000))
 	random := newTrace(nil, "", 0, most)

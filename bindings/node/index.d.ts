@@ -3,9 +3,8 @@
 
 /** A string (its UTF-8), bytes, a whole number or a bigint. Numbers have 64 bits, in the order of the machine. */
 export type Key = string | Uint8Array | number | bigint;
-/** Keys in an array of numbers, each a key like a number; or bytes, with `keyLength`. */
+/** Keys in an array of numbers, each a key like a number. */
 export type KeyArray =
-  | Uint8Array
   | Uint16Array
   | Uint32Array
   | BigUint64Array
@@ -80,8 +79,17 @@ export class Limiter {
    * or bytes gives 1 for each that passes and 0 for others. If a key has a wrong type, those before it may have been
    * charged.
    */
-  hitMany(keys: KeyArray, cost?: number | bigint, options?: Call & { keyLength?: number }): Uint8Array;
-  hitMany(keys: Iterable<Key>, cost?: number | bigint, options?: Call): boolean[];
+  hitMany(keys: KeyArray, cost?: number | bigint, options?: Call): Uint8Array;
+  hitMany(
+    keys: Uint8Array | Uint8ClampedArray,
+    cost: number | bigint | undefined,
+    options: Call & { keyLength: number },
+  ): Uint8Array;
+  hitMany<List extends Iterable<Key>>(
+    keys: List extends string | ArrayBufferView ? never : List,
+    cost?: number | bigint,
+    options?: Call,
+  ): boolean[];
   /** Gives the memory back. Later calls throw. */
   close(): void;
   /** Removes the name of a shared table. Those who have it open keep it. */
@@ -130,8 +138,8 @@ export interface RateLimitOptions<R> {
   /** Returns the key, an array of keys for a Chain, or null for a request that has no limit. Left out: the client. */
   key?: (request: R) => Key | readonly Key[] | null | undefined;
   /**
-   * Returns the address of the client, if something else has found it: `(request) => request.ip` of express. Clients
-   * without one (null, undefined) share one key.
+   * Returns the address of the client, if something else has found it: `(request) => request.ip` of express. If it is
+   * not an address, the client is the peer of the connection. Clients whose peer has none share one key.
    */
   address?: (request: R) => string | null | undefined;
   /** The names of the limits in the header fields. */

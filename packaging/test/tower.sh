@@ -19,21 +19,21 @@ packed() {
 }
 crates() {
     packed Cargo.toml tatcell && packed bindings/tower/Cargo.toml tatcell-tower &&
+        mv "$out/tatcell-$version" "$out/tatcell" && mkdir -p "$out/tatcell/bindings" &&
+        mv "$out/tatcell-tower-$version" "$out/tatcell/bindings/tower" &&
         for file in LICENSE-APACHE LICENSE-MIT README.md src/lib.rs; do
-            cmp "$tower/$file" "$out/tatcell-tower-$version/$file" || return 1
+            cmp "$tower/$file" "$out/tatcell/bindings/tower/$file" || return 1
         done
 }
 # block LANGUAGE: the first block of the README in it.
 block() { awk -v open='```'"$1" '$0 == "```" { if (on) exit } on { print } $0 == open { on = 1 }' "$tower/README.md"; }
-# Until they are in a registry, the two crates come from the packed ones. What else the program needs is what the tests
-# of the layer use, in the same versions and with the same profile, so that it is built once.
+# The packed crates lie as in the checkout of which the README speaks, so its lines stand as they are. Only the packed
+# layer names a library in a registry. Versions and profile are those of the layer's tests, so that crates are built once.
 user() {
     {
         printf '[package]\nname = "user"\nversion = "1.0.0"\nedition = "2021"\n\n'
-        block toml | sed "s/version = \"[0-9.]*\"/version = \"=$version\"/"
-        sed -n '/^\[dev-dependencies\]/,/^$/s/^\(axum\|tokio\) = .*/&/p' "$tower/Cargo.toml"
-        printf '\n[patch.crates-io]\n'
-        printf '%s = { path = "%s" }\n' tatcell "$out/tatcell-$version" tatcell-tower "$out/tatcell-tower-$version"
+        block toml
+        printf '\n[patch.crates-io]\ntatcell = { path = "../tatcell" }\n'
         printf '\n[profile.dev]\ndebug = "line-tables-only"\n\n[workspace]\n'
     } > "$out/user/Cargo.toml"
     block rust,no_run | sed "s/127\.0\.0\.1:3000/127.0.0.1:$port/" > "$out/user/src/main.rs"

@@ -21,6 +21,7 @@
 //! | contended | none: nothing is known | at least 1 |
 //! | peek of cost 0 in debt | as conforming | none: it refuses nobody |
 //! | shadow flag | none: the client is not held to it | none: it passes |
+//! | any of a limit in shadow mode | none, and none in RateLimit-Policy | as without shadow mode |
 //! | unlimited | none | none: it passes |
 //!
 //! Seconds are rounded up, so that a client that comes back when it was told is not refused again; units are rounded

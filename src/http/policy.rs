@@ -96,7 +96,7 @@ pub struct Policy<'a> {
     pub(super) name: &'a str,
     pub(super) unit: Option<&'a str>,
     pub(super) partition: Option<&'a [u8]>,
-    /// In units; 0 = not given.
+    /// In units; 0 = not given, `u64::MAX` = unlimited or in shadow mode: no member in any field.
     pub(super) quota: u64,
     /// In ticks; 0 = not given.
     pub(super) window: u64,
@@ -123,8 +123,12 @@ impl<'a> Policy<'a> {
     /// Takes quota and window from a limit: its burst, and the time in which a whole burst drains. That promises no
     /// more than the limit: a client that sends the quota in each window keeps to the limit, even all at once.
     ///
-    /// For limits that count in windows it takes their length. A decaying level has no window.
+    /// For limits that count in windows it takes their length. A decaying level has no window. A limit in
+    /// [shadow mode](crate::LimitSpec::shadow) has no member in any field.
     pub const fn limit(self, info: &LimitInfo) -> Policy<'a> {
+        if info.shadow {
+            return self.quota(u64::MAX);
+        }
         match info.algorithm {
             Algorithm::FixedWindow | Algorithm::SlidingCounter | Algorithm::QuotaLinear => {
                 return self.quota(info.burst).window(info.period);
@@ -197,7 +201,7 @@ impl<'a> Policy<'a> {
     /// Returns the decision, if it holds the client to anything.
     pub(super) const fn binding(&self) -> Option<&Said> {
         match &self.said {
-            Some(said) if said.binds() => Some(said),
+            Some(said) if said.binds() && self.quota != u64::MAX => Some(said),
             _ => None,
         }
     }

@@ -3,7 +3,7 @@
 #![warn(clippy::arithmetic_side_effects)]
 
 use super::algorithm::Algorithm;
-use super::params::Params;
+use super::params::{Params, FLAG_SHADOW};
 use super::window::window_units;
 
 /// Reports the numbers of a validated limit.
@@ -43,6 +43,8 @@ pub struct LimitInfo {
     /// Most ticks by which the end of a window comes later than specified, never earlier: one less than the unit of
     /// time. 0 where that is a tick, and for GCRA.
     pub border_error: u64,
+    /// Whether the limit is in shadow mode: it refuses nobody.
+    pub shadow: bool,
 }
 
 impl LimitInfo {
@@ -61,6 +63,7 @@ impl LimitInfo {
             span: p.span(),
             rate_error_ppb: rate_error_ppb(p),
             border_error: if p.is_gcra() { 0 } else { 1u64.wrapping_shl(p.shr as u32).wrapping_sub(1) },
+            shadow: p.has(FLAG_SHADOW),
         }
     }
 }

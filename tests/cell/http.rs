@@ -124,6 +124,19 @@ fn each_verdict_says_what_the_table_of_the_module_says() {
     assert_eq!(lines(1_000, &all), "");
 }
 
+/// A limit on trial is none that a client should keep to, nor one that it should know of.
+#[test]
+fn clients_are_told_nothing_of_a_limit_in_shadow_mode() {
+    let (limit, cell) = (LimitSpec::new(2, 1_000, 2).shadow().build().expect("a limit"), Cell::new());
+    for now in 0..4 {
+        let decision = cell.check_ex(&limit, now, 1, 0);
+        let tried = Policy::new("tried").expect("a name").limit(&limit.info()).decision(&decision);
+        assert_eq!(lines(1_000, &[tried]), "", "{now}");
+        let kept = policy("kept").decision(&decided(Verdict::NonConforming, 0, 1_001, 4_500));
+        assert_eq!(lines(1_000, &[tried, kept]), lines(1_000, &[kept]), "{now}");
+    }
+}
+
 /// A status page is no refusal. A check of cost 0 asks for a verdict, and may be refused.
 #[test]
 fn a_peek_of_cost_0_in_debt_has_no_retry_after() {

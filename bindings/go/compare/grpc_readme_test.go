@@ -25,7 +25,7 @@ func client(ctx context.Context) (string, bool) {
 	}
 	address, err := netip.ParseAddrPort(p.Addr.String())
 	if err != nil {
-		return p.Addr.String(), true // a Unix socket: all its clients share a key
+		return "", true // a Unix socket: all its clients share a key
 	}
 	return tatcell.AddressKey(address.Addr(), 32, 64), true
 }

@@ -1,14 +1,12 @@
 // Package httplimit is middleware for net/http: it answers 429 to requests that are over the limit, and adds RateLimit
-// fields to all responses.
+// fields to all responses. Clients are told nothing of a limit in shadow mode.
 package httplimit
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/netip"
 	"strconv"
@@ -31,6 +29,10 @@ type Limit struct {
 	// Refund returns whether a response with this status gives its units back; nil is never. A handler that panics has
 	// status 500, whatever it sent before. A client that leaves before its handler is done gets nothing back:
 	// otherwise a client that cancels each request would have no limit.
+	//
+	// The handler then has a writer of its own. It is an http.Flusher and an io.ReaderFrom, and an http.Hijacker if the
+	// server's is one. It is no http.Pusher, http.CloseNotifier or io.StringWriter. http.ResponseController finds the
+	// server's writer inside.
 	Refund func(status int) bool
 	// Refuse answers a refused request. The fields are set already; nil answers 429 with a line of text.
 	Refuse func(http.ResponseWriter, *http.Request, *tatcell.Decision)
@@ -97,13 +99,15 @@ func (l *Limit) serve(next http.Handler, w http.ResponseWriter, r *http.Request,
 			l.Limiter.Refund(key, d)
 		}
 	}()
-	next.ServeHTTP(seen, r)
+	next.ServeHTTP(seen.writer(), r)
 	returned = true
 }
 
 // write adds the fields of a limit to those of the limits around it. Of two times to wait, the longer one counts.
 func write(h http.Header, f tatcell.Fields) {
-	h.Add("RateLimit-Policy", f.Policy)
+	if f.Policy != "" {
+		h.Add("RateLimit-Policy", f.Policy)
+	}
 	if f.Limit != "" {
 		h.Add("RateLimit", f.Limit)
 	}
@@ -171,39 +175,54 @@ func (w *watcher) Flush() {
 	}
 }
 
-// Hijack hands the connection over, if the writer inside can.
-func (w *watcher) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+// hijacker is a watcher of a writer that can hand its connection over. One of HTTP/2 cannot, and handlers ask the type.
+type hijacker struct {
+	*watcher
+	http.Hijacker
+}
+
+// writer returns what the handler writes to.
+func (w *watcher) writer() http.ResponseWriter {
 	if h, ok := w.ResponseWriter.(http.Hijacker); ok {
-		return h.Hijack()
+		return hijacker{w, h}
 	}
-	return nil, nil, http.ErrNotSupported
+	return w
 }
 
 // ByAddress keys by the address of the peer: its first v4 or v6 bits (see tatcell.AddressKey; 32 and 64 are usual).
-// Peers without an address, such as those of a Unix socket, share one key.
-func ByAddress(v4, v6 int) Key {
-	return func(r *http.Request) (string, bool) { return addressKey(r.RemoteAddr, v4, v6), true }
-}
+// Peers without an address, such as those of a Unix socket, share one key. It panics if v4 is not 0 to 32, or v6 not 0
+// to 128.
+func ByAddress(v4, v6 int) Key { return ByForwarded(0, v4, v6) }
 
 // ByForwarded keys by the address in X-Forwarded-For that the first of so many trusted proxies saw. Each proxy appends
-// the address of its client, so that is as many places from the right as there are proxies; what is left of it is what
-// the client wants us to believe. A request with fewer addresses did not come through all the proxies: it is keyed by
-// the address of the peer.
+// the address of its client, so that is as many entries from the right as there are proxies; what is left of it is what
+// the client wants us to believe. Every entry counts, also an empty one: the next one to the left may be the client's.
+//
+// If there is no such entry, or it is not an address, the client is the peer of the connection, which nobody can make
+// up. Requests whose peer has no address share one key. It panics if proxies is below 0, or for the bits as
+// ByAddress does.
 func ByForwarded(proxies, v4, v6 int) Key {
+	switch {
+	case proxies < 0:
+		panic(fmt.Sprintf("httplimit: %d proxies: give 0 or more", proxies))
+	case v4 < 0 || v4 > 32:
+		panic(fmt.Sprintf("httplimit: %d bits of an IPv4 address: give 0 to 32", v4))
+	case v6 < 0 || v6 > 128:
+		panic(fmt.Sprintf("httplimit: %d bits of an IPv6 address: give 0 to 128", v6))
+	}
 	return func(r *http.Request) (string, bool) {
-		address := r.RemoteAddr
 		if proxies > 0 {
-			var hops []string
-			for _, hop := range strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",") {
-				if hop = strings.TrimSpace(hop); hop != "" {
-					hops = append(hops, hop)
+			entries := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
+			if len(entries) >= proxies {
+				if address, ok := addressOf(entries[len(entries)-proxies]); ok {
+					return tatcell.AddressKey(address, v4, v6), true
 				}
 			}
-			if len(hops) >= proxies {
-				address = hops[len(hops)-proxies]
-			}
 		}
-		return addressKey(address, v4, v6), true
+		if address, ok := addressOf(r.RemoteAddr); ok {
+			return tatcell.AddressKey(address, v4, v6), true
+		}
+		return "", true
 	}
 }
 
@@ -213,13 +232,22 @@ func ByHeader(name string) Key {
 	return func(r *http.Request) (string, bool) { return r.Header.Get(name), true }
 }
 
-func addressKey(text string, v4, v6 int) string {
-	if host, _, err := net.SplitHostPort(text); err == nil {
-		text = host
+// addressOf reads an address, perhaps in brackets, with a zone or with a port.
+func addressOf(text string) (address netip.Addr, ok bool) {
+	host, port := strings.Trim(text, " \t"), ""
+	if strings.HasPrefix(host, "[") {
+		if host, port, ok = strings.Cut(host[1:], "]"); !ok {
+			return address, false
+		}
+	} else if strings.Count(host, ":") == 1 {
+		// With more than one colon it is an IPv6 address.
+		colon := strings.IndexByte(host, ':')
+		host, port = host[:colon], host[colon:]
 	}
-	address, err := netip.ParseAddr(strings.Trim(text, "[]"))
-	if err != nil {
-		return text
+	if port != "" && (port[0] != ':' || port == ":" || strings.Trim(port[1:], "0123456789") != "") {
+		return address, false
 	}
-	return tatcell.AddressKey(address, v4, v6)
+	host, _, _ = strings.Cut(host, "%")
+	address, err := netip.ParseAddr(host)
+	return address, err == nil
 }

@@ -2,8 +2,11 @@ package httplimit_test
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
+	"strings"
 	"testing"
 
 	"tatcell.example/tatcell"
@@ -79,21 +82,109 @@ func TestKeys(t *testing.T) {
 		{httplimit.ByAddress(24, 56), from("[::ffff:192.0.2.7]:4711"), v4},
 		{httplimit.ByAddress(24, 56), from("[2001:db8::7%eth0]:4711"), v6},
 		{httplimit.ByAddress(24, 56), from("fe80::7%eth0"), string([]byte{6, 56, 0xfe, 0x80, 0, 0, 0, 0, 0})},
-		{httplimit.ByAddress(24, 56), from("@"), "@"},
+		{httplimit.ByAddress(24, 56), from("@"), ""},
+		{httplimit.ByAddress(24, 56), from("a name"), ""},
 		{httplimit.ByAddress(24, 56), from(""), ""},
 		{httplimit.ByForwarded(1, 24, 56), from("", "192.0.2.7"), v4},
 		{httplimit.ByForwarded(1, 24, 56), from("", " , "), ""},
 		{httplimit.ByForwarded(1, 24, 56), from("10.0.0.1:1", "203.0.113.1", "", "192.0.2.7:4711"), v4},
-		{httplimit.ByForwarded(1, 24, 56), from("10.0.0.1:1", "203.0.113.1, unknown"), "unknown"},
 		{httplimit.ByForwarded(0, 24, 56), from("192.0.2.7:1", "203.0.113.1"), v4},
 		{httplimit.ByForwarded(1, 24, 56), from("10.0.0.1:1", "203.0.113.1, 192.0.2.7"), v4},
-		{httplimit.ByForwarded(2, 24, 56), from("10.0.0.1:1", "203.0.113.1, 192.0.2.7 ,", "10.0.0.2"), v4},
+		{httplimit.ByForwarded(2, 24, 56), from("10.0.0.1:1", "203.0.113.1, 192.0.2.7 ", "10.0.0.2"), v4},
 		{httplimit.ByForwarded(2, 24, 56), from("10.0.0.1:1", "[2001:db8::7]:99", "10.0.0.2"), v6},
 		{httplimit.ByForwarded(3, 24, 56), from("192.0.2.1:1", "203.0.113.1, 10.0.0.3"), v4},
 		{httplimit.ByHeader("API-Key"), from("192.0.2.1:1"), "a"},
 	} {
 		if got, limited := c.key(c.request); got != c.want || !limited {
 			t.Errorf("%v: key %q, not %q", c.request.RemoteAddr, got, c.want)
+		}
+	}
+}
+
+// The same cases as in the packages for Rust, Python and Node.
+func TestTheClientIsAnEntryThatIsAnAddressOrThePeer(t *testing.T) {
+	for _, c := range []struct {
+		proxies int
+		fields  []string
+		want    string
+	}{
+		{0, []string{"198.51.100.7"}, "192.0.2.1"},
+		{1, []string{"spoofed, 198.51.100.7"}, "198.51.100.7"},
+		{2, []string{"spoofed, 198.51.100.7, 10.0.0.1"}, "198.51.100.7"},
+		{2, []string{"spoofed, 198.51.100.7", "10.0.0.1"}, "198.51.100.7"},
+		{2, []string{"198.51.100.7"}, "192.0.2.1"},
+		{1, nil, "192.0.2.1"},
+		{1, []string{""}, "192.0.2.1"},
+		{1, []string{"198.51.100.7,"}, "192.0.2.1"},
+		{2, []string{"198.51.100.7,"}, "198.51.100.7"},
+		{1, []string{" , "}, "192.0.2.1"},
+		{1, []string{"198.51.100.7, unknown"}, "192.0.2.1"},
+		{1, []string{"198.51.100.7, unix:"}, "192.0.2.1"},
+		{2, []string{"198.51.100.7, , 10.0.0.1"}, "192.0.2.1"},
+		{2, []string{"198.51.100.7", "", "10.0.0.1"}, "192.0.2.1"},
+		{1, []string{"\t198.51.100.7\t"}, "198.51.100.7"},
+		{1, []string{"198.51.100.7:4711"}, "198.51.100.7"},
+		{1, []string{"[198.51.100.7]:4711"}, "198.51.100.7"},
+		{1, []string{"2001:db8::7"}, "2001:db8::7"},
+		{1, []string{"[2001:db8::7]:4711"}, "2001:db8::7"},
+		{1, []string{"[2001:db8::7]"}, "2001:db8::7"},
+		{1, []string{"::ffff:198.51.100.7"}, "198.51.100.7"},
+		{1, []string{"fe80::1%eth0"}, "fe80::1"},
+		{1, []string{"[fe80::1%eth0]:80"}, "fe80::1"},
+		{1, []string{"198.51.100.7:x"}, "192.0.2.1"},
+		{1, []string{"198.51.100.7:"}, "192.0.2.1"},
+		{1, []string{"192.0.2"}, "192.0.2.1"},
+		{1, []string{"[192.0.2.9"}, "192.0.2.1"},
+		{1, []string{"192.0.2.9]"}, "192.0.2.1"},
+		{1, []string{"[2001:db8::7]x"}, "192.0.2.1"},
+	} {
+		want := tatcell.AddressKey(netip.MustParseAddr(c.want), 32, 64)
+		request := &http.Request{RemoteAddr: "192.0.2.1:40000", Header: http.Header{"X-Forwarded-For": c.fields}}
+		if got, limited := httplimit.ByForwarded(c.proxies, 32, 64)(request); got != want || !limited {
+			t.Errorf("%d, %q: %q, not %s", c.proxies, c.fields, got, c.want)
+		}
+	}
+	for _, field := range []string{"unknown", "", "198.51.100.7, _hidden"} {
+		request := &http.Request{RemoteAddr: "@", Header: http.Header{"X-Forwarded-For": {field}}}
+		if got, limited := httplimit.ByForwarded(1, 32, 64)(request); got != "" || !limited {
+			t.Errorf("without any address, %q: %q", field, got)
+		}
+	}
+}
+
+func TestWrongNumbersPanicWhenTheKeyIsMade(t *testing.T) {
+	for name, make := range map[string]func(){
+		"-1 proxies":   func() { httplimit.ByForwarded(-1, 32, 64) },
+		"40 bits":      func() { httplimit.ByForwarded(1, 40, 64) },
+		"200 bits":     func() { httplimit.ByForwarded(1, 32, 200) },
+		"-1 bits":      func() { httplimit.ByAddress(-1, 64) },
+		"129 bits":     func() { httplimit.ByAddress(32, 129) },
+		"-1 bits of 6": func() { httplimit.ByAddress(32, -1) },
+	} {
+		func() {
+			defer func() {
+				if text := fmt.Sprint(recover()); !strings.Contains(text, "httplimit: ") {
+					t.Errorf("%s: %s", name, text)
+				}
+			}()
+			make()
+		}()
+	}
+	httplimit.ByForwarded(0, 0, 0)
+	httplimit.ByForwarded(1, 32, 128)
+}
+
+func TestClientsAreToldNothingOfAShadowLimit(t *testing.T) {
+	spec := tatcell.NewSpec(2, 3600e9, 2)
+	spec.Shadow = true
+	tried, err := tatcell.NewLimiter(spec, 1000, tatcell.Admit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < 4; i++ {
+		answer := ask(t, httplimit.Limit{Limiter: tried, Key: httplimit.ByAddress(32, 64)}, 204, nil)
+		if answer.Code != 204 || len(answer.Header()) != 0 {
+			t.Errorf("request %d: %d %v", i, answer.Code, answer.Header())
 		}
 	}
 }
@@ -156,6 +247,34 @@ func TestAConnectionIsHandedOverThroughALimit(t *testing.T) {
 	answer.Body.Close()
 	if answer.StatusCode != http.StatusAccepted {
 		t.Error(answer.Status)
+	}
+}
+
+// A writer of HTTP/2 has no connection to hand over, and says so.
+func TestAWriterIsNoHijackerUnlessTheOneInsideIs(t *testing.T) {
+	limit := httplimit.Limit{Limiter: limiter(t, "9/h"), Key: httplimit.ByAddress(32, 64)}
+	limit.Refund = func(status int) bool { return status >= 500 }
+	handler, err := limit.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, hijacks := w.(http.Hijacker)
+		fmt.Fprint(w, r.ProtoMajor, hijacks)
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, two := range []bool{false, true} {
+		server := httptest.NewUnstartedServer(handler)
+		server.EnableHTTP2 = two
+		server.StartTLS()
+		defer server.Close()
+		answer, err := server.Client().Get(server.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		if want := map[bool]string{false: "1 true", true: "2 false"}[two]; string(body) != want {
+			t.Errorf("%q, not %q", body, want)
+		}
 	}
 }
 

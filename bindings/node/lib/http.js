@@ -25,21 +25,23 @@ function network(address, v4Bits = 32, v6Bits = 64) {
   return key;
 }
 
-// The key of a client: the network of its address.
-//
+// Some proxies append the port: 192.0.2.1:4711, [2001:db8::1]:4711.
+const ENTRY = /^(?:\[([^[\]]*)\](?::\d+)?|([^:[\]]*):\d+|([^[\]]*))$/;
+
+// The key of the network of an address; undefined if the text is none. Text is never a key.
+function addressKey(text, v4Bits, v6Bits) {
+  if (typeof text !== 'string') return undefined;
+  const found = ENTRY.exec(text.replace(/^[ \t]+|[ \t]+$/g, ''));
+  return found ? scratch.network((found[1] ?? found[2] ?? found[3]).split('%')[0], v4Bits, v6Bits) : undefined;
+}
+
 // Each of `trustedHops` proxies appends the address that it saw to X-Forwarded-For. So the one that the first trusted
-// proxy saw is that many places from the right; everything left of it is what the client wants us to believe. Clients
-// without an address (a Unix socket) share one key.
-function clientKey(peer, forwarded, trustedHops, v4Bits, v6Bits) {
-  let address = peer ?? '';
-  if (trustedHops > 0) {
-    const hops = String(forwarded ?? '').split(',').map((hop) => hop.trim()).filter(Boolean);
-    if (hops.length >= trustedHops) address = hops[hops.length - trustedHops];
-  }
-  // Some proxies append the port: 192.0.2.1:4711, [2001:db8::1]:4711.
-  if (address.startsWith('[')) address = address.slice(1).split(']')[0];
-  else if (address.split(':').length === 2) address = address.split(':')[0];
-  return scratch.network(address.split('%')[0], v4Bits, v6Bits) ?? address;
+// proxy saw is that many entries from the right; everything left of it is what the client wants us to believe. Every
+// entry counts, also an empty one: the next one to the left may be the client's.
+function forwardedBy(request, trustedHops) {
+  const forwarded = request.headers['x-forwarded-for'];
+  if (trustedHops === 0 || forwarded === undefined) return undefined;
+  return String(forwarded).split(',').at(-trustedHops);
 }
 
 // Returns a function that asks a limit of any kind.
@@ -74,10 +76,10 @@ function judge(limit, given = {}) {
   checkNames(limit, names);
   checkRange('trustedHops', trustedHops, Number.MAX_SAFE_INTEGER);
   checkBits(v4Bits, v6Bits);
-  const client = (request) =>
-    clientKey(request.socket?.remoteAddress, request.headers['x-forwarded-for'], trustedHops, v4Bits, v6Bits);
-  const ofAddress = (request) => clientKey(address(request), undefined, 0, v4Bits, v6Bits);
-  const keyOf = key ?? (address ? ofAddress : client);
+  const find = address ?? ((request) => forwardedBy(request, trustedHops));
+  const keyed = (text) => addressKey(text, v4Bits, v6Bits);
+  // Nobody can make up the peer. Clients whose peer has no address (a Unix socket) share a key.
+  const keyOf = key ?? ((request) => keyed(find(request)) ?? keyed(request.socket?.remoteAddress) ?? '');
   return (request) => {
     const found = keyOf(request);
     if (found === null || found === undefined) return null;

@@ -124,7 +124,7 @@ class Limiter {
 
   #hitArray(keys, cost, given) {
     const [width, kind] = rows(keys, given?.keyLength);
-    const how = loadCall(cost, given);
+    const how = loadCall(cost, given, 'keyLength');
     const view = new Uint8Array(keys.buffer, keys.byteOffset, keys.byteLength);
     // The addon takes no memory that other threads may change.
     const bytes = view.buffer instanceof ArrayBuffer ? view : new Uint8Array(view);

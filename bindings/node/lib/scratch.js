@@ -26,6 +26,9 @@ const SHORT = 48;
 // Offsets stay below 2**31, so that operators of 32 bits are exact.
 const MOST = 2 ** 30;
 
+// A buffer that is larger goes back after the call that needed it.
+const KEPT = 2 ** 20;
+
 // The length of an array. A subclass may have a `length` of its own, which may run code of the program.
 const lengthOf = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(Uint8Array.prototype), 'length').get;
 
@@ -42,6 +45,14 @@ const first = Buffer.from(new ArrayBuffer(1 << 15));
 const scratch = native.scratch(first);
 take(first);
 
+let shrinks = false;
+// Nothing in the buffer is for a later call.
+function shrink() {
+  shrinks = false;
+  native.replace(scratch, first);
+  take(first);
+}
+
 // Makes room for a key that begins at `at`. The addon points into the old buffer until it has the new one, so nothing
 // that can throw stands between `replace` and `take`.
 function room(at, length) {
@@ -51,6 +62,10 @@ function room(at, length) {
   larger.set(bytes);
   native.replace(scratch, larger);
   take(larger);
+  if (larger.length > KEPT && !shrinks) {
+    shrinks = true;
+    setImmediate(shrink).unref();
+  }
 }
 
 function describe(value) {
@@ -125,8 +140,10 @@ function loadAll(keys, from, count) {
 
 function unsigned(name, value) {
   const type = typeof value;
-  if (type !== 'bigint' && !(type === 'number' && Number.isSafeInteger(value))) {
-    if (type === 'number') throw new RangeError(`${name} is a whole number, not ${value}`);
+  if (type === 'number') {
+    if (!Number.isInteger(value)) throw new RangeError(`${name} is a whole number, not ${value}`);
+    if (value > Number.MAX_SAFE_INTEGER) throw new RangeError(`${name} is ${value}, above 2**53 - 1: pass a bigint`);
+  } else if (type !== 'bigint') {
     throw new TypeError(`${name} is a whole number or a bigint, not ${describe(value)}`);
   }
   const big = BigInt(value);
@@ -135,9 +152,15 @@ function unsigned(name, value) {
 }
 
 // Puts cost and clock of a call, and returns its bits. Options may run code of the program, so they are read first.
-function loadCall(cost, options) {
+// `other` is the name of an option that the caller reads.
+function loadCall(cost, options, other) {
   if (options !== undefined && (options === null || typeof options !== 'object')) {
     throw new TypeError(`options are an object such as { now }, not ${describe(options)}`);
+  }
+  for (const name in options) {
+    if (name !== 'now' && name !== other) {
+      throw new TypeError(`there is no option '${name}': there ${other ? `are now and ${other}` : 'is now'}`);
+    }
   }
   const given = options?.now;
   const now = given === undefined ? undefined : unsigned('now', given);

@@ -79,7 +79,7 @@ pub fn scratch(mut buffer: Uint8ArraySlice<'_>) -> u32 {
     objects::add(Object::Scratch(Scratch::new(bytes(&mut buffer)).into()))
 }
 
-/// Replaces the buffer of a scratch by a larger one.
+/// Replaces the buffer of a scratch by another one.
 #[napi]
 pub fn replace(scratch: u32, mut buffer: Uint8ArraySlice<'_>) -> Result<(), Failed> {
     objects::scratch(scratch).map(|scratch| scratch.replace(bytes(&mut buffer)))

@@ -11,7 +11,7 @@
 
 use std::ffi::CString;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tatcell::host::{self, random_seed, HostError, Memory};
 use tatcell::{AttachOptions, Line, Table, TableError};
@@ -21,7 +21,7 @@ use crate::limiter::{Making, Open};
 use crate::TICKS_PER_SECOND;
 
 /// How long to wait for another process that is making the table.
-const PATIENCE_MS: u32 = 5_000;
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The word of the trailer that is a `Sweeper`.
 pub(crate) const SWEPT: usize = 6;
@@ -39,14 +39,18 @@ fn to_c(name: &str) -> Result<CString, Failed> {
 
 /// Removes a name.
 pub(crate) fn unlink(name: &str) -> Result<(), Failed> {
-    host::unlink(&to_c(name)?).map_err(|error| about(name, error))
+    host::unlink(&to_c(name)?).map_err(|error| match error {
+        HostError::Absent => Failed::new("ENOENT".to_owned(), format!("no memory has the name \"{name}\"")),
+        _ => about(name, error),
+    })
 }
 
 /// Opens the table of a name; the first one to come makes it.
 pub(crate) fn open(name: &str, making: &Making) -> Result<Open, Failed> {
     let path = to_c(name)?;
     let bytes = making.bytes();
-    for _ in 0..PATIENCE_MS {
+    let start = Instant::now();
+    while start.elapsed() < PATIENCE {
         let hitch = match Memory::create(&path, bytes, 0o600) {
             Ok(memory) => {
                 return make(memory, making).inspect_err(|_| {

@@ -43,7 +43,7 @@ impl Scratch {
     }
 
     pub fn replace(&self, buffer: &mut [u8]) {
-        assert!(buffer.len() >= self.bytes.get(), "lib/scratch.js makes it larger");
+        assert!(buffer.len() >= KEYS, "lib/scratch.js makes it larger");
         self.start.set(buffer.as_mut_ptr());
         self.bytes.set(buffer.len());
     }

@@ -60,7 +60,8 @@ test('wrong calls say what there is, and charge nothing', () => {
   }
   for (const [cost, name, says] of [
     [-1, 'RangeError', /cost is 0 to/], [1.5, 'RangeError', /whole/], [NaN, 'RangeError', /NaN/],
-    [2 ** 53, 'RangeError', /whole/], [2n ** 64n, 'RangeError', /cost is 0 to/], [-1n, 'RangeError', /0 to/],
+    [2 ** 53, 'RangeError', /cost .* above 2\*\*53 - 1: pass a bigint/], [2n ** 64n, 'RangeError', /cost is 0 to/],
+    [-1n, 'RangeError', /0 to/],
     ['1', 'TypeError', /not string/], [null, 'TypeError', /not null/], [{ now: 1 }, 'TypeError', /not Object/],
   ]) {
     for (const call of calls) {
@@ -74,6 +75,10 @@ test('wrong calls say what there is, and charge nothing', () => {
     [{ now: -1 }, 'RangeError', /now is 0 to/], [{ now: 1.5 }, 'RangeError', /now is a whole/],
     [{ now: 2n ** 64n }, 'RangeError', /now/], [{ now: 'x' }, 'TypeError', /now/], [5, 'TypeError', /options/],
     [null, 'TypeError', /options/], [{ now: null }, 'TypeError', /now/],
+    [{ now: Date.now() * 1e6 }, 'RangeError', /now .* above 2\*\*53 - 1: pass a bigint/],
+    [{ now: -(2 ** 60) }, 'RangeError', /now is 0 to/],
+    [{ Now: 5 }, 'TypeError', /there is no option 'Now': there is now/], [{ cost: 5 }, 'TypeError', /'cost'/],
+    [{ now: 5, keyLength: 4 }, 'TypeError', /'keyLength'/],
   ]) {
     for (const call of calls) {
       assert.throws(() => limiter[call]('a', 1, options), { name, message: says });
@@ -195,6 +200,27 @@ test('a key that is too long leaves the buffer of the keys as it was', () => {
     assert.deepEqual([limiter.hit(name, 1, now), limiter.hit(name, 1, now)], [true, false]);
     assert.ok(limiter.hit(`more ${length}`, 1, now));
   }
+});
+
+test('a long key does not keep its memory', async () => {
+  const resident = () => process.memoryUsage().rss;
+  const limiter = new Limiter('1/w', { keys: 100 });
+  const long = () => limiter.hit('x'.repeat(100e6), 1, { now: 0 });
+  const settle = async () => {
+    for (let i = 0; i < 5; i++) {
+      global.gc();
+      await new Promise(setImmediate);
+    }
+  };
+  await settle();
+  const before = resident();
+  assert.ok(long());
+  await settle();
+  assert.ok(resident() - before < 50e6, `${(resident() - before) / 1e6} MB`);
+  // It is the same key as before, and others are what they were.
+  assert.ok(!long() && limiter.hit('short', 1, { now: 0 }) && !limiter.hit('short', 1, { now: 0 }));
+  await settle();
+  assert.ok(!limiter.hit('short', 1, { now: 0 }) && limiter.peek('other', 1, { now: 0 }).passes);
 });
 
 test('random calls throw or answer', () => {

@@ -13,6 +13,7 @@ const decision: Decision = limiter.check(5, 1, { now: 5 });
 const fields: Record<string, string> = decision.headers({ names: ["all"], legacy: true });
 const list: boolean[] = limiter.hitMany(keys, 1);
 const array: Uint8Array = limiter.hitMany(new BigUint64Array(5));
+const more: boolean[] = limiter.hitMany(new Set(["a", "b"])).concat(limiter.hitMany([1, 2n], 1, { now: 5 }));
 const rows: Uint8Array = limiter.hitMany(Buffer.alloc(8), 1, { keyLength: 4 });
 const cell = new Cell("1/s");
 const chain = new Chain(limiter, cell);
@@ -33,8 +34,16 @@ new Limiter("10/s", { full: "block" });
 decision.passes = true;
 // @ts-expect-error: one number is no list
 limiter.hitMany(5);
+// @ts-expect-error: one key is no list
+limiter.hitMany("abc");
+// @ts-expect-error: keys are whole numbers
+limiter.hitMany(new Float64Array(2));
+// @ts-expect-error: bytes need keyLength
+limiter.hitMany(Buffer.alloc(8));
+// @ts-expect-error: a list has no keyLength
+limiter.hitMany(["a"], 1, { keyLength: 4 });
 // @ts-expect-error: only a limiter has a reset of keys
 cell.reset("a");
 // @ts-expect-error: a fastify plugin needs its limit
 fastify().register(plugin, {});
-export { array, both, fields, list, never, passes, rows };
+export { array, both, fields, list, more, never, passes, rows };

@@ -34,7 +34,7 @@ const FIELDS: [(HeaderName, Field); 2] = [
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Refusal<'a> {
-    /// The name of the limit that refused; of a ladder with its prefix length, `NAME/24`.
+    /// The name of the limit that refused; of a ladder with family and prefix length, `NAME/v4/24`.
     pub limit: &'a str,
     /// The decision of all limits together; `None` if the request had no key.
     pub decision: Option<&'a Decision>,
@@ -103,6 +103,16 @@ pub(crate) fn refused(
 /// Makes the response to a request without a key.
 pub(crate) fn keyless(limit: &str, content: Option<HeaderValue>) -> Response<Full<Bytes>> {
     plain(StatusCode::BAD_REQUEST, "3", format!("the request has no key for the limit {limit}"), content)
+}
+
+/// Makes the response of a server that passes on no peer address. Only who runs the server can change that.
+pub(crate) fn peerless(limit: &str, content: Option<HeaderValue>) -> Response<Full<Bytes>> {
+    let text = format!(
+        "limit {limit}: the server passes on no peer address, so all clients would share one limit: serve axum 0.8 \
+         with into_make_service_with_connect_info::<SocketAddr>(), insert a SocketAddr into the extensions of each \
+         request, or choose NoKey::Share"
+    );
+    plain(StatusCode::INTERNAL_SERVER_ERROR, "13", text, content)
 }
 
 /// A response of a text, or of a status of gRPC without a body.

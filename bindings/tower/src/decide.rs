@@ -2,15 +2,15 @@
 
 use http::request::Parts;
 use smallvec::SmallVec;
-use tatcell::host::{now_ns, Clock, OwnedTable};
+use tatcell::host::{self, now_ns, Clock, HostError, OwnedTable};
 use tatcell::{
     Chain, ChainCounters, Counters, Decision, Ladder, LadderLimits, LimitInfo, Link, Permit, Request,
     TableLimit, TableOptions, MAX_LINKS,
 };
 
 use crate::counts::Counts;
-use crate::key::{Client, Key};
-use crate::layer::OpenError;
+use crate::error::OpenError;
+use crate::key::{peer_of, Client, Key};
 use crate::limit::{By, Limit, NoKey};
 
 /// The table of one limit, and its tiers: one, or those of a ladder.
@@ -18,7 +18,9 @@ pub(crate) struct Rule {
     pub name: String,
     pub table: OwnedTable,
     by: Source,
-    no_key: NoKey,
+    no_key: Option<NoKey>,
+    /// Whether the key needs the address of the peer.
+    of_peer: bool,
     shadow: bool,
     tiers: Vec<Tier>,
     /// The index of the first tier among the counters.
@@ -75,6 +77,8 @@ pub(crate) enum Fate {
     Refused(Decision),
     /// The rule refuses requests without a key.
     NoKey(usize),
+    /// The rule needs the address of the peer, and the server passes on none.
+    NoPeer(usize),
 }
 
 impl Rule {
@@ -82,25 +86,51 @@ impl Rule {
     pub fn open(limit: Limit, first: usize) -> Result<Rule, OpenError> {
         let Limit { name, spec, by, keys, policy, no_key, shadow } = limit;
         let spec = if shadow { spec.shadow() } else { spec };
+        let (mut of_peer, mut valid) = (matches!(by, By::Ladder(..)), true);
+        if let By::Key(key) = &by {
+            key.clients(&mut |client| (of_peer, valid) = (true, valid && client.is_valid()));
+        }
+        if !valid {
+            return Err(OpenError::BadPrefix(name));
+        }
         let failed = |error| OpenError::Table { limit: name.clone(), error };
-        let options = match &by {
-            By::Key(_) => TableOptions::new(spec),
-            By::Ladder(ladder, _) => ladder.table_options(&spec).map_err(|error| failed(error.into()))?,
+        let (options, multiplier) = match &by {
+            By::Key(_) => (TableOptions::new(spec), 1),
+            By::Ladder(ladder, _) => (
+                ladder.table_options(&spec).map_err(|error| failed(error.into()))?,
+                [true, false]
+                    .iter()
+                    .flat_map(|v4| ladder.rungs(*v4))
+                    .map(|rung| rung.multiplier)
+                    .max()
+                    .unwrap_or(1),
+            ),
         };
-        let table = OwnedTable::open_with(&options.policy(policy), &spec, keys).map_err(failed)?;
+        let opened = OwnedTable::open_with(&options.policy(policy), &spec, keys);
+        let table = opened.map_err(|error| match (error, options.fit()) {
+            (host::OpenError::Host(HostError::BadSize), _) => OpenError::Keys { limit: name.clone(), keys },
+            (host::OpenError::Table(_), Ok(fit)) if fit.culprit.is_some() => {
+                OpenError::TooFast { limit: name.clone(), fit, multiplier }
+            }
+            _ => failed(error),
+        })?;
         let (by, tiers) = match by {
             By::Key(key) => (Source::Key(key), vec![Tier::new(name.clone(), *table.limit())]),
             By::Ladder(ladder, client) => {
                 let limits =
                     LadderLimits::new(table.table(), &ladder, &spec).map_err(|error| failed(error.into()))?;
-                let of_family = |v4| ladder.rungs(v4).iter().zip(limits.limits(v4));
-                let tiers = of_family(true).chain(of_family(false));
-                let tiers =
-                    tiers.map(|(rung, limit)| Tier::new(format!("{name}/{}", rung.bits), *limit)).collect();
+                // Both families have prefixes of some lengths, such as 32.
+                let of_family = |v4, family| {
+                    let tiers = ladder.rungs(v4).iter().zip(limits.limits(v4));
+                    let name = &name;
+                    tiers
+                        .map(move |(rung, limit)| Tier::new(format!("{name}/{family}/{}", rung.bits), *limit))
+                };
+                let tiers = of_family(true, "v4").chain(of_family(false, "v6")).collect();
                 (Source::Ladder(ladder, client), tiers)
             }
         };
-        Ok(Rule { name, table, by, no_key, shadow, tiers, first })
+        Ok(Rule { name, table, by, no_key, of_peer, shadow, tiers, first })
     }
 
     /// The most links that a request has here.
@@ -138,6 +168,16 @@ impl Rule {
     }
 }
 
+/// Returns the first name that an earlier one is equal to.
+fn first_twice<'a>(mut names: impl Iterator<Item = &'a String>) -> Option<&'a String> {
+    let mut seen = Vec::new();
+    names.find(|name| {
+        let twice = seen.contains(name);
+        seen.push(*name);
+        twice
+    })
+}
+
 /// Decides for all limits of a layer.
 pub(crate) struct Rules {
     rules: Vec<Rule>,
@@ -157,9 +197,15 @@ impl Rules {
             rules.push(rule);
         }
         match rules.iter().map(Rule::links).sum() {
-            0 => Err(OpenError::NoLimit),
-            links if links > MAX_LINKS => Err(OpenError::TooManyLimits(links)),
-            _ => Ok(Rules { rules, counts: Counts::new(first) }),
+            0 => return Err(OpenError::NoLimit),
+            links if links > MAX_LINKS => return Err(OpenError::TooManyLimits(links)),
+            _ => {}
+        }
+        let tiers = rules.iter().flat_map(|rule| &rule.tiers).map(|tier| &tier.name);
+        let twice = first_twice(rules.iter().map(|rule| &rule.name)).or(first_twice(tiers));
+        match twice {
+            Some(name) => Err(OpenError::SameName(name.clone())),
+            None => Ok(Rules { rules, counts: Counts::new(first) }),
         }
     }
 
@@ -190,12 +236,16 @@ impl Rules {
             if rule.ask(i as u8, request, asked) {
                 continue;
             }
-            let refuses = rule.no_key == NoKey::Refuse && !rule.shadow;
+            let no_peer = rule.no_key.is_none() && rule.of_peer && peer_of(request).is_none();
+            let refuses = (no_peer || rule.no_key == Some(NoKey::Refuse)) && !rule.shadow;
             let (conforming, non_conforming) = (u64::from(!refuses), u64::from(refuses));
             self.counts.add(KEYLESS, Counters { conforming, non_conforming, ..Counters::default() });
             match rule.no_key {
+                _ if refuses && no_peer => return Fate::NoPeer(i),
                 _ if refuses => return Fate::NoKey(i),
-                NoKey::Share => asked.push(Asked { rule: i as u8, tier: 0, hash: rule.hash(b"") }),
+                None | Some(NoKey::Share) if !no_peer => {
+                    asked.push(Asked { rule: i as u8, tier: 0, hash: rule.hash(b"") });
+                }
                 _ => {}
             }
         }

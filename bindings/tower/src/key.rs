@@ -3,7 +3,7 @@
 //! | Key | Requests that share a limit | A request without it |
 //! |---|---|---|
 //! | [`peer`] | of one peer address, or of its prefix | the server passes no peer address (below) |
-//! | [`forwarded_for`] | of one client of the trusted proxies | came around them, or the entry is no address |
+//! | [`forwarded_for`] | of one client of the trusted proxies | the same, and no entry is its address |
 //! | [`header`] | with the same value | without the header, or with an empty one |
 //! | [`path`] | for the same path | none |
 //! | [`from_fn`] | for which the closure returns the same bytes | the closure returns `None` |
@@ -12,7 +12,9 @@
 //! What happens to a request without a key is the [`NoKey`](crate::NoKey) of the limit.
 //!
 //! The peer address is an extension of the request: a [`SocketAddr`], which any server may insert; with feature `axum`
-//! also axum's `ConnectInfo<SocketAddr>`, and with feature `tonic` tonic's `TcpConnectInfo`.
+//! also `ConnectInfo<SocketAddr>` of axum 0.8, and with feature `tonic` `TcpConnectInfo` of tonic 0.14. If there is
+//! none, and the limit has no [`NoKey`](crate::NoKey), the answer is an error of the server, status 500, which says so:
+//! all clients would share one limit. A server on a Unix socket has no addresses, so its limits have a `NoKey`.
 
 use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
@@ -44,6 +46,12 @@ pub trait Key: Send + Sync + 'static {
     ///
     /// `hash` is the keyed hash of the limit's table, so clients cannot choose keys that collide.
     fn hash(&self, request: &Parts, hash: &dyn Fn(&[u8]) -> u64) -> Option<u64>;
+
+    /// Calls `see` with each [`Client`] that the key is made of. A key of your own that has one passes it on: then its
+    /// prefix is validated when the layer is opened, and a server that passes on no peer address is an error.
+    fn clients(&self, see: &mut dyn FnMut(&Client)) {
+        let _ = see;
+    }
 }
 
 /// Finds the address of a client. Made by [`peer`] and [`forwarded_for`].
@@ -84,10 +92,11 @@ pub fn peer() -> Client {
 ///
 /// Each proxy appends the address that it was connected from, so the client is the entry that is `hops` from the end.
 /// What stands before it came from the client, and is not read. With 0 hops no header is trusted: the key is the
-/// [peer address](peer). A port after the address is ignored.
+/// [peer address](peer). A port or a zone after the address is ignored.
 ///
-/// A request with fewer entries came around the proxies, and has no key. So has one whose entry is no address, such as
-/// `unknown`.
+/// If there is no such entry, or it is not an address, the client is the peer of the connection, which nobody can make
+/// up: the request came around the proxies, or a proxy did not say from where. Empty entries count, because the next
+/// one before them may be the client's.
 ///
 /// ```
 /// use http::Request;
@@ -97,6 +106,7 @@ pub fn peer() -> Client {
 /// let request = Request::builder().header("x-forwarded-for", "198.51.100.9, 192.0.2.1").body(())?;
 /// let (parts, ()) = request.into_parts();
 /// assert_eq!(key::forwarded_for(1).address(&parts), Some(Address::from([192, 0, 2, 1])));
+/// // Fewer than 3 entries: it is the peer, if the server passes that on.
 /// assert_eq!(key::forwarded_for(3).address(&parts), None);
 /// # Ok::<(), http::Error>(())
 /// ```
@@ -105,8 +115,8 @@ pub fn forwarded_for(hops: usize) -> Client {
 }
 
 impl Client {
-    /// Takes so many bits of an IPv4 address, and so many of an IPv6 address. More bits than an address has are all of
-    /// them. A ladder does not use this: it has lengths of its own.
+    /// Takes so many bits of an IPv4 address, 0 to 32, and so many of an IPv6 address, 0 to 128. With others the layer
+    /// [does not open](crate::OpenError::BadPrefix). A ladder does not use this: it has lengths of its own.
     #[must_use]
     pub fn prefix(self, v4: u8, v6: u8) -> Client {
         Client { v4, v6, ..self }
@@ -114,15 +124,17 @@ impl Client {
 
     /// Returns the address of the client, if the request has one.
     pub fn address(&self, request: &Parts) -> Option<Address> {
-        let address = match self.hops.checked_sub(1) {
-            None => peer_of(request)?,
-            Some(before) => {
-                let lines = request.headers.get_all("x-forwarded-for").iter().rev();
-                let mut entries = lines.flat_map(|line| line.as_bytes().rsplit(|byte| *byte == b','));
-                host(std::str::from_utf8(entries.nth(before)?).ok()?.trim())?
-            }
-        };
-        Some(Address::from(address))
+        let forwarded = self.hops.checked_sub(1).and_then(|before| {
+            let lines = request.headers.get_all("x-forwarded-for").iter().rev();
+            let mut entries = lines.flat_map(|line| line.as_bytes().rsplit(|byte| *byte == b','));
+            host(std::str::from_utf8(entries.nth(before)?).ok()?)
+        });
+        forwarded.or_else(|| peer_of(request)).map(Address::from)
+    }
+
+    /// Returns whether an address has as many bits.
+    pub(crate) fn is_valid(&self) -> bool {
+        self.v4 <= 32 && self.v6 <= 128
     }
 }
 
@@ -131,10 +143,14 @@ impl Key for Client {
         let address = self.address(request)?;
         Some(hash(address.prefix(if address.is_v4() { self.v4 } else { self.v6 }).as_ref()))
     }
+
+    fn clients(&self, see: &mut dyn FnMut(&Client)) {
+        see(self);
+    }
 }
 
 /// Returns the address that the server has put into the extensions.
-fn peer_of(request: &Parts) -> Option<IpAddr> {
+pub(crate) fn peer_of(request: &Parts) -> Option<IpAddr> {
     let peer = request.extensions.get::<SocketAddr>().copied();
     #[cfg(feature = "axum")]
     let peer = peer.or_else(|| {
@@ -146,11 +162,22 @@ fn peer_of(request: &Parts) -> Option<IpAddr> {
     peer.map(|peer| peer.ip())
 }
 
-/// Reads an entry of X-Forwarded-For: an address, `address:port`, `[address]` or `[address]:port`.
+/// Reads an entry of X-Forwarded-For: an address, perhaps in brackets, with a zone or with a port.
 fn host(entry: &str) -> Option<IpAddr> {
-    let bare = || entry.strip_prefix('[')?.strip_suffix(']')?.parse().ok();
-    let with_port = || entry.parse::<SocketAddr>().ok().map(|both| both.ip());
-    entry.parse().ok().or_else(with_port).or_else(bare)
+    let entry = entry.trim_matches([' ', '\t']);
+    let (host, port) = match entry.strip_prefix('[') {
+        Some(inside) => inside.split_once(']')?,
+        // With more than one colon it is an IPv6 address.
+        None => match entry.split_once(':') {
+            Some((host, port)) if !port.contains(':') => (host, &entry[entry.len() - port.len() - 1..]),
+            _ => (entry, ""),
+        },
+    };
+    let digits = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    if !port.is_empty() && !port.strip_prefix(':').is_some_and(digits) {
+        return None;
+    }
+    host.split_once('%').map_or(host, |(address, _zone)| address).parse().ok()
 }
 
 /// Is the key that [`header`] makes.
@@ -282,11 +309,22 @@ impl<A: Key, B: Key> Key for (A, B) {
     fn hash(&self, request: &Parts, hash: &dyn Fn(&[u8]) -> u64) -> Option<u64> {
         Some(both(hash, self.0.hash(request, hash)?, self.1.hash(request, hash)?))
     }
+
+    fn clients(&self, see: &mut dyn FnMut(&Client)) {
+        self.0.clients(see);
+        self.1.clients(see);
+    }
 }
 
 impl<A: Key, B: Key, C: Key> Key for (A, B, C) {
     fn hash(&self, request: &Parts, hash: &dyn Fn(&[u8]) -> u64) -> Option<u64> {
         let front = both(hash, self.0.hash(request, hash)?, self.1.hash(request, hash)?);
         Some(both(hash, front, self.2.hash(request, hash)?))
+    }
+
+    fn clients(&self, see: &mut dyn FnMut(&Client)) {
+        self.0.clients(see);
+        self.1.clients(see);
+        self.2.clients(see);
     }
 }

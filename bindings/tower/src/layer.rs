@@ -14,6 +14,7 @@ use tower_service::Service;
 
 use crate::answer::{self, Refusal};
 use crate::decide::{Decided, Fate, Rules, KEYLESS, WHOLE};
+use crate::error::OpenError;
 use crate::future::{Later, ResponseFuture};
 use crate::limit::Limit;
 
@@ -27,58 +28,6 @@ pub(crate) struct Shared {
     on_refusal: Option<Box<OnRefusal>>,
     fields_on_passes: bool,
 }
-
-/// Says why a layer could not be opened.
-///
-/// ```
-/// use tatcell::{Ladder, LimitSpec};
-/// use tatcell_tower::{key, Limit, OpenError, RateLimitLayer};
-///
-/// let nets = |name: &str| Limit::ladder(name, LimitSpec::per_second(10), Ladder::DEFAULT, key::peer());
-/// let error = RateLimitLayer::builder().limit(nets("a")).limit(nets("b")).open().unwrap_err();
-/// assert_eq!(error, OpenError::TooManyLimits(10));
-/// assert_eq!(RateLimitLayer::new(nets("\n")).unwrap_err(), OpenError::BadName("\n".into()));
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum OpenError {
-    /// The layer has no limit.
-    NoLimit,
-    /// A request could meet so many limits; 8 are possible. Each prefix length of a ladder is one.
-    TooManyLimits(usize),
-    /// The name of a limit has a character outside of 0x20 to 0x7e.
-    BadName(String),
-    /// The table of a limit could not be opened.
-    Table {
-        /// The name of the limit.
-        limit: String,
-        /// What the table said.
-        error: tatcell::host::OpenError,
-    },
-}
-
-impl fmt::Display for OpenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            OpenError::NoLimit => f.write_str("the layer has no limit: add one"),
-            OpenError::TooManyLimits(links) => {
-                write!(
-                    f,
-                    "a request could meet {links} limits, at most 8: shorten a ladder, or use two layers"
-                )
-            }
-            OpenError::BadName(name) => {
-                write!(
-                    f,
-                    "the name {name:?} has a character outside of 0x20 to 0x7e: clients see it in a field"
-                )
-            }
-            OpenError::Table { limit, error } => write!(f, "the table of limit {limit}: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for OpenError {}
 
 /// Collects limits and options of a layer. Made by [`RateLimitLayer::builder`].
 #[derive(Default)]
@@ -158,7 +107,8 @@ impl LayerBuilder {
         self
     }
 
-    /// Lets a closure change the response of a refusal: another status, a body of JSON, a field more.
+    /// Lets a closure change the response of a refusal: another status, a body of JSON, a field more. It does not see
+    /// the error of a server that passes on [no peer address](crate::key).
     ///
     /// ```
     /// use http::{header, HeaderValue, StatusCode};
@@ -272,14 +222,14 @@ impl RateLimitLayer {
         self.shared.rules.counters(WHOLE)
     }
 
-    /// Returns the counters of each limit, with its name: each tier of a ladder is one.
+    /// Returns the counters of each limit, with its name: each tier of a ladder is one. No two have the same name.
     ///
     /// ```
     /// use tatcell::{Ladder, LimitSpec};
     /// use tatcell_tower::{key, Limit, RateLimitLayer};
     /// let layer = RateLimitLayer::new(Limit::ladder("net", LimitSpec::per_second(10), Ladder::DEFAULT, key::peer()))?;
     /// let names: Vec<&str> = layer.limits().map(|(name, _)| name).collect();
-    /// assert_eq!(names[..2], ["net/32", "net/24"]);
+    /// assert_eq!(names[..2], ["net/v4/32", "net/v4/24"]);
     /// # Ok::<(), tatcell_tower::OpenError>(())
     /// ```
     pub fn limits(&self) -> impl Iterator<Item = (&str, Counters)> {
@@ -287,7 +237,8 @@ impl RateLimitLayer {
     }
 
     /// Returns the counters of requests without a key, once for each limit that found none: those refused for it are
-    /// `non_conforming`, all others `conforming`.
+    /// `non_conforming`, all others `conforming`. Requests that got status 500, because the server passes on no peer
+    /// address, count as refused.
     pub fn without_key(&self) -> Counters {
         self.shared.rules.counters(KEYLESS)
     }
@@ -385,6 +336,10 @@ where
                 let limit = &shared.rules.tier(&decided.asked[decision.policy as usize]).name;
                 let refusal = Refusal { limit, decision: Some(&decision), grpc: grpc.is_some() };
                 return self.refuse(&refusal, answer::refused(&shared.rules, &decided, grpc));
+            }
+            Fate::NoPeer(rule) => {
+                let limit = &shared.rules.rules()[rule].name;
+                return ResponseFuture::refused(answer::peerless(limit, answer::grpc(&parts.headers)));
             }
             Fate::NoKey(rule) => {
                 let grpc = answer::grpc(&parts.headers);

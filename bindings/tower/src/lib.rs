@@ -33,25 +33,27 @@
 //!
 //! | feature | what it adds |
 //! |---|---|
-//! | `axum` | the peer address from axum's `ConnectInfo<SocketAddr>` |
-//! | `tonic` | the peer address from tonic's `TcpConnectInfo` |
+//! | `axum` | the peer address from `ConnectInfo<SocketAddr>` of axum 0.8 |
+//! | `tonic` | the peer address from `TcpConnectInfo` of tonic 0.14 |
 //!
-//! With hyper, or another server, insert the peer's `SocketAddr` into the extensions of each request.
+//! With hyper 1, or another server, insert the peer's `SocketAddr` into the extensions of each request.
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod answer;
 mod counts;
 mod decide;
+mod error;
 mod future;
 pub mod key;
 mod layer;
 mod limit;
 
 pub use answer::Refusal;
+pub use error::OpenError;
 pub use future::ResponseFuture;
 pub use key::Key;
-pub use layer::{server_failed, LayerBuilder, OpenError, RateLimit, RateLimitLayer};
+pub use layer::{server_failed, LayerBuilder, RateLimit, RateLimitLayer};
 pub use limit::{Limit, NoKey};
 
 /// The programs of the README are compiled, like those of this page.

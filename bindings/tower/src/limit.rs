@@ -18,11 +18,10 @@ use crate::key::{Client, Key};
 /// assert_eq!(layer.without_key().non_conforming, 0);
 /// # Ok::<(), tatcell_tower::OpenError>(())
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NoKey {
     /// All such requests share one key, and so one limit. A client gains nothing by leaving the key out.
-    #[default]
     Share,
     /// This limit does not apply to it; the others do.
     Pass,
@@ -52,7 +51,7 @@ pub struct Limit {
     pub(crate) by: By,
     pub(crate) keys: usize,
     pub(crate) policy: FullPolicy,
-    pub(crate) no_key: NoKey,
+    pub(crate) no_key: Option<NoKey>,
     pub(crate) shadow: bool,
 }
 
@@ -68,21 +67,13 @@ impl Limit {
     }
 
     /// Makes a limit for the address of a client and, times their multipliers, for its networks. Each prefix length
-    /// is one of the 8 limits that a layer can ask for one request. Clients see it as `NAME/24`.
+    /// is one of the 8 limits that a layer can ask for one request. Clients see it as `NAME/v4/24` or `NAME/v6/48`.
     pub fn ladder(name: impl Into<String>, spec: LimitSpec, ladder: Ladder, client: Client) -> Limit {
         Limit::by(name.into(), spec, By::Ladder(ladder, client))
     }
 
     fn by(name: String, spec: LimitSpec, by: By) -> Limit {
-        Limit {
-            name,
-            spec,
-            by,
-            keys: 100_000,
-            policy: FullPolicy::Admit,
-            no_key: NoKey::Share,
-            shadow: false,
-        }
+        Limit { name, spec, by, keys: 100_000, policy: FullPolicy::Admit, no_key: None, shadow: false }
     }
 
     /// Sets for how many keys the table has room that are in debt at the same time: 100 000 if not set. A key takes 34
@@ -100,14 +91,19 @@ impl Limit {
         self
     }
 
-    /// Sets what happens to a request without a key: if not set, all such requests share one.
+    /// Sets what happens to a request without a key.
+    ///
+    /// If not set, all such requests share one. But if the key needs the address of the peer, and the server passes on
+    /// none, then all clients would share one limit, and nobody would see it. So the answer is status 500 then, or
+    /// INTERNAL of gRPC, with a text that says how the server passes the address on.
     #[must_use]
     pub fn without_key(mut self, no_key: NoKey) -> Limit {
-        self.no_key = no_key;
+        self.no_key = Some(no_key);
         self
     }
 
-    /// Decides and counts, but refuses nobody and charges no request that this limit would have refused.
+    /// Decides and counts, but refuses nobody and charges no request that this limit would have refused. Clients are
+    /// told nothing of it.
     /// [`LayerBuilder::shadow`](crate::LayerBuilder::shadow) does that for all limits of a layer.
     #[must_use]
     pub fn shadow(mut self) -> Limit {

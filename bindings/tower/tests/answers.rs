@@ -93,24 +93,24 @@ fn a_ladder_limits_an_address_and_its_networks() {
     let each = (0..10).map(|i| passed(&mut service, 5, || from(&format!("192.0.2.{i}")))).collect::<Vec<_>>();
     assert_eq!(each, [2, 2, 2, 0, 0, 0, 0, 0, 0, 0]);
     let refused = ask(&mut service, from("192.0.2.77"));
-    let policies = r#""net/32";q=2;w=3600, "net/24";q=6;w=3600, "all";q=1000;w=3600"#;
+    let policies = r#""net/v4/32";q=2;w=3600, "net/v4/24";q=6;w=3600, "all";q=1000;w=3600"#;
     assert_eq!(header(&refused, "ratelimit-policy"), policies);
+    let names: Vec<_> = layer.limits().map(|(name, _)| name).collect();
+    assert_eq!(names, ["net/v4/32", "net/v4/24", "net/v6/64", "net/v6/48", "all"]);
     let each =
         (0..4).map(|i| passed(&mut service, 5, || from(&format!("2001:db8:0:{i}::")))).collect::<Vec<_>>();
     assert_eq!(each, [2, 2, 0, 0]);
     let refused = ask(&mut service, from("2001:db8:0:9::"));
-    assert!(header(&refused, "ratelimit-policy").starts_with(r#""net/64";q=2;w=3600, "net/48";q=4;w=3600"#));
-    assert_eq!(
-        passed(&mut service, 3, || Request::new(())),
-        2,
-        "without an address: one key, the limit of an address"
+    assert!(
+        header(&refused, "ratelimit-policy").starts_with(r#""net/v6/64";q=2;w=3600, "net/v6/48";q=4;w=3600"#)
     );
 }
 
 #[test]
 fn a_request_that_the_server_failed_is_given_back() {
+    let again = |units| Limit::new("again", hourly(units), key::peer());
     let open = |refunds: bool| {
-        let builder = RateLimitLayer::builder().limit(per_ip(3)).limit(all_of_us(100)).limit(per_ip(3));
+        let builder = RateLimitLayer::builder().limit(per_ip(3)).limit(all_of_us(100)).limit(again(3));
         if refunds { builder.refund_failures() } else { builder }.open().expect("limits")
     };
     for (refunds, status, wanted) in [
@@ -172,7 +172,35 @@ fn shadow_mode_counts_and_refuses_nobody() {
     let counts = layer.counters();
     assert_eq!((counts.conforming, counts.shadow, counts.non_conforming), (2, 5, 0));
     assert_eq!(layer.without_key().conforming, 7);
-    assert_eq!(header(&ask(&mut service, from("192.0.2.1")), "ratelimit"), "", "clients are told nothing");
+}
+
+#[test]
+fn clients_are_told_nothing_of_a_shadow_limit() {
+    let net = |name| Limit::ladder(name, hourly(2), Ladder::DEFAULT, key::peer());
+    let told = |limits: Vec<Limit>, all: bool| {
+        let builder =
+            limits.into_iter().fold(RateLimitLayer::builder(), |builder, limit| builder.limit(limit));
+        let builder = builder.fields_on_passes();
+        let mut service = service(&if all { builder.shadow() } else { builder }.open().expect("limits"));
+        (0..4).map(move |_| ask(&mut service, from("192.0.2.1"))).collect::<Vec<_>>()
+    };
+    for alone in [vec![per_ip(2)], vec![per_ip(2), all_of_us(2)], vec![net("net")]] {
+        for answer in told(alone, true) {
+            assert_eq!(
+                (answer.status(), answer.headers().len()),
+                (StatusCode::OK, 0),
+                "{:?}",
+                answer.headers()
+            );
+        }
+    }
+    for limits in [vec![per_ip(2).shadow(), all_of_us(3)], vec![net("net").shadow(), all_of_us(3)]] {
+        for (i, answer) in told(limits, false).into_iter().enumerate() {
+            let (policies, limits) = (header(&answer, "ratelimit-policy"), header(&answer, "ratelimit"));
+            assert_eq!(policies, r#""all";q=3;w=3600"#, "{i}");
+            assert!(limits.starts_with(r#""all";r="#) && !limits.contains(','), "{i}: {limits}");
+        }
+    }
 }
 
 #[test]
@@ -260,11 +288,35 @@ fn what_cannot_work_is_refused_by_name() {
     let ladder = || Limit::ladder("net", hourly(1), Ladder::DEFAULT, key::peer());
     assert_eq!(no(vec![ladder(), ladder()]), OpenError::TooManyLimits(10));
     assert_eq!(no(vec![Limit::new("naïve", hourly(1), key::peer())]), OpenError::BadName("naïve".into()));
-    for wrong in [per_ip(0), per_ip(1).keys(0), per_ip(1).keys(usize::MAX)] {
-        let error = no(vec![wrong]);
-        assert!(
-            matches!(error, OpenError::Table { .. }) && error.to_string().contains("limit per-ip:"),
-            "{error}"
-        );
+    let says = |limit: Limit, wanted: &str| {
+        let error = no(vec![limit]).to_string();
+        assert!(error.contains(wanted), "{error}");
+    };
+    says(per_ip(0), "limit per-ip: the rate is 0");
+    says(per_ip(1).keys(0), "limit per-ip: keys is 0");
+    says(per_ip(1).keys(usize::MAX), "limit per-ip: keys is 18446744073709551615");
+    says(per_ip(1).keys(1 << 40), "limit per-ip: keys is 1099511627776");
+    let fast = |text| LimitSpec::parse(text, 1_000_000_000).expect("a limit");
+    says(Limit::new("fast", fast("1000000000/s"), key::peer()), "limit fast: it needs 2000 ms of horizon");
+    says(Limit::new("fast", fast("1000000000/s"), key::peer()), "make its burst smaller");
+    // Alone it fits. In the ladder the tiers above it are as much faster, and must fit the same table.
+    RateLimitLayer::new(Limit::new("hourly", fast("1000000/h"), key::peer())).expect("it fits alone");
+    says(Limit::ladder("hourly", fast("1000000/h"), Ladder::DEFAULT, key::peer()), "768 times");
+}
+
+#[test]
+fn no_two_limits_have_one_name() {
+    let twice = |a, b| {
+        RateLimitLayer::builder().limit(a).limit(b).open().map(drop).expect_err("no layer").to_string()
+    };
+    let rungs = |bits| Ladder::new(&[Rung { bits, multiplier: 1 }], &[Rung { bits: 64, multiplier: 1 }]);
+    let net = |bits| Limit::ladder("net", hourly(2), rungs(bits).expect("a ladder"), key::peer());
+    for error in [
+        twice(per_ip(1), per_ip(2)),
+        twice(net(32), net(24)),
+        twice(net(32), Limit::new("net", hourly(1), key::path())),
+        twice(net(32), Limit::new("net/v4/32", hourly(1), key::path())),
+    ] {
+        assert!(error.contains("two limits have the name"), "{error}");
     }
 }

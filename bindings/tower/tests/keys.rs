@@ -48,7 +48,13 @@ fn an_ipv6_host_is_its_64() {
 fn a_prefix_makes_a_network_one_key() {
     let hosts = || ["192.0.2.1", "192.0.2.200", "192.0.3.1", "2001:db8:0:1::", "2001:db8:0:ffff::"].map(from);
     assert_eq!(keys_of(&by(key::peer().prefix(24, 48)), hosts()), 3);
-    assert_eq!(keys_of(&by(key::peer().prefix(255, 255)), hosts()), 5, "more bits than there are are all");
+    for (v4, v6) in [(33, 64), (32, 129), (255, 255)] {
+        let in_a_pair = Limit::new("two", hourly(1), (key::path(), key::forwarded_for(1).prefix(v4, v6)));
+        for limit in [Limit::new("one", hourly(1), key::peer().prefix(v4, v6)), in_a_pair] {
+            let error = RateLimitLayer::new(limit).map(drop).expect_err("no layer").to_string();
+            assert!(error.contains("0 to 32") && error.contains("0 to 128"), "{error}");
+        }
+    }
     assert_eq!(keys_of(&by(key::peer().prefix(0, 0)), hosts()), 2, "one for each family");
 }
 
@@ -73,37 +79,112 @@ fn each_trusted_proxy_is_one_entry_from_the_end() {
     }
 }
 
+/// The same cases as in the packages for Python, Node and Go.
 #[test]
-fn an_entry_may_have_a_port_and_must_be_an_address() {
-    let address = |value: &[u8]| {
-        let (parts, ()) = with(from("10.0.0.1"), "x-forwarded-for", value).into_parts();
-        key::forwarded_for(1).address(&parts).map(|address| address.bytes().to_vec())
+fn the_client_is_an_entry_that_is_an_address_or_the_peer() {
+    let client = |hops, lines: &[&[u8]]| {
+        let request =
+            lines.iter().fold(from("192.0.2.1"), |request, line| with(request, "x-forwarded-for", line));
+        let (parts, ()) = request.into_parts();
+        key::forwarded_for(hops).address(&parts)
     };
-    let wanted = Some(vec![192, 0, 2, 1]);
-    for same in ["192.0.2.1", " 192.0.2.1\t", "192.0.2.1:80", "[::ffff:192.0.2.1]", "[::ffff:192.0.2.1]:80"] {
-        assert_eq!(address(same.as_bytes()), wanted, "{same}");
+    let address =
+        |text: &str| Some(tatcell::Address::from(text.parse::<std::net::IpAddr>().expect("an address")));
+    for (hops, field, wanted) in [
+        (0, "198.51.100.7", "192.0.2.1"),
+        (1, "spoofed, 198.51.100.7", "198.51.100.7"),
+        (2, "spoofed, 198.51.100.7, 10.0.0.1", "198.51.100.7"),
+        (2, "198.51.100.7", "192.0.2.1"),
+        (1, "198.51.100.7,", "192.0.2.1"),
+        (2, "198.51.100.7,", "198.51.100.7"),
+        (1, " , ", "192.0.2.1"),
+        (1, "", "192.0.2.1"),
+        (1, "198.51.100.7, unknown", "192.0.2.1"),
+        (1, "198.51.100.7, unix:", "192.0.2.1"),
+        (2, "198.51.100.7, , 10.0.0.1", "192.0.2.1"),
+        (1, "\t198.51.100.7\t", "198.51.100.7"),
+        (1, "198.51.100.7:4711", "198.51.100.7"),
+        (1, "[198.51.100.7]:4711", "198.51.100.7"),
+        (1, "2001:db8::7", "2001:db8::7"),
+        (1, "[2001:db8::7]:4711", "2001:db8::7"),
+        (1, "[2001:db8::7]", "2001:db8::7"),
+        (1, "::ffff:198.51.100.7", "198.51.100.7"),
+        (1, "fe80::1%eth0", "fe80::1"),
+        (1, "[fe80::1%eth0]:80", "fe80::1"),
+        (1, "198.51.100.7:x", "192.0.2.1"),
+        (1, "198.51.100.7:", "192.0.2.1"),
+        (1, "198.51.100.7:+1", "192.0.2.1"),
+        (1, "192.0.2", "192.0.2.1"),
+        (1, "[192.0.2.9", "192.0.2.1"),
+        (1, "192.0.2.9]", "192.0.2.1"),
+        (1, "[2001:db8::7]x", "192.0.2.1"),
+        (1, "_hidden", "192.0.2.1"),
+    ] {
+        assert_eq!(client(hops, &[field.as_bytes()]), address(wanted), "{hops} {field:?}");
     }
-    for none in ["", "unknown", "_hidden", "192.0.2", "192.0.2.1,", "[192.0.2.1", "192.0.2.1:x"] {
-        assert_eq!(address(none.as_bytes()), None, "{none}");
-    }
-    assert_eq!(address(b"192.0.2.1, 192.0.\xff.1"), None, "not UTF-8");
-    assert_eq!(address(b"\xff\xfe, 192.0.2.1"), wanted, "what the client wrote is not read");
+    assert_eq!(client(1, &[]), address("192.0.2.1"), "no field");
+    assert_eq!(client(2, &[b"spoofed, 198.51.100.7", b"10.0.0.1"]), address("198.51.100.7"), "two lines");
+    assert_eq!(client(2, &[b"198.51.100.7", b"", b"10.0.0.1"]), address("192.0.2.1"), "an empty line");
+    assert_eq!(client(1, &[b"198.51.100.7, 192.0.\xff.1"]), address("192.0.2.1"), "not UTF-8");
+    assert_eq!(client(1, &[b"\xff\xfe, 198.51.100.7"]), address("198.51.100.7"), "what the client wrote");
 }
 
 #[test]
-fn a_request_around_the_proxies_has_no_key() {
+fn requests_around_the_proxies_are_those_of_their_peer() {
     let layer = by(key::forwarded_for(2));
-    let requests =
-        (0..9).map(|i| with(from("10.0.0.1"), "x-forwarded-for", format!("192.0.2.{i}").as_bytes()));
-    assert_eq!(keys_of(&layer, requests), 1, "they share one");
-    assert_eq!(layer.without_key().conforming, 9);
+    let requests = |peer: &'static str| {
+        (0..9).map(move |i| with(from(peer), "x-forwarded-for", format!("192.0.2.{i}").as_bytes()))
+    };
+    assert_eq!(keys_of(&layer, requests("10.0.0.1").chain(requests("10.0.0.2"))), 2);
+    assert_eq!(layer.without_key(), tatcell::Counters::default());
 }
 
 #[test]
 fn requests_without_a_peer_address_share_one_limit() {
-    let layer = by(key::peer());
-    assert_eq!(keys_of(&layer, (0..5).map(|_| Request::new(()))), 1);
+    let layer = open(Limit::new("one", hourly(1), key::forwarded_for(1)).without_key(NoKey::Share));
+    let unknown = || with(Request::new(()), "x-forwarded-for", b"unknown");
+    assert_eq!(keys_of(&layer, (0..5).map(|_| Request::new(())).chain([unknown()])), 1);
     assert_eq!(keys_of(&layer, vec![from("192.0.2.1")]), 1, "which is not that of an address");
+    assert_eq!(layer.without_key().conforming, 6);
+}
+
+/// Such as a server of axum 0.7, whose ConnectInfo is another type than that of axum 0.8: all clients would share one
+/// limit, and nobody would see it.
+#[test]
+fn a_server_that_passes_on_no_peer_address_is_an_error() {
+    let ladder = || Limit::ladder("one", hourly(1), tatcell::Ladder::DEFAULT, key::peer());
+    let mut layers =
+        vec![by(key::peer()), by(key::forwarded_for(1)), by((key::path(), key::peer())), open(ladder())];
+    layers.push(by((api_key(), key::path(), key::peer())));
+    for layer in &layers {
+        for _ in 0..3 {
+            let answer = common::ask(&mut service(layer), with(Request::new(()), "x-api-key", b"a"));
+            assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR);
+            let text = common::text(answer);
+            let all = [
+                "limit one",
+                "into_make_service_with_connect_info::<SocketAddr>()",
+                "axum 0.8",
+                "NoKey::Share",
+            ];
+            assert!(all.iter().all(|part| text.contains(part)), "{text}");
+        }
+        assert_eq!((layer.without_key().non_conforming, layer.counters()), (3, tatcell::Counters::default()));
+    }
+    let mut call = with(Request::new(()), "content-type", b"application/grpc");
+    let answer = common::ask(&mut service(&layers[0]), call);
+    assert_eq!((answer.status(), common::header(&answer, "grpc-status")), (StatusCode::OK, "13"));
+    // Shadow mode refuses nobody, and what it counts would mean nothing.
+    let layer = open(Limit::new("one", hourly(1), key::peer()).shadow());
+    assert_eq!(keys_of(&layer, (0..5).map(|_| Request::new(()))), 5);
+    assert_eq!((layer.without_key().conforming, layer.counters()), (5, tatcell::Counters::default()));
+    // A client that leaves out its part of a key is no error of the server.
+    call = from("192.0.2.1");
+    assert!(passes(&mut service(&layers[4]), call));
+    assert!(passes(
+        &mut service(&by(key::forwarded_for(1))),
+        with(Request::new(()), "x-forwarded-for", b"192.0.2.1")
+    ));
 }
 
 #[test]

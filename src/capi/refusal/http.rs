@@ -206,8 +206,8 @@ fn written(mut room: Room<'_>, write: impl FnOnce(&mut Sink<'_>) -> fmt::Result)
 /// is the longest wait of all refusals. The X-RateLimit fields describe the policy that refused for longest, or has
 /// least left. A field has no value in these cases, and the call returns 0: Retry-After of a request that passes,
 /// or can never pass, and of a peek with cost 0, so that a status page (200) has none; all fields except Retry-After
-/// (1) of a contended decision; all fields except RateLimit-Policy of a decision with TATCELL_FLAG_SHADOW; all
-/// fields of an unlimited limit.
+/// (1) of a contended decision; all fields of a limit with TATCELL_LIMIT_SHADOW, and, without its limit, all except
+/// RateLimit-Policy of a decision with TATCELL_FLAG_SHADOW; all fields of an unlimited limit.
 ///
 /// Source: draft-ietf-httpapi-ratelimit-headers-11, RFC 9651 (structured fields), RFC 9110 section 10.2.3.
 ///
