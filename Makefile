@@ -1,7 +1,7 @@
 # tatcell: `make help` lists the targets. Parts of the tree have Makefiles of their own: `make -C cluster help`.
 .DELETE_ON_ERROR:
 # Tests share folders and the machine: one target at a time, but for those of test-packages. Parts build in parallel.
-ifndef PARALLEL
+ifneq ($(origin PARALLEL),command line)
 .NOTPARALLEL:
 endif
 MAKEFLAGS += --no-print-directory

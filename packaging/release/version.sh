@@ -5,7 +5,8 @@
 # and OpenResty, and TATCELL_VERSION. Python, Go, Debian and CMake read that of Cargo.toml when they are packed.
 set -eu
 cd "$(dirname "$0")/../.."
-CARGO=${CARGO:-cargo} new=$1
+CARGO=${CARGO:-cargo} new=${1:?a version, such as 0.4.0 or 0.5.0-dev}
+echo "$new" | grep -qxE '[0-9]+\.[0-9]+\.[0-9]+(-dev)?' || { echo "$new is no version such as 0.4.0 or 0.5.0-dev"; exit 1; }
 old=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 written=$(printf '%s\n' "$old" | sed 's/\./\\./g')
 git ls-files '*Cargo.toml' '*idf_component.yml' '*package.json' '*.lua' | xargs sed -Ei \

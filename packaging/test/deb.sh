@@ -10,7 +10,9 @@ rm -rf "$out" && mkdir -p "$out" || exit 1
 . mk/tap.sh
 end() { rm -rf "$root"; echo "1..$n"; exit; }
 
-have dh || { skip 'the packages are built' 'no debhelper: apt-get install debhelper dpkg-dev nginx-dev'; end; }
+for tool in dh dpkg-buildpackage dh_nginx; do
+    have $tool || { skip 'the packages are built' "no $tool: apt-get install debhelper dpkg-dev nginx-dev"; end; }
+done
 if [ "$packages" ]; then check 'the packages are there' ls "$packages"/libtatcell1_*.deb
 else
     packages=$out/packages && mkdir "$packages"

@@ -1,5 +1,5 @@
-//! The end of a silence: two threads come, find an old debt that looks new, and empty the table. See `loom_kit` for what
-//! loom does not show.
+//! The end of a silence: two threads come, find an old debt that looks new, and empty the table. See `loom_kit` for
+//! what loom does not show.
 
 use std::sync::Arc;
 
