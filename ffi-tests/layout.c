@@ -26,6 +26,7 @@ TEST(sizes_equal_their_run_time_twins) {
     EQ(tatcell_counters_size(), TATCELL_COUNTERS_SIZE);
     EQ(sizeof(tatcell_slot_t), TATCELL_SLOT_SIZE);
     EQ(tatcell_slot_size(), TATCELL_SLOT_SIZE);
+    EQ(sizeof(tatcell_sweeper_t), TATCELL_SWEEPER_SIZE);
     EQ(sizeof(tatcell_meter_t), TATCELL_METER_SIZE);
     EQ(tatcell_meter_size(), TATCELL_METER_SIZE);
     EQ(sizeof(tatcell_meter_params_t), TATCELL_METER_PARAMS_SIZE);
