@@ -619,7 +619,7 @@ TEST(a_table_owns_its_memory_and_its_limit_is_read_from_text) {
     EXPECT(b.open(*spec, 2000, tatcell::full_set::inherit) && !is_mapped(first) && b.check(start, "k", 20));
     EXPECT(b.table().info()->policy == TATCELL_FULL_INHERIT);
     // Nearly a span later the word has wrapped. A check sweeps first; a call on the table does not.
-    const auto later = start + ticks(b.table().info()->span + b.table().info()->window) - 1s;
+    const auto later = start + ticks(b.table().info()->span + b.table().info()->window - ticks(1s).count());
     EXPECT(!b.table().check(b.limit(), later, "k", 20) && b.check(later, "k", 20));
     EXPECT(b.sweep(later) && tatcell::host::owned_table().sweep(later) == code::err_handle);
     const auto fit = tatcell::table_options(limit_spec(10000000, 1s, 1)).slowest(limit_spec(1, 1s, 60)).fit();
