@@ -1846,14 +1846,14 @@ public:
     outcome<std::uint64_t> sweep(instant now, std::uint64_t from, std::uint64_t count) const noexcept {
         return detail::fill(std::uint64_t{0}, tatcell_table_sweep, &raw_, now.count(), from, count);
     }
-    /// Sweeps what is due, instead of a timer, and ends a silence (tatcell_table_sweep_due). Call it before each call on
-    /// the table, also before a look at overrides. It forgets what was charged without it: all processes use it, with
-    /// one sweeper, or none does. A fresh table has a fresh sweeper.
+    /// Sweeps what is due, instead of a timer, and ends a silence (tatcell_table_sweep_due). Call it before each call
+    /// on the table, also before a look at overrides. It forgets what was charged without it: all processes use it,
+    /// with one sweeper, or none does. A fresh table has a fresh sweeper.
     result sweep_due(tatcell_sweeper_t &sweeper, instant now) const noexcept {
         return result(tatcell_table_sweep_due(&raw_, &sweeper, now.count()));
     }
-    /// The time at which a peek finds no old debt, and changes nothing (tatcell_table_peek_time). During a silence it is
-    /// in the past, and so is a departure that the peek returns.
+    /// The time at which a peek finds no old debt, and changes nothing (tatcell_table_peek_time). During a silence it
+    /// is in the past, and so is a departure that the peek returns.
     outcome<instant> peek_time(const tatcell_sweeper_t &sweeper, instant now) const noexcept {
         std::uint64_t time = 0;
         const std::int32_t c = tatcell_table_peek_time(&raw_, &sweeper, now.count(), &time);

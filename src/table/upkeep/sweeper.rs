@@ -104,8 +104,8 @@ impl Sweeper {
     /// Together with any other call. One caller sweeps what is due; several may empty the table.
     ///
     /// # Cost
-    /// Usually one load and some arithmetic, about a third of a check. A part takes some microseconds. Emptying a million
-    /// slots takes milliseconds.
+    /// Usually one load and some arithmetic, about a third of a check. A part takes some microseconds. Emptying a
+    /// million slots takes milliseconds.
     #[inline]
     pub fn sweep<M: Access>(&self, table: &Table<'_, M>, now: u64) {
         // ORDERING: Acquire; pairs with the swap at the end of a silence: who sees the new time sees empty slots.
