@@ -61,7 +61,9 @@ static int decide(const char *key, size_t length, char fields[FIELDS]) {
     size_t i = 0, keys = sizeof known / sizeof known[0];
     while (i < keys && (strlen(known[i]) != length || memcmp(known[i], key, length) != 0)) i++;
     if (i == keys) return 401;
-    int32_t rc = tatcell_table_check_ex(&clients.table, &clients.limit, clock_now(), key, length, 1, 0, &d, NULL);
+    uint64_t now = clock_now();
+    need("sweep", tatcell_table_sweep_due(&clients.table, &clients.sweeper, now), 0);
+    int32_t rc = tatcell_table_check_ex(&clients.table, &clients.limit, now, key, length, 1, 0, &d, NULL);
     need("check", rc, 0);
     policy.name = "client", policy.limit = &clients.limit, policy.decision = &d;
     int32_t n = need("fields", tatcell_http_lines(&policy, 1, SECOND, TATCELL_HTTP_ALL, fields, FIELDS), 0);

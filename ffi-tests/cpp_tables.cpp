@@ -426,16 +426,16 @@ TEST(live_slots_are_walked_counted_and_swept) {
     EXPECT(table.stats(later)->expired == 0);
     EXPECT(tatcell::table().sweep(start, 0, 1) == code::err_handle);
     // By itself, and after a silence in which the word of a key has wrapped.
-    std::uint64_t swept = 0;
+    tatcell_sweeper_t sweeper TATCELL_SWEEPER_INIT;
     const std::uint32_t key = 1;
-    EXPECT(table.sweep_due(swept, later) && *table.peek_time(swept, later) == later);
+    EXPECT(table.sweep_due(sweeper, later) && *table.peek_time(sweeper, later) == later);
     EXPECT(table.check(limit, later, key, 3) && !table.check(limit, later, key, 3));
     const auto silent = later + ticks(table.info()->span + table.info()->window);
     EXPECT(!table.check(limit, silent, key, 3));
-    EXPECT(*table.peek_time(swept, silent) < silent && *table.peek_time(swept, silent) > later);
-    EXPECT(table.sweep_due(swept, silent) && table.check(limit, silent, key, 3));
-    EXPECT(tatcell::table().sweep_due(swept, start) == code::err_handle);
-    EXPECT(tatcell::table().peek_time(swept, start) == code::err_handle);
+    EXPECT(*table.peek_time(sweeper, silent) < silent && *table.peek_time(sweeper, silent) > later);
+    EXPECT(table.sweep_due(sweeper, silent) && table.check(limit, silent, key, 3));
+    EXPECT(tatcell::table().sweep_due(sweeper, start) == code::err_handle);
+    EXPECT(tatcell::table().peek_time(sweeper, start) == code::err_handle);
 }
 
 // ---- Host ----
@@ -618,6 +618,10 @@ TEST(a_table_owns_its_memory_and_its_limit_is_read_from_text) {
     EXPECT(b.open(limit_spec(0, 1s, 1), 10) == code::err_rate && b.check(start, "k").refused());
     EXPECT(b.open(*spec, 2000, tatcell::full_set::inherit) && !is_mapped(first) && b.check(start, "k", 20));
     EXPECT(b.table().info()->policy == TATCELL_FULL_INHERIT);
+    // Nearly a span later the word has wrapped. A check sweeps first; a call on the table does not.
+    const auto later = start + ticks(b.table().info()->span + b.table().info()->window - ticks(1s).count());
+    EXPECT(!b.table().check(b.limit(), later, "k", 20) && b.check(later, "k", 20));
+    EXPECT(b.sweep(later) && tatcell::host::owned_table().sweep(later) == code::err_handle);
     const auto fit = tatcell::table_options(limit_spec(10000000, 1s, 1)).slowest(limit_spec(1, 1s, 60)).fit();
     EXPECT(fit && fit->culprit == TATCELL_FIT_BURST && fit->tag_bits < 20);
 }

@@ -526,11 +526,17 @@ TEST(a_table_opens_with_one_call_and_closes) {
     EQ(tatcell_host_table_open(&spec, 100000, TATCELL_FULL_INHERIT, &t), 0);
     EXPECT(t.memory.bytes >= 100000 * 16 && t.memory.bytes < 100000 * 64);
     EXPECT(memcmp(t.seed, empty.seed, sizeof t.seed) != 0);
+    EQ(tatcell_table_sweep_due(&t.table, &t.sweeper, SECOND), 0);
     EQ(tatcell_table_check(&t.table, &t.limit, SECOND, "192.0.2.1", 9, 20, &retry), 0);
     EQ(tatcell_table_check(&t.table, &t.limit, SECOND, "192.0.2.1", 9, 1, &retry), TATCELL_NON_CONFORMING);
     EQ(retry, SECOND / 10);
     EQ(tatcell_table_stats(&t.table, SECOND, &stats), 0);
     EQ(stats.live, 1);
+    /* After nearly 2^43 ns the word has wrapped. */
+    uint64_t later = SECOND + (UINT64_C(1) << 43) - SECOND;
+    EQ(tatcell_table_check(&t.table, &t.limit, later, "192.0.2.1", 9, 20, &retry), TATCELL_NON_CONFORMING);
+    EQ(tatcell_table_sweep_due(&t.table, &t.sweeper, later), 0);
+    EQ(tatcell_table_check(&t.table, &t.limit, later, "192.0.2.1", 9, 20, &retry), 0);
     EQ(tatcell_host_table_close(&t), 0);
     EQ(memcmp(&t, &empty, sizeof t), 0);
     EQ(tatcell_host_table_close(&t), 0);

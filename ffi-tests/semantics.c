@@ -315,15 +315,16 @@ TEST(stats_and_next_see_each_live_key_once) {
 TEST(a_call_after_any_silence_finds_no_old_debt) {
     tatcell_table_info_t info = TATCELL_TABLE_INFO_INIT;
     tatcell_decision_t seen = TATCELL_DECISION_INIT;
-    uint64_t now = 1, swept = 0, time = 0;
+    tatcell_sweeper_t sweeper = TATCELL_SWEEPER_INIT;
+    uint64_t now = 1, time = 0;
     DO(table(4, 256, 0));
     EQ(tatcell_table_info(&k.table, &info), 0);
     for (int call = 0; call < 300; call++) {
-        EQ(tatcell_table_peek_time(&k.table, &swept, now, &time), 0);
+        EQ(tatcell_table_peek_time(&k.table, &sweeper, now, &time), 0);
         EQ(tatcell_table_peek(&k.table, &k.limit, time, "a", 1, 4, &seen), 0);
-        EQ(tatcell_table_sweep_due(&k.table, &swept, now), 0);
+        EQ(tatcell_table_sweep_due(&k.table, &sweeper, now), 0);
         EQ(tatcell_table_check(&k.table, &k.limit, now, "a", 1, 4, NULL), 0);
-        EQ(tatcell_table_sweep_due(&k.table, &swept, now), 0);
+        EQ(tatcell_table_sweep_due(&k.table, &sweeper, now), 0);
         EQ(tatcell_table_check(&k.table, &k.limit, now, "a", 1, 1, NULL), TATCELL_NON_CONFORMING);
         /* Until the word has wrapped, some times: then its debt would count once more. */
         now += (info.span + info.window) * (uint64_t)(call % 3 + 1) - info.window * (uint64_t)call / 300;

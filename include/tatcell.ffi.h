@@ -104,6 +104,8 @@ enum {
     TATCELL_HTTP_X_RESET = 32,
     TATCELL_HTTP_ALL = 63,
     TATCELL_HTTP_POLICIES_MAX = 8,
+    TATCELL_SWEEPER_SIZE = 8,
+    TATCELL_SWEEPER_ALIGN = 8,
     TATCELL_STATS_MIN = 104,
     TATCELL_SLOT_SIZE = 64,
     TATCELL_LIMIT_INFO_MIN = 80,
@@ -491,6 +493,10 @@ typedef struct tatcell_attach_options_t {
     uint64_t tick_hz;
 } tatcell_attach_options_t;
 
+typedef struct tatcell_sweeper_t {
+    uint64_t opaque;
+} tatcell_sweeper_t;
+
 typedef struct tatcell_stats_t {
     uint32_t size;
     uint32_t load_ppm;
@@ -728,6 +734,7 @@ typedef struct tatcell_host_table_t {
     uint8_t seed[16];
     tatcell_table_t table;
     tatcell_limit_t limit;
+    tatcell_sweeper_t sweeper;
     tatcell_host_memory_t memory;
 } tatcell_host_table_t;
 
@@ -914,8 +921,9 @@ int32_t tatcell_table_restore(tatcell_table_t *table, void *memory, size_t bytes
     size_t image_bytes, const tatcell_attach_options_t *options, int64_t clock_offset);
 int32_t tatcell_table_sweep(const tatcell_table_t *table, uint64_t now, uint64_t from, uint64_t count,
     uint64_t *next);
-int32_t tatcell_table_sweep_due(const tatcell_table_t *table, uint64_t *swept, uint64_t now);
-int32_t tatcell_table_peek_time(const tatcell_table_t *table, const uint64_t *swept, uint64_t now, uint64_t *time);
+int32_t tatcell_table_sweep_due(const tatcell_table_t *table, tatcell_sweeper_t *sweeper, uint64_t now);
+int32_t tatcell_table_peek_time(const tatcell_table_t *table, const tatcell_sweeper_t *sweeper, uint64_t now,
+    uint64_t *time);
 int32_t tatcell_table_stats(const tatcell_table_t *table, uint64_t now, tatcell_stats_t *out);
 int32_t tatcell_table_next(const tatcell_table_t *table, uint64_t now, uint64_t from, tatcell_slot_t *out);
 int32_t tatcell_table_top(const tatcell_table_t *table, uint64_t now, tatcell_slot_t *top, uint32_t count,

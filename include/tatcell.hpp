@@ -1850,14 +1850,16 @@ public:
         return detail::fill(std::uint64_t{0}, tatcell_table_sweep, &raw_, now.count(), from, count);
     }
     /// Sweeps what is due, instead of a timer, and ends a silence (tatcell_table_sweep_due). Call it before each call
-    /// that changes the table. `swept` is 0 for a fresh table, and lies in memory that all who use the table share.
-    result sweep_due(std::uint64_t &swept, instant now) const noexcept {
-        return result(tatcell_table_sweep_due(&raw_, &swept, now.count()));
+    /// on the table, also before a look at overrides. It forgets what was charged without it: all processes use it,
+    /// with one sweeper, or none does. A fresh table has a fresh sweeper.
+    result sweep_due(tatcell_sweeper_t &sweeper, instant now) const noexcept {
+        return result(tatcell_table_sweep_due(&raw_, &sweeper, now.count()));
     }
-    /// The time at which a peek finds no old debt, and changes nothing (tatcell_table_peek_time).
-    outcome<instant> peek_time(const std::uint64_t &swept, instant now) const noexcept {
+    /// The time at which a peek finds no old debt, and changes nothing (tatcell_table_peek_time). During a silence it
+    /// is in the past, and so is a departure that the peek returns.
+    outcome<instant> peek_time(const tatcell_sweeper_t &sweeper, instant now) const noexcept {
         std::uint64_t time = 0;
-        const std::int32_t c = tatcell_table_peek_time(&raw_, &swept, now.count(), &time);
+        const std::int32_t c = tatcell_table_peek_time(&raw_, &sweeper, now.count(), &time);
         return {c, instant(time)};
     }
     /// Scans all slots and counts live keys, load and debts (tatcell_table_stats).
@@ -2313,10 +2315,13 @@ public:
         *this = std::move(made);
         return code::pass;
     }
-    /// Decides one request of a key and charges it if it conforms (tatcell_table_check).
+    /// Decides one request of a key and charges it if it conforms (tatcell_table_check). Sweeps first.
     answer check(instant now, const key &k, std::uint64_t cost = 1) const noexcept {
+        TATCELL_IGNORE(sweep(now));
         return table_.check(limit_, now, k, cost);
     }
+    /// Sweeps what is due (tatcell_table_sweep_due). Call it before each call on `table()`.
+    result sweep(instant now) const noexcept { return table_.sweep_due(sweeper_, now); }
     /// The table and its limit, for all other calls; empty before open.
     const tatcell::table &table() const & noexcept TATCELL_LIFETIMEBOUND { return table_; }
     const table_limit &limit() const & noexcept TATCELL_LIFETIMEBOUND { return limit_; }
@@ -2329,6 +2334,7 @@ private:
     host::memory memory_;
     tatcell::table table_;
     table_limit limit_;
+    mutable tatcell_sweeper_t sweeper_ TATCELL_SWEEPER_INIT;
 };
 
 }  // namespace host

@@ -518,15 +518,18 @@ typedef struct tatcell_host_table_t {
     tatcell_table_t table;
     /** The limit of its keys. */
     tatcell_limit_t limit;
+    /** Its sweeper, for tatcell_table_sweep_due and tatcell_table_peek_time. */
+    tatcell_sweeper_t sweeper;
     /** Its memory. memory.system_error is the errno with TATCELL_ERR_SYSTEM. */
     tatcell_host_memory_t memory;
 } tatcell_host_table_t;
 
 /** Bytes of a tatcell_host_table_t in its first release: the least size that a library accepts. */
-#define TATCELL_HOST_TABLE_MIN (24 + sizeof(tatcell_table_t) + TATCELL_LIMIT_SIZE + TATCELL_HOST_MEMORY_MIN)
+#define TATCELL_HOST_TABLE_MIN \
+    (24 + sizeof(tatcell_table_t) + TATCELL_LIMIT_SIZE + TATCELL_SWEEPER_SIZE + TATCELL_HOST_MEMORY_MIN)
 /** A structure without a table. */
 #define TATCELL_HOST_TABLE_INIT \
-    {sizeof(tatcell_host_table_t), 0, {0}, {{0}}, {{0}}, {sizeof(tatcell_host_memory_t), 0, 0, 0, 0, 0}}
+    {sizeof(tatcell_host_table_t), 0, {0}, {{0}}, {{0}}, {0}, {sizeof(tatcell_host_memory_t), 0, 0, 0, 0, 0}}
 
 /**
  * Opens a table in which each key has one limit: takes memory from the system, on huge pages if there are any, and a
@@ -534,7 +537,8 @@ typedef struct tatcell_host_table_t {
  *
  * While `keys` keys are in debt at the same time, a new key finds its set full with a chance of one in a million, and
  * then the policy decides. A key takes about 35 bytes. Check a key with
- * tatcell_table_check(&t.table, &t.limit, now, key, length, cost, &retry_after).
+ * tatcell_table_check(&t.table, &t.limit, now, key, length, cost, &retry_after), and call
+ * tatcell_table_sweep_due(&t.table, &t.sweeper, now) before.
  *
  * @param spec   the limit, started from TATCELL_LIMIT_SPEC_INIT; not NULL. Its ticks are yours.
  * @param keys   keys that are in debt at the same time; not 0.

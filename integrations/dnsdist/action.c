@@ -29,7 +29,7 @@ struct action {
     const tatcell_ladder_t *ladder;
     const tatcell_limit_t *alone;   /* the limit of an address without its networks; NULL: the ladder decides */
     const tatcell_table_t *limits;
-    uint64_t *swept;                /* what the library keeps of the sweeps of the table */
+    tatcell_sweeper_t *sweeper;     /* of the table */
     tatcell_slip_t *slip;
     uint64_t *undecided;            /* how many questions got no verdict; threads may lose a count to one another */
     uint32_t every;                 /* every n-th refused question of UDP is truncated; 0: none */
@@ -49,7 +49,7 @@ decide(const struct action *a, const struct dnsdist_ffi_dnsquestion_t *dq)
     (void)clock_gettime(CLOCK_MONOTONIC, &clock);
     now = (uint64_t)clock.tv_sec * 1000000000U + (uint64_t)clock.tv_nsec;
 
-    (void)tatcell_table_sweep_due(a->limits, a->swept, now);
+    (void)tatcell_table_sweep_due(a->limits, a->sweeper, now);
     /* Of IPv6 alone, the first 64 bits are one client. */
     rc = a->alone ? tatcell_table_check(a->limits, a->alone, now, address, length == 16 ? 8 : length, 1, NULL)
                   : tatcell_ladder_check(a->ladder, a->limits, now, address, length, 1, NULL, NULL, NULL);

@@ -42,7 +42,7 @@ ffi.cdef [[
         const tatcell_ladder_t *ladder;
         const tatcell_limit_t *alone;
         const tatcell_table_t *limits;
-        uint64_t *swept;
+        tatcell_sweeper_t *sweeper;
         tatcell_slip_t *slip;
         uint64_t *undecided;
         uint32_t every;
@@ -175,13 +175,13 @@ function M.limit(options)
     end
 
     local slip, counts, made = ffi.new("tatcell_slip_t"), ffi.new("uint64_t[1]"), ffi.new("tatcell_action_t")
-    local swept = ffi.new("uint64_t[1]")
+    local sweeper = ffi.new("tatcell_sweeper_t")
     made.ladder, made.alone, made.limits, made.slip, made.undecided = ladder, alone, limits, slip, counts
-    made.swept = swept
+    made.sweeper = sweeper
     made.every = number(options, "slip", 2, 0)
     made.pass, made.refuse, made.truncate = DNSAction.None, DNSAction.Drop, DNSAction.Truncate
     made.without_verdict = undecided == "refuse" and made.refuse or made.pass
-    TATCELL_KEPT[#TATCELL_KEPT + 1] = { limits, ladder, made, slip, counts, swept, seed, memory, alone or false,
+    TATCELL_KEPT[#TATCELL_KEPT + 1] = { limits, ladder, made, slip, counts, sweeper, seed, memory, alone or false,
                                         counts = counts, told = 0 }
 
     -- Here, so that a module that does not load is an error of the configuration.

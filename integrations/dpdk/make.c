@@ -97,7 +97,7 @@ void make_policers(void) {
         struct lcore *of = s.shared ? first : l;
         l->policer = s.policer;
         l->policer.table = &of->table, l->policer.packets = &of->limits[0], l->policer.bytes = &of->limits[1];
-        l->policer.mark = &of->mark, l->swept = &of->own_swept;
+        l->policer.mark = &of->mark, l->sweeper = &of->own_sweeper;
         l->policer.meters = meters, l->policer.meter_count = VLANS, l->policer.meter_params = &meter_params;
         l->queue = queue++;
         tatcell_dpdk_init(&l->bursts[0]), tatcell_dpdk_init(&l->bursts[1]);

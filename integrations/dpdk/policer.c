@@ -125,6 +125,8 @@ static int run(void *unused) {
             last = rte_rdtsc();
         } else if (ready->count == 0) {
             if (over || (s.idle_ms != 0 && rte_rdtsc() - last > patience)) break;
+            /* Else a lull would be a silence, and the next burst would wait while the table is emptied. */
+            if (keyed && s.clock == TSC) (void)tatcell_table_sweep_due(l->policer.table, l->sweeper, l->nows[i ^ 1]);
             continue;
         }
         tatcell_dpdk_load(next, &l->policer);
@@ -133,7 +135,7 @@ static int run(void *unused) {
         } else {
             const uint64_t before = ready->undecided;
             /* Words wrap, some after seconds, and then old debts count once more. */
-            if (keyed && ready->count != 0) (void)tatcell_table_sweep_due(l->policer.table, l->swept, l->nows[i]);
+            if (keyed && ready->count != 0) (void)tatcell_table_sweep_due(l->policer.table, l->sweeper, l->nows[i]);
             const int32_t rc = tatcell_dpdk_decide(&l->policer, ready, next, l->nows[i]);
             if (unlikely(ready->undecided != before)) tell_undecided(rte_rdtsc(), ready->undecided - before, rc);
         }

@@ -34,7 +34,7 @@ struct lcore {
     uint64_t nows[2], received, sent, unsent, dropped, sent_bytes, cpu_ns, measured;
     uint16_t queue;
     tatcell_table_t table;
-    uint64_t own_swept, *swept; /* what the library keeps of the sweeps of the table; shared if the table is */
+    tatcell_sweeper_t own_sweeper, *sweeper; /* of the table; shared if the table is */
     tatcell_limit_t limits[2];
     tatcell_mark_t mark;
 } __rte_cache_aligned;

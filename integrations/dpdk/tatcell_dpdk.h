@@ -9,7 +9,7 @@
  *         struct tatcell_dpdk_burst *ready = &b[i], *next = &b[i ^ 1];
  *         next->count = rte_eth_rx_burst(port, queue, next->packets, TATCELL_DPDK_BURST);
  *         tatcell_dpdk_load(next, &policer);               // keys and lengths out of the packets
- *         tatcell_table_sweep_due(policer.table, &swept, now);
+ *         tatcell_table_sweep_due(policer.table, &sweeper, now);
  *         rc = tatcell_dpdk_decide(&policer, ready, next, now);
  *         sent = rte_eth_tx_burst(port, queue, ready->out, tatcell_dpdk_split(ready));
  *         ...                                              // ready->drop, and what was not sent, are to be freed

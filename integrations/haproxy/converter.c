@@ -60,7 +60,7 @@ convert(const struct arg *args, struct sample *smp, void *private)
     (void)args;
     (void)clock_gettime(CLOCK_MONOTONIC, &now);
     ticks = (uint64_t)now.tv_sec * SECOND + (uint64_t)now.tv_nsec;
-    (void)tatcell_table_sweep_due(&c->limits->table, &c->limits->swept, ticks);
+    (void)tatcell_table_sweep_due(&c->limits->table, &c->limits->sweeper, ticks);
     rc = tatcell_table_check(&c->limits->table, &c->limits->limit, ticks, smp->data.u.str.area,
                              smp->data.u.str.data, 1, &retry_after);
 

@@ -20,7 +20,7 @@ struct limits {
     tatcell_limit_spec_t spec;
     tatcell_table_t table;
     tatcell_limit_t limit;
-    uint64_t swept; /* what the library keeps of the sweeps of the table */
+    tatcell_sweeper_t sweeper; /* of the table */
 };
 
 /* Gives HAProxy the converter lua.NAME; returns what is wrong, or NULL. The caller holds the lock of the tables. */

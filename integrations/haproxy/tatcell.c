@@ -192,7 +192,7 @@ check(lua_State *L)
 
     luaL_argcheck(L, cost >= 0, 3, "a cost must be at least 0");
     (void)tatcell_host_clock(TATCELL_HOST_CLOCK_MONOTONIC, &now, NULL);
-    (void)tatcell_table_sweep_due(&l->table, &l->swept, now);
+    (void)tatcell_table_sweep_due(&l->table, &l->sweeper, now);
     rc = tatcell_table_check(&l->table, &l->limit, now, key, length, (uint64_t)cost, &retry_after);
 
     switch (rc) {

@@ -129,7 +129,8 @@ impl OwnedTable {
         }
     }
 
-    /// Sweeps what is due by now. Call it before each call on [`table`](OwnedTable::table). See [`Sweeper::sweep`].
+    /// Sweeps what is due by now. Call it before each call on [`table`](OwnedTable::table): it forgets what was charged
+    /// without it. See [`Sweeper::sweep`].
     ///
     /// ```
     /// use tatcell::{host::OwnedTable, FullPolicy, LimitSpec};
@@ -147,7 +148,7 @@ impl OwnedTable {
         self.sweeper.sweep(&self.table, now);
     }
 
-    /// Returns the table, for every other call.
+    /// Returns the table, for every other call. [Sweep](OwnedTable::sweep) before each.
     pub fn table(&self) -> &Table<'_> {
         &self.table
     }

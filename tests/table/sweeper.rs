@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::Barrier;
 
 use crate::common::{memory, Rng, Seed};
-use tatcell::{Cell, LimitSpec, Sweeper, Table, TableOptions};
+use tatcell::{AttachOptions, Cell, LimitSpec, Override, Sweeper, Table, TableOptions};
 
 const NS: u64 = 1_000_000_000;
 const HOUR: u64 = 3_600 * NS;
@@ -164,7 +164,7 @@ fn a_clock_that_is_set_back_is_swept_on() {
     }
 }
 
-/// Nor does a reading that is far behind, or a look that is far ahead.
+/// A reading that is far behind forgives no debt, and neither does a look that is far ahead.
 #[test]
 fn an_older_reading_forgives_no_debt() {
     let spec = LimitSpec::new(10, NS, 20);
@@ -180,5 +180,82 @@ fn an_older_reading_forgives_no_debt() {
         assert_eq!(sweeper.peek_time(&table, HOUR), HOUR);
         sweeper.peek_time(&table, 24 * HOUR);
         assert!(!table.check(&limit, HOUR, b"a", 1).unwrap().passes());
+    }
+}
+
+/// Overrides that are rare, whose words wrap between two looks, end at their tick for good.
+#[test]
+fn an_override_that_ended_stays_over_after_any_silence() {
+    let lines = memory(34);
+    let longest = 60 * NS;
+    let table = Table::init(&lines, &TableOptions::overrides(longest).seed([7; 16])).unwrap();
+    let (sweeper, info, mut random) = (Sweeper::new(), table.info(), Rng(7));
+    let _seed = Seed(random.0);
+    let mut ends = [(0u64, false); 30];
+    let (mut now, mut seen) = (1, 0);
+    for i in 0..30_000u64 {
+        sweeper.sweep(&table, now);
+        let key = random.below(30);
+        let (end, is_exempt) = &mut ends[key as usize];
+        let hash = table.hash(&key.to_le_bytes()).unwrap();
+        let left = end.saturating_sub(now);
+        let found = table.overridden(now, hash).unwrap();
+        let want = (left > 0).then_some(if *is_exempt {
+            Override::Exempt { left }
+        } else {
+            Override::Banned { retry_after: left }
+        });
+        assert_eq!(found, want, "look {i} at {now}");
+        seen += u64::from(found.is_some());
+        if found.is_none() && random.below(3) == 0 {
+            (*end, *is_exempt) = (now + random.within(1, longest), random.below(2) == 0);
+            let put = if *is_exempt { table.exempt(now, hash, *end) } else { table.ban(now, hash, *end) };
+            if put.is_err() {
+                *end = 0; // its set is full
+            }
+        }
+        now += match random.below(20) {
+            0 => wrapped(&table, &mut random),
+            1 => info.sweep_interval / 4 + random.below(3) - 1,
+            2..=5 => random.below(2 * longest),
+            _ => random.below(longest / 100),
+        };
+    }
+    assert!(seen > 500, "{seen}");
+}
+
+/// A table that slept in an image, or that moves after a silence, holds no old debt, and a new one is kept.
+#[test]
+fn a_silence_ends_across_a_restore_and_a_migration() {
+    let spec = LimitSpec::new(10, NS, 20);
+    let (options, seed) = (TableOptions::new(spec).seed([7; 16]), AttachOptions::new().seed([7; 16]));
+    let (a, b, c) = (memory(66), memory(66), memory(130));
+    // 2.4 hours less a second: the debt would count once more. And a second: half of it is left.
+    for (gap, passes) in [((1 << 43) - NS, true), (NS, false)] {
+        for offset in [0, -50 * NS as i64, (-3 * HOUR as i64), 5 * HOUR as i64] {
+            let (table, sweeper, now) = (Table::init(&a, &options).unwrap(), Sweeper::new(), HOUR);
+            let limit = table.limit(&spec).unwrap();
+            sweeper.sweep(&table, now);
+            assert!(table.check(&limit, now, b"a", 20).unwrap().passes());
+
+            let mut image = [0; 66 * 8];
+            sweeper.sweep(&table, now);
+            table.save(now, &mut image).unwrap();
+            let restored = Table::restore(&b, &image, &seed, offset).unwrap();
+            let (fresh, by_new_clock) = (Sweeper::new(), now.wrapping_add_signed(offset));
+            fresh.sweep(&restored, by_new_clock);
+            let later = by_new_clock.wrapping_add(gap);
+            fresh.sweep(&restored, later);
+            let got = restored.check(&limit, later, b"a", 20).unwrap();
+            assert_eq!(got.passes(), passes, "restored with {offset} after {gap}: {got:?}");
+
+            let later = now + gap;
+            sweeper.sweep(&table, later);
+            let (moved, _) = table.migrate(&c, &options, later).unwrap();
+            let fresh = Sweeper::new();
+            fresh.sweep(&moved, later);
+            let got = moved.check(&moved.limit(&spec).unwrap(), later, b"a", 20).unwrap();
+            assert_eq!(got.passes(), passes, "moved after {gap}: {got:?}");
+        }
     }
 }

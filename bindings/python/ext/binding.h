@@ -53,7 +53,7 @@ typedef struct {
     tatcell_limit_spec_t spec;
     tatcell_host_memory_t memory; /* empty once closed */
     uint64_t keys;
-    uint64_t *swept;  /* what the library keeps of its sweeps, behind the table: processes that share one share both */
+    tatcell_sweeper_t *sweeper; /* behind the table: processes that share one share both */
     PyObject *name;   /* of the shared memory; NULL without one */
     Py_ssize_t users; /* calls that run without the interpreter's lock or call back into Python */
     bool closing;     /* the last user unmaps the memory */

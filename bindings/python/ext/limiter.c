@@ -79,8 +79,8 @@ bool usable(const Limiter *self) {
 bool ready(Limiter *self, const struct call *call, bool peek, uint64_t *time) {
     if (!usable(self)) return false;
     uint64_t at = call->now;
-    int32_t rc = peek && call->timed ? tatcell_table_peek_time(&self->table, self->swept, call->now, &at)
-                                     : tatcell_table_sweep_due(&self->table, self->swept, call->now);
+    int32_t rc = peek && call->timed ? tatcell_table_peek_time(&self->table, self->sweeper, call->now, &at)
+                                     : tatcell_table_sweep_due(&self->table, self->sweeper, call->now);
     if (*time < at) *time = at;
     return rc == 0 || fail(rc, 0, "tatcell");
 }

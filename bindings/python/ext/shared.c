@@ -6,7 +6,7 @@
  * alone (0600), and so is the seed in it; without a name the trailer has no seed.
  *
  *     0              bytes               bytes + 64
- *     | image of the table | seed, limit, swept |
+ *     | image of the table | seed, limit, sweeper |
  */
 #include "binding.h"
 
@@ -21,13 +21,15 @@
 
 typedef struct {
     uint8_t seed[16];
-    uint64_t units, period, burst, algorithm, swept, reserved;
+    uint64_t units, period, burst, algorithm;
+    tatcell_sweeper_t sweeper;
+    uint64_t reserved;
 } Trailer;
 _Static_assert(sizeof(Trailer) == 64, "one line");
 
 static Trailer *trailer_of(Limiter *self, size_t bytes) {
     Trailer *trailer = (Trailer *)((char *)self->memory.memory + bytes);
-    self->swept = &trailer->swept;
+    self->sweeper = &trailer->sweeper;
     return trailer;
 }
 

@@ -212,6 +212,9 @@ def unit(claims, build, *arguments):
         claims.skip("luajit", "luajit is not installed: apt-get install luajit")
         return
     path = f"{build}/lib/?.lua;;"
+    if not arguments and not shutil.which("cc"):
+        claims.skip("luajit", "cc is not installed: apt-get install gcc")
+        return
     environment = os.environ if arguments else later.Later(build).environment
     done = subprocess.run(["luajit", str(HERE / "unit.lua"), *arguments], capture_output=True, text=True,
                           env={**environment, "LUA_PATH": path})

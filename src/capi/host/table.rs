@@ -8,12 +8,16 @@ use crate::capi::limit::limit::{spec, store, tatcell_limit_spec_t, tatcell_limit
 use crate::capi::pointers::contract::{args, Grows};
 use crate::capi::table::handle::{publish, tatcell_table_t, Any};
 use crate::capi::table::options::policy;
+use crate::capi::table::upkeep::tatcell_sweeper_t;
 use crate::host::{memory_for, random_seed};
 use crate::table::{Table, TableOptions};
 
 /// Bytes of a tatcell_host_table_t in its first release. (The header has it in terms of sizeof.)
-const TATCELL_HOST_TABLE_MIN: usize =
-    24 + size_of::<tatcell_table_t>() + size_of::<tatcell_limit_t>() + TATCELL_HOST_MEMORY_MIN;
+const TATCELL_HOST_TABLE_MIN: usize = 24
+    + size_of::<tatcell_table_t>()
+    + size_of::<tatcell_limit_t>()
+    + size_of::<tatcell_sweeper_t>()
+    + TATCELL_HOST_MEMORY_MIN;
 
 /// A table with its memory, its seed and one limit for all its keys. Start from TATCELL_HOST_TABLE_INIT.
 #[repr(C)]
@@ -28,6 +32,8 @@ pub struct tatcell_host_table_t {
     pub table: tatcell_table_t,
     /// The limit of its keys.
     pub limit: tatcell_limit_t,
+    /// Its sweeper, for tatcell_table_sweep_due and tatcell_table_peek_time.
+    pub sweeper: tatcell_sweeper_t,
     /// Its memory. memory.system_error is the errno with TATCELL_ERR_SYSTEM.
     pub memory: tatcell_host_memory_t,
 }
@@ -46,6 +52,7 @@ impl tatcell_host_table_t {
             seed: [0; 16],
             table: tatcell_table_t { opaque: [0; 64] },
             limit: tatcell_limit_t { opaque: [0; 16] },
+            sweeper: tatcell_sweeper_t { opaque: 0 },
             memory: tatcell_host_memory_t {
                 size: TATCELL_HOST_MEMORY_MIN as u32,
                 system_error,
@@ -60,7 +67,8 @@ impl tatcell_host_table_t {
 ///
 /// While `keys` keys are in debt at the same time, a new key finds its set full with a chance of one in a million, and
 /// then the policy decides. A key takes about 35 bytes. Check a key with
-/// tatcell_table_check(&t.table, &t.limit, now, key, length, cost, &retry_after).
+/// tatcell_table_check(&t.table, &t.limit, now, key, length, cost, &retry_after), and call
+/// tatcell_table_sweep_due(&t.table, &t.sweeper, now) before.
 ///
 /// @param spec   the limit, started from TATCELL_LIMIT_SPEC_INIT; not NULL. Its ticks are yours.
 /// @param keys   keys that are in debt at the same time; not 0.

@@ -18,4 +18,4 @@ mod overrides;
 mod refund;
 pub(super) mod seen;
 mod top;
-mod upkeep;
+pub(in crate::capi) mod upkeep;

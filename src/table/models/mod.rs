@@ -39,3 +39,5 @@ mod schedule_tests;
 mod settle_tests;
 #[cfg(tatcell_step)]
 mod step;
+#[cfg(not(any(tatcell_loom, tatcell_step)))]
+mod sweeper_tests;

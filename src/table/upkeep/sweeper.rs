@@ -15,8 +15,10 @@
 //! less than the interval.
 //!
 //! Who ends a silence decides only when all slots are empty. Others that come meanwhile do not wait: they empty the
-//! same slots. The first that has seen all of them moves `swept`, and then all others stop. None empties a slot with a new
-//! charge: its caller saw the new `swept` before, and so does who loads that word.
+//! same slots. The first that has seen all of them moves `swept`, and then all others stop. A slot with a new charge is
+//! left alone: its caller saw the new `swept` before, and so does who loads that word. There is one exception: between
+//! the load and the swap of a slot, a new word comes that equals the old one in every bit. It must have the same tag,
+//! and its TAT must equal that of a span before, to the tick.
 //!
 //! A reading that is far behind sets `swept` back, with its lowest bit. While that is set, a silence is none: that
 //! reading may have come from a thread that was stopped. A call that finds something due clears the bit.
@@ -27,6 +29,8 @@
 use crate::sync::access::Access;
 use crate::sync::{AtomicU64, Ordering, MAX_LOST};
 use crate::table::handle::Table;
+use crate::table::layout::geometry::Geometry;
+use crate::table::upkeep::sweep::Slots;
 use crate::time::ticks_up;
 
 /// Slots of a part of a table, at most. Sweeping a part takes some microseconds.
@@ -34,10 +38,16 @@ const PART: usize = 4096;
 
 /// Sweeps a table when calls come, however rarely: instead of a timer that [sweeps](Table::sweep).
 ///
-/// Without sweeps, a client that owes nothing may be refused. Call [`sweep`](Sweeper::sweep) before each call that
-/// changes the table, with the same reading of the clock. Look at the time that [`peek_time`](Sweeper::peek_time)
-/// returns. A table has one `Sweeper`, and processes that share the table share this object, too. It is one word, and
-/// zero memory is a fresh one.
+/// Without sweeps, a client that owes nothing may be refused. Call [`sweep`](Sweeper::sweep) before each call on the
+/// table, also before a look at overrides, with the same reading of the clock. Peek at the time that
+/// [`peek_time`](Sweeper::peek_time) returns. A table has one `Sweeper`, and processes that share the table share this
+/// object, too. It is one word, and zero memory is a fresh one.
+///
+/// It forgets what was charged without it. Use it in all calls of all processes, or in none.
+///
+/// To restore a table ([`Table::restore`]), sweep before the save, with the same reading. After the restore, first call
+/// `sweep` of a fresh `Sweeper` with that reading plus the offset. Then the time in between may be a silence. Before
+/// [`Table::migrate`], sweep the old table. The new one gets a fresh `Sweeper`.
 ///
 /// ```
 /// use tatcell::{LimitSpec, Line, Sweeper, Table, TableOptions};
@@ -83,28 +93,33 @@ impl Sweeper {
     /// Sweeps what is due by now, and empties the table if no call came for so long that all its debts are over.
     ///
     /// Most calls only compare. One in a while sweeps 4096 slots, and one after a pause at most the whole table once. A
-    /// pause is long if it exceeds a quarter of the [sweep interval](Table::sweep_interval), or the longest debt.
+    /// silence is longer than both a quarter of the [sweep interval](Table::sweep_interval) and the longest debt.
     ///
-    /// A reading far ahead counts as a silence, so guard stamps of others (`host::ClockGuard`). A reading behind the
-    /// last one sweeps nothing. If it is behind by more than the interval, sweeps go on from there: the clock was set
-    /// back.
+    /// A reading far ahead counts as a silence, and then all keys have their burst again: pass only a monotonic clock,
+    /// or a guarded one (`host::ClockGuard`). A reading behind the last one sweeps nothing, until the clock has caught
+    /// up. If the clock was set back, debts from before the step then count again. After a step back of more than the
+    /// interval, sweeps go on from there.
     ///
     /// # Concurrency
     /// Together with any other call. One caller sweeps what is due; several may empty the table.
     ///
     /// # Cost
-    /// Usually one load. A part takes some microseconds. Emptying a million slots takes milliseconds.
+    /// Usually one load and some arithmetic, about a third of a check. A part takes some microseconds. Emptying a
+    /// million slots takes milliseconds.
     #[inline]
     pub fn sweep<M: Access>(&self, table: &Table<'_, M>, now: u64) {
         // ORDERING: Acquire; pairs with the swap at the end of a silence: who sees the new time sees empty slots.
         let word = self.word.load(Ordering::Acquire);
-        if word == 0 || now.wrapping_sub(word) >= Rounds::of(table).every {
-            self.turn(table, now);
+        // `turn` has no more to do for a reading that is behind, and threads' readings often are.
+        let (rounds, late) = (Rounds::of(&table.all_slots()), now.wrapping_sub(word));
+        let is_near = late < rounds.every || is_behind(now, word) && late.wrapping_neg() <= rounds.interval;
+        if word == 0 || !is_near {
+            self.turn(&table.all_slots(), now);
         }
     }
 
     /// Returns the time at which a [peek](Table::peek) finds no old debt, and changes nothing: now, or during a silence
-    /// an earlier time when all debts were over.
+    /// an earlier time when all debts were over. A departure that the peek returns is then as early as that time.
     ///
     /// ```
     /// use tatcell::{LimitSpec, Line, Sweeper, Table, TableOptions};
@@ -126,7 +141,7 @@ impl Sweeper {
     pub fn peek_time<M: Access>(&self, table: &Table<'_, M>, now: u64) -> u64 {
         // ORDERING: Acquire; as in `sweep`.
         let word = self.word.load(Ordering::Acquire);
-        let (late, pause) = (now.wrapping_sub(word), Rounds::of(table).pause(table));
+        let (late, pause) = (now.wrapping_sub(word), Rounds::of(&table.all_slots()).pause(&table.geometry));
         let is_silence = word != 0 && word & UNSURE == 0 && late > pause && late <= i64::MAX as u64;
         if is_silence {
             word.wrapping_add(pause)
@@ -137,19 +152,20 @@ impl Sweeper {
 
     #[cold]
     #[inline(never)]
-    fn turn<M: Access>(&self, table: &Table<'_, M>, now: u64) {
-        let (rounds, pause) = (Rounds::of(table), Rounds::of(table).pause(table));
+    fn turn(&self, table: &Slots<'_>, now: u64) {
+        let rounds = Rounds::of(table);
+        let pause = rounds.pause(table.geometry);
         for _ in 0..MAX_LOST {
             // ORDERING: Acquire; as in `sweep`.
             let word = self.word.load(Ordering::Acquire);
             let swept = word & !UNSURE;
             let late = now.wrapping_sub(swept);
             let due = late / rounds.every;
-            let is_behind = late > i64::MAX as u64;
+            let is_behind = is_behind(now, swept);
             let is_pause = late <= pause;
             let (next, unsure) = if word == 0 {
                 (now, 0) // the first call on a fresh table only starts the clock
-            } else if is_behind && late.wrapping_neg() <= table.sweep_interval() || due == 0 {
+            } else if is_behind && late.wrapping_neg() <= rounds.interval || due == 0 {
                 return;
             } else if is_behind {
                 (now, UNSURE) // to this clock, live debts look expired: sweep none
@@ -165,17 +181,46 @@ impl Sweeper {
             // swaps of others. Relaxed on failure: the next attempt loads again.
             if self.word.compare_exchange(word, next, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
                 if word != 0 && !is_behind && (is_pause || word != swept) {
-                    rounds.sweep(table, now, swept / rounds.every, due);
+                    self.catch_up(table, now, swept / rounds.every, due);
                 }
                 return;
             }
         }
     }
 
+    /// Sweeps `count` parts from part `first` on, each at most once.
+    ///
+    /// It may take so long that live debts look expired to its reading: others charge meanwhile, and their clocks run
+    /// on. So each slot is swept by the [latest](Sweeper::latest) time.
+    fn catch_up(&self, table: &Slots<'_>, now: u64, first: u64, count: u64) {
+        let parts = 1u64 << Rounds::of(table).shift;
+        let slots = table.count().div_ceil(parts as usize);
+        for part in (0..count.min(parts)).map(|i| first.wrapping_add(i) & (parts - 1)) {
+            table.sweep(now, part as usize * slots, slots, self);
+        }
+    }
+
+    /// Makes one that was swept until this time.
+    pub(in crate::table) fn at(swept: u64) -> Sweeper {
+        Sweeper { word: AtomicU64::new(swept) }
+    }
+
+    /// Returns the later one of a reading and of `swept`.
+    #[inline]
+    pub(in crate::table) fn latest(&self, now: u64) -> u64 {
+        // ORDERING: Acquire; as in `sweep`. The caller that placed the word of a slot saw this time before.
+        let swept = self.word.load(Ordering::Acquire) & !UNSURE;
+        if is_behind(swept, now) {
+            now
+        } else {
+            swept
+        }
+    }
+
     /// Empties all slots at the end of a silence, while the word is this one. Returns false once another caller has.
-    fn forget<M: Access>(&self, table: &Table<'_, M>, word: u64, now: u64) -> bool {
+    fn forget(&self, table: &Slots<'_>, word: u64, now: u64) -> bool {
         let empty = table.geometry.layout.swept(table.geometry.clock_q(now));
-        for slot in table.slots.iter().flat_map(|line| &line.words) {
+        for slot in table.lines.iter().flat_map(|line| &line.words) {
             // ORDERING: Acquire; pairs with the Release of the swap that placed a word. If that is a new charge, its
             // caller saw the end of the silence before, and the next load sees it, too.
             let seen = slot.load(Ordering::Acquire);
@@ -185,7 +230,7 @@ impl Sweeper {
             }
             if seen != 0 {
                 // A swap that fails lost against another one that empties, or against a charge.
-                let _ = M::replace(slot, seen, empty);
+                let _ = (table.ways.replace)(slot, seen, empty);
             }
         }
         true
@@ -203,27 +248,26 @@ impl Default for Sweeper {
 struct Rounds {
     shift: u32,
     every: u64,
+    /// The sweep interval.
+    interval: u64,
 }
 
 impl Rounds {
     #[inline]
-    fn of<M: Access>(table: &Table<'_, M>) -> Rounds {
-        let shift = usize::BITS - ((table.slots() - 1) / PART).leading_zeros();
-        Rounds { shift, every: (table.sweep_interval() >> (shift + 2)).max(1) }
+    fn of(table: &Slots<'_>) -> Rounds {
+        let shift = usize::BITS - ((table.count() - 1) / PART).leading_zeros();
+        let interval = table.geometry.sweep_interval();
+        Rounds { shift, every: (interval >> (shift + 2)).max(1), interval }
     }
 
     /// The longest time since `swept` that is no silence. It leaves out the part in which the last call may have been.
-    fn pause<M: Access>(self, table: &Table<'_, M>) -> u64 {
-        let g = &table.geometry;
+    fn pause(self, g: &Geometry) -> u64 {
         (self.every << self.shift).max(ticks_up(g.horizon, 0, g.shl, g.shr).saturating_add(self.every))
     }
+}
 
-    /// Sweeps `count` parts from part `first` on, each at most once.
-    fn sweep<M: Access>(self, table: &Table<'_, M>, now: u64, first: u64, count: u64) {
-        let parts = 1u64 << self.shift;
-        let slots = table.slots().div_ceil(1 << self.shift);
-        for part in (0..count.min(parts)).map(|i| first.wrapping_add(i) & (parts - 1)) {
-            table.sweep(now, part as usize * slots, slots);
-        }
-    }
+/// Returns whether the first time is before the second one.
+#[inline]
+const fn is_behind(time: u64, other: u64) -> bool {
+    time.wrapping_sub(other) > i64::MAX as u64
 }

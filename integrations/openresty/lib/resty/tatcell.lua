@@ -270,6 +270,11 @@ local function take_over(self, options, memory, bytes)
     if not mapped then
         return nil, err
     end
+    if bytes % 128 ~= 0 then
+        -- After a silence an old debt would move, and count once more.
+        local sweeper = cast("tatcell_sweeper_t *", cast("char *", memory) + (bytes - bytes % 128))
+        lib.tatcell_table_sweep_due(old, sweeper, now())
+    end
     local moved = sized("tatcell_migrated_t")
     self.table, self.memory = new("tatcell_table_t"), mapped.memory
     rc = lib.tatcell_table_migrate(self.table, mapped.memory, self.bytes, options, old, now(), moved)
@@ -355,7 +360,7 @@ function _M.new(options)
         end
     end
 
-    self.swept = cast("uint64_t *", cast("char *", self.memory) + self.bytes)
+    self.sweeper = cast("tatcell_sweeper_t *", cast("char *", self.memory) + self.bytes)
 
     self.default, err = self:limit(options)
     if not self.default then
@@ -406,7 +411,7 @@ end
 -- Reads the clock, and sweeps what is due by then: words would wrap, and old debts count once more.
 local function due(self)
     local at = now()
-    lib.tatcell_table_sweep_due(self.table, self.swept, at)
+    lib.tatcell_table_sweep_due(self.table, self.sweeper, at)
     return at
 end
 
@@ -546,7 +551,7 @@ function _M.all(...)
     for i = 1, n do
         local link = select(i, ...)
         local limits, key = link[1], link[2]
-        lib.tatcell_table_sweep_due(limits.table, limits.swept, at)
+        lib.tatcell_table_sweep_due(limits.table, limits.sweeper, at)
         links[i - 1].size, links[i - 1].cost = sizeof("tatcell_link_t"), units(key, link[3])
         links[i - 1].table, links[i - 1].limit = limits.table, link[4] or limits.default
         links[i - 1].key, links[i - 1].key_len = key, #key
