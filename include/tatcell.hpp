@@ -1053,6 +1053,7 @@ private:
 /// A key that the called object keeps. As for `kept`, a temporary does not compile, unless it is a view.
 class kept_key : public key {
 public:
+    constexpr kept_key(const void *data, std::size_t size) noexcept : key(data, size) {}
     constexpr kept_key(key k TATCELL_LIFETIMEBOUND) noexcept : key(k) {}
     template <class T, std::enable_if_t<!is_view<T> && !std::is_base_of_v<key, T>, int> = 0>
     constexpr kept_key(const T &k TATCELL_LIFETIMEBOUND) noexcept : key(k) {}
@@ -1646,7 +1647,7 @@ public:
     }
     /// Charges what was already used, up to max_debt beyond the burst, whatever the limit says
     /// (tatcell_table_charge_ex). `units` is the number of units that it took. Only a key without a slot in a full set
-    /// is not charged: code::non_conforming under full_set::deny, and units of 0 under full_set::admit.
+    /// is not charged: code::non_conforming under deny, units of 0 under admit and sampled, and either under inherit.
     decision charge(const table_limit &l, instant now, key k, std::uint64_t cost,
                     tatcell_counters_t *counters = nullptr) const noexcept {
         const auto f = tatcell_table_charge_ex;
@@ -2662,7 +2663,7 @@ public:
     /// err_not_plain.
     result verdict(instant now) const noexcept { return result(tatcell_chain_verdict(&raw_, now.count())); }
     /// Charges all links after the fact, whatever their limits say (tatcell_chain_charge). code::non_conforming: a key
-    /// found its set full, and its link is not charged; the others are.
+    /// found its set full. Each link's decision says whether it is charged.
     decision charge(instant now) const noexcept { return detail::decide(tatcell_chain_charge, &raw_, now.count()); }
     /// Reports how check would decide, and charges nothing (tatcell_chain_peek). It fills the decisions, too.
     decision peek(instant now) const noexcept { return detail::decide(tatcell_chain_peek, &raw_, now.count()); }

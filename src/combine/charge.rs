@@ -23,8 +23,8 @@ impl Chain<'_> {
     /// the time that is left.
     ///
     /// Nothing is undone. Contended: a link lost 64 swaps to others. Non-conforming: the key of a link has no slot in a
-    /// full set under `Deny`, or under `Inherit` if no slot can be taken over. Those links are not charged, as their
-    /// own decisions say; the others are. Under `Admit` and `Sampled` a key without a slot passes, with `units` of 0.
+    /// full set under `Deny`, or under `Inherit` if no slot can be taken over. Each link's own decision says whether it
+    /// is charged. Under `Admit` and `Sampled` a key without a slot passes, with `units` of 0.
     ///
     /// ```
     /// use tatcell::{Cell, Chain, ChainError, LimitSpec, Link};

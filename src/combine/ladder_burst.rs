@@ -95,8 +95,8 @@ impl<'a> LadderBurst<'a> {
 
     /// Charges the requests after the fact, in order: each tier of an address, whatever its limit would have said, as
     /// [`Chain::charge`](crate::Chain::charge). An exempt address is not charged; a banned one is, because it was let
-    /// through. Bit i is 1 unless a tier of request i is not charged: contended, or refused by a full set. Rooms have
-    /// no effect.
+    /// through. Bit i is 0 only if a tier of request i was contended, or refused by a full set; under `Admit` and
+    /// `Sampled` a full set charges nothing, and the bit is 1. Rooms have no effect.
     ///
     /// # Errors
     /// As [`check`](LadderBurst::check); nothing is charged then.

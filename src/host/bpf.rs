@@ -2,8 +2,8 @@
 //!
 //! `tatcell_bpf.h` says how a program keeps a table in a map: an array that can be mapped, with a line in each element.
 //! Also to map it for reading alone, the kernel asks for the permission to write its pin: it gives no shared mapping of
-//! a map that was opened for reading. With kernel.unprivileged_bpf_disabled, which distributions set,
-//! it also asks for CAP_BPF: bpf(2) opens the pin.
+//! a map that was opened for reading. With kernel.unprivileged_bpf_disabled, which distributions set, it also asks for
+//! CAP_BPF: bpf(2) opens the pin.
 
 use core::ffi::{c_int, CStr};
 use core::mem::size_of;

@@ -79,14 +79,14 @@ impl Wanted<'_> {
                 format!(
                     "    uint8_t key[TATCELL_PREFIX_KEY_MAX];\n    size_t key_length = 0;\n    \
                      int32_t rc = tatcell_address_prefix_key(address, length, {v4}, {v6}, key, &key_length);\n    \
-                     if (rc >= 0) rc = tatcell_table_sweep_due(&table, &swept, now_ns);\n    \
+                     if (rc >= 0) rc = tatcell_table_sweep_due(&table, &sweeper, now_ns);\n    \
                      return rc < 0 ? rc : tatcell_table_check(&table, &limit, now_ns, key, key_length, {cost}, NULL);\n"
                 ),
             ),
             None => (
                 "key",
                 format!(
-                    "    int32_t rc = tatcell_table_sweep_due(&table, &swept, now_ns);\n    \
+                    "    int32_t rc = tatcell_table_sweep_due(&table, &sweeper, now_ns);\n    \
                      return rc < 0 ? rc : tatcell_table_check(&table, &limit, now_ns, key, length, {cost}, NULL);\n"
                 ),
             ),
@@ -98,7 +98,7 @@ impl Wanted<'_> {
              static TATCELL_ALIGNED(64) unsigned char memory[TATCELL_TABLE_BYTES({})];\n\
              static tatcell_table_t table;\n\
              static tatcell_limit_t limit;\n\
-             static uint64_t swept; /* of the library: each check sweeps what is due */\n\n\
+             static tatcell_sweeper_t sweeper; /* of the library: each check sweeps what is due */\n\n\
              int32_t limit_start(const uint8_t seed[16]);\n\
              int32_t limit_check(uint64_t now_ns, const void *{key}, size_t length{parameter});\n\n\
              /* The seed is secret: tatcell_host_random makes one. */\n\

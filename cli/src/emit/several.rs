@@ -127,7 +127,7 @@ impl Several<'_> {
         let _ = write!(
             text,
             "static tatcell_table_t tables[{count}];\nstatic tatcell_limit_t limits[{count}];\n\
-             static uint64_t swept[{count}]; /* of the library: each check sweeps what is due */\n\n\
+             static tatcell_sweeper_t sweepers[{count}]; /* of the library: each check sweeps what is due */\n\n\
              int32_t limit_start(const uint8_t seed[16]);\n\
              int32_t limit_check(uint64_t now_ns, const void *{key}, size_t length{parameter});\n\n\
              /* The seed is secret: tatcell_host_random makes one. */\n\
@@ -202,7 +202,7 @@ impl Several<'_> {
         };
         let _ = write!(
             text,
-            "        rc = tatcell_table_sweep_due(&tables[i], &swept[i], now_ns);\n        \
+            "        rc = tatcell_table_sweep_due(&tables[i], &sweepers[i], now_ns);\n        \
              if (rc < 0) return rc;\n    }}\n    \
              chain.links = links, chain.count = {count}, chain.link_size = sizeof links[0];\n    \
              return tatcell_chain_check(&chain, now_ns, NULL);\n}}\n"
@@ -224,7 +224,7 @@ impl Several<'_> {
              #include <stdint.h>\n#include <tatcell.h>\n\n\
              static TATCELL_ALIGNED(64) unsigned char memory[TATCELL_TABLE_BYTES({})];\n\
              static tatcell_table_t table;\nstatic tatcell_ladder_t ladder;\n\
-             static uint64_t swept; /* of the library: each check sweeps what is due */\n\n\
+             static tatcell_sweeper_t sweeper; /* of the library: each check sweeps what is due */\n\n\
              int32_t limit_start(const uint8_t seed[16]);\n\
              int32_t limit_check(uint64_t now_ns, const void *address, size_t length{parameter});\n\n\
              /* The seed is secret: tatcell_host_random makes one. */\n\
@@ -248,7 +248,7 @@ impl Several<'_> {
              /* address: 4 or 16 bytes, in network order. 0: the request passes; above 0: it does not, and is \
              charged to no\n * tier; below 0: the caller is wrong. Any number of threads. */\n\
              int32_t limit_check(uint64_t now_ns, const void *address, size_t length{parameter}) {{\n    \
-                 int32_t rc = tatcell_table_sweep_due(&table, &swept, now_ns);\n    \
+                 int32_t rc = tatcell_table_sweep_due(&table, &sweeper, now_ns);\n    \
                  if (rc < 0) return rc;\n    \
                  return tatcell_ladder_check(&ladder, &table, now_ns, address, length, {cost}, NULL, NULL, \
              NULL);\n\

@@ -110,15 +110,14 @@ fn check_told(c: Contract<'_>, chain: *const tatcell_chain_t, now: u64, out: *mu
 /// @param chain started from TATCELL_CHAIN_INIT; not NULL.
 /// @param now   the caller's clock, ticks.
 /// @param out   started from TATCELL_DECISION_INIT; NULL = not wanted.
-/// @retval 0 all links are charged, or the request is exempt.
-/// @retval TATCELL_NON_CONFORMING the key of a link has no slot and its set is full, as in tatcell_table_charge. The
-///         links whose decision is TATCELL_NON_CONFORMING are not charged, the others are. Ask each link's decision:
-///         out is that of the first of them.
-/// @retval TATCELL_CONTENDED a link lost 64 swaps to others. The links whose decision is TATCELL_CONTENDED are not
-///         charged, the others are.
+/// @retval 0 all links are charged, or the request is exempt. A key without a slot in a full set may have 0 units, as
+///         in tatcell_table_charge.
+/// @retval TATCELL_NON_CONFORMING the key of a link has no slot and its set is full, as in tatcell_table_charge. Each
+///         link's decision says whether it is charged; out is that of the first that is not.
+/// @retval TATCELL_CONTENDED a link lost 64 swaps to others. Each link's decision says whether it is charged.
 /// @retval others as tatcell_chain_check. On error no link is charged.
-/// Thread: as tatcell_chain_check. Cost: a scan and a compare-and-swap for each link, and under the two policies that
-/// take slots over one more scan for each key. Since 0.4.
+/// Thread: as tatcell_chain_check. Cost: a scan and a compare-and-swap for each link. Under the two policies that take
+/// slots over, a key without a slot takes one more scan for each link. Since 0.4.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_chain_charge(
     chain: *const tatcell_chain_t,
@@ -178,7 +177,7 @@ pub unsafe extern "C" fn tatcell_chain_peek(
 /// @retval TATCELL_ERR_OPTION as tatcell_chain_check, or a link has room: a reservation has its max_delay.
 /// @retval others as tatcell_chain_check; TATCELL_NON_CONFORMING also if the request would wait longer than a
 ///         max_delay.
-/// Thread: as tatcell_chain_check. Cost: a peek and a compare-and-swap for each link, and one more for a
+/// Thread: as tatcell_chain_check. Cost: a peek, a scan and a compare-and-swap for each link, and one more swap for a
 /// refund. Since 0.3.
 #[no_mangle]
 #[must_use]

@@ -58,8 +58,9 @@ fn refund(
 /// above the burst.
 ///
 /// Only a key that has no slot and finds its set full may be left uncharged. Under TATCELL_FULL_ADMIT and
-/// TATCELL_FULL_SAMPLED the call then returns 0 with 0 in out->units; under TATCELL_FULL_DENY, and under
-/// TATCELL_FULL_INHERIT if no slot can be taken over, it returns TATCELL_NON_CONFORMING.
+/// TATCELL_FULL_SAMPLED the call then returns 0 with 0 in out->units, and under TATCELL_FULL_INHERIT if the debt that
+/// it would inherit leaves no room. Under TATCELL_FULL_DENY, and under TATCELL_FULL_INHERIT if no slot can be taken
+/// over, it returns TATCELL_NON_CONFORMING.
 ///
 /// @param table   handle; not NULL.
 /// @param limit   from tatcell_limit_init_table of this table; not NULL.

@@ -38,8 +38,8 @@ impl Burst<'_> {
     }
 
     /// Charges the requests in order after the fact, as [`Table::charge`] does for one key: for packets or requests
-    /// that were let through, whose costs are known only now. Bit i of the result is 1 unless request i is not charged:
-    /// contended, or refused by a full set.
+    /// that were let through, whose costs are known only now. Bit i of the result is 0 only if request i was contended,
+    /// or refused by a full set. Under `Admit` and `Sampled` a full set charges nothing, and the bit is 1.
     ///
     /// ```
     /// # use tatcell::{Burst, Line, LimitSpec, NextBurst, Table, TableOptions};

@@ -149,8 +149,9 @@ impl<M: Access> Table<'_, M> {
     }
 
     /// Charges after the fact, up to the burst plus the limit's `max_debt`. Inserts an absent key. If its set is full,
-    /// nothing may be charged: the decision then passes with `units` of 0 under `Admit` and `Sampled`. It is
-    /// non-conforming under `Deny`, and under `Inherit` if no slot can be taken over.
+    /// nothing may be charged: the decision then passes with `units` of 0 under `Admit` and `Sampled`, and under
+    /// `Inherit` if the debt that it would inherit leaves no room. It is non-conforming under `Deny`, and under
+    /// `Inherit` if no slot can be taken over.
     ///
     /// # Errors
     /// [`TableError::ForeignLimit`].
