@@ -1,7 +1,7 @@
 //! Running a table: sweep, statistics, iteration, reset of one key.
 
 use crate::algorithms::State;
-use crate::sync::access::{Access, Mode, Ways};
+use crate::sync::access::{Access, Mode};
 use crate::sync::{AtomicU64, Ordering};
 use crate::table::handle::Table;
 use crate::table::layout::geometry::{Content, Geometry, MIN_SLOTS, SLOTS_PER_LINE};
@@ -68,43 +68,6 @@ pub struct Slot {
     pub reset_after: u64,
 }
 
-/// The slots of a table, and how they change.
-pub(in crate::table) struct Slots<'t> {
-    pub geometry: &'t Geometry,
-    pub lines: &'t [Line],
-    pub ways: &'static Ways,
-}
-
-impl Slots<'_> {
-    pub fn count(&self) -> usize {
-        self.lines.len() * SLOTS_PER_LINE
-    }
-
-    /// Does what [`Table::sweep`] does. Takes the [latest](Sweeper::latest) reading for each slot, after the slot is
-    /// read.
-    #[inline(never)]
-    pub fn sweep(&self, now: u64, from: usize, count: usize, sweeper: &Sweeper) -> usize {
-        let layout = &self.geometry.layout;
-        let end = from.saturating_add(count).min(self.count());
-        let word = |i: usize| self.lines.get(i / SLOTS_PER_LINE)?.words.get(i % SLOTS_PER_LINE);
-        for word in (from..end).filter_map(word) {
-            // ORDERING: Acquire; pairs with the Release of the swap that placed this word, for the reading below. The
-            // swap below decides.
-            let seen = word.load(Ordering::Acquire);
-            let now_q = self.geometry.clock_q(sweeper.latest(now));
-            if layout.is_sweepable(seen, now_q) {
-                // If a newer word wins, the slot is in use again.
-                let _ = (self.ways.replace)(word, seen, layout.swept(now_q));
-            }
-        }
-        if end >= self.count() {
-            0
-        } else {
-            end
-        }
-    }
-}
-
 impl<M: Access> Table<'_, M> {
     /// Empties expired slots among `count` slots from number `from`; returns the number to continue from, 0 after
     /// the last. Needed once in each [`sweep_interval`](Table::sweep_interval), if the table runs for longer than that:
@@ -114,12 +77,6 @@ impl<M: Access> Table<'_, M> {
     /// Together with any other call. One load per slot, one swap per expired one.
     pub fn sweep(&self, now: u64, from: usize, count: usize) -> usize {
         self.all_slots().sweep(now, from, count, &Sweeper::at(now))
-    }
-
-    /// Returns its slots, for the cold code of every kind of table.
-    #[inline(always)]
-    pub(in crate::table) fn all_slots(&self) -> Slots<'_> {
-        Slots { geometry: &self.geometry, lines: self.slots, ways: Ways::of::<M>() }
     }
 
     /// Makes one key full again at once; an absent key already is. Returns false when contended.

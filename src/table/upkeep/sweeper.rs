@@ -26,11 +26,11 @@
 //! Progress: lock-free. After `MAX_LOST` lost swaps others have swept, and the call returns.
 #![forbid(unsafe_code)]
 
-use crate::sync::access::Access;
+use crate::sync::access::{Access, Ways};
 use crate::sync::{AtomicU64, Ordering, MAX_LOST};
 use crate::table::handle::Table;
-use crate::table::layout::geometry::Geometry;
-use crate::table::upkeep::sweep::Slots;
+use crate::table::layout::geometry::{Geometry, SLOTS_PER_LINE};
+use crate::table::layout::image::Line;
 use crate::time::ticks_up;
 
 /// Slots of a part of a table, at most. Sweeping a part takes some microseconds.
@@ -240,6 +240,51 @@ impl Sweeper {
 impl Default for Sweeper {
     fn default() -> Sweeper {
         Sweeper::new()
+    }
+}
+
+/// The slots of a table, and how they change.
+pub(in crate::table) struct Slots<'t> {
+    pub geometry: &'t Geometry,
+    pub lines: &'t [Line],
+    pub ways: &'static Ways,
+}
+
+impl Slots<'_> {
+    pub fn count(&self) -> usize {
+        self.lines.len() * SLOTS_PER_LINE
+    }
+
+    /// Does what [`Table::sweep`] does. Takes the [latest](Sweeper::latest) reading for each slot, after the slot is
+    /// read.
+    #[inline(never)]
+    pub fn sweep(&self, now: u64, from: usize, count: usize, sweeper: &Sweeper) -> usize {
+        let layout = &self.geometry.layout;
+        let end = from.saturating_add(count).min(self.count());
+        let word = |i: usize| self.lines.get(i / SLOTS_PER_LINE)?.words.get(i % SLOTS_PER_LINE);
+        for word in (from..end).filter_map(word) {
+            // ORDERING: Acquire; pairs with the Release of the swap that placed this word, for the reading below. The
+            // swap below decides.
+            let seen = word.load(Ordering::Acquire);
+            let now_q = self.geometry.clock_q(sweeper.latest(now));
+            if layout.is_sweepable(seen, now_q) {
+                // If a newer word wins, the slot is in use again.
+                let _ = (self.ways.replace)(word, seen, layout.swept(now_q));
+            }
+        }
+        if end >= self.count() {
+            0
+        } else {
+            end
+        }
+    }
+}
+
+impl<M: Access> Table<'_, M> {
+    /// Returns its slots, for the cold code of every kind of table.
+    #[inline(always)]
+    pub(in crate::table) fn all_slots(&self) -> Slots<'_> {
+        Slots { geometry: &self.geometry, lines: self.slots, ways: Ways::of::<M>() }
     }
 }
 
