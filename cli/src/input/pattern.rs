@@ -4,17 +4,18 @@
 //! ends
 //! where the text that follows it in the pattern begins; between double quotes a quote after a backslash does not end
 //! it. A value before `:$..port` ends at the last colon before the end of the port, because addresses of IPv6 have
-//! colons, too. What a line has behind the pattern is left alone. A known pattern without a time is one of lines behind
-//! a head of syslog, which has the time.
+//! colons, too; it has no space. What a line has behind the pattern is left alone. A known pattern without a time is one
+//! of lines behind a head of syslog, which has the time.
 
 use memchr::memmem::Finder;
 
+use super::syslog::{behind_head, head as head_of, Head};
 use super::{time, Fields, Format};
 use crate::failure::Problem;
 use crate::record::{cost, Record, Wants};
 
 /// The patterns of known formats; of those with one name, a line takes the first that fits.
-const KNOWN: [(&str, &str); 19] = [
+const KNOWN: [(&str, &str); 21] = [
     (
         "combined",
         concat!(
@@ -38,6 +39,15 @@ const KNOWN: [(&str, &str); 19] = [
         ),
     ),
     ("haproxy", "$client:$client_port [$time] $frontend $backend/$server $timers $bytes $rest"),
+    // Behind a head that is not known. They come last: a client may send what looks like them.
+    (
+        "haproxy",
+        concat!(
+            "$prefix]: $client:$client_port [$time] $frontend $backend/$server $timers $status $bytes $rest ",
+            r#""$request""#,
+        ),
+    ),
+    ("haproxy", "$prefix]: $client:$client_port [$time] $frontend $backend/$server $timers $bytes $rest"),
     (
         "envoy",
         concat!(
@@ -91,7 +101,7 @@ pub struct Pattern {
     seen_duration: bool,
     /// Whether the time is that of the end, and no field says how long before it the request began.
     stamps_end: bool,
-    /// The second and third value of a line that has three before its time: combined.
+    /// The last two values before the time of combined, of which only the user may have spaces.
     three: Option<(usize, usize)>,
     cost: Option<Take>,
     /// Scratch: where each value begins and ends.
@@ -101,7 +111,10 @@ pub struct Pattern {
 }
 
 /// The patterns of which a line has one.
-pub struct Patterns(Vec<Pattern>);
+pub struct Patterns {
+    all: Vec<Pattern>,
+    is_own: bool,
+}
 
 impl Patterns {
     /// Compiles the patterns of a format.
@@ -117,20 +130,34 @@ impl Patterns {
         }
         match wrong {
             Some(why) if compiled.is_empty() => Err(why),
-            _ => Ok(Patterns(compiled)),
+            _ => Ok(Patterns { all: compiled, is_own: false }),
         }
     }
 
     /// Compiles a format of one's own.
     pub fn own(pattern: &str, wants: &Wants) -> Result<Patterns, String> {
-        Pattern::new(pattern, wants, false).map(|pattern| Patterns(vec![pattern]))
+        Ok(Patterns { all: vec![Pattern::new(pattern, wants, false)?], is_own: true })
+    }
+
+    /// Reads a line with or without a head, and returns the length of the head that was left out. A format of one's own
+    /// may have values for the head, so it reads the whole line first. If its first value then reaches beyond the head,
+    /// none of its values is for the head.
+    pub fn read_line(&mut self, line: &[u8], now: &mut u64, record: &mut Record) -> Result<usize, Problem> {
+        if self.is_own && self.read(line, None, record).is_ok() {
+            let [Pattern { start, found, .. }, ..] = &self.all[..] else { return Ok(0) };
+            let swallows = |head: Head| start.is_empty() && found[0].1 > head.length;
+            if !head_of(line, *now).is_some_and(swallows) {
+                return Ok(0);
+            }
+        }
+        behind_head(line, now, |text, time| self.read(text, time, record))
     }
 
     /// Reads a line by the first pattern that fits. `head`: the time before it. The message is that of the pattern that
     /// fits furthest.
     pub fn read(&mut self, line: &[u8], head: Option<u64>, record: &mut Record) -> Result<(), Problem> {
         let mut worst: Option<Problem> = None;
-        for pattern in &mut self.0 {
+        for pattern in &mut self.all {
             match pattern.read(line, head, record) {
                 Ok(()) => return Ok(()),
                 Err(problem) if worst.as_ref().is_none_or(|worst| worst.column < problem.column) => {
@@ -145,17 +172,17 @@ impl Patterns {
     /// Returns the column at which a wanted value of the last line begins.
     pub fn column(&self, field: usize) -> usize {
         // Those before the one that fits have been tried, those behind it have not.
-        self.0.iter().find(|pattern| pattern.fits).map_or(1, |pattern| pattern.column(field))
+        self.all.iter().find(|pattern| pattern.fits).map_or(1, |pattern| pattern.column(field))
     }
 
     /// Whether a record's time is that of its end, because the format has no duration.
     pub fn stamps_end(&self) -> bool {
-        self.0.iter().all(|pattern| pattern.stamps_end)
+        self.all.iter().all(|pattern| pattern.stamps_end)
     }
 
     /// The field that was subtracted from times.
     pub fn subtracted(&self) -> Option<&'static str> {
-        self.0.iter().any(|pattern| pattern.seen_duration).then_some("request_time")
+        self.all.iter().any(|pattern| pattern.seen_duration).then_some("request_time")
     }
 }
 
@@ -255,7 +282,9 @@ impl Pattern {
             duration: place("request_time").filter(|_| !begins),
             seen_duration: false,
             stamps_end: place("request_time").is_none() && !begins,
-            three: place("ident").zip(place("remote_user")).filter(|_| place("remote_addr") == Some(0)),
+            three: place("ident")
+                .zip(place("remote_user"))
+                .filter(|_| by_head || place("remote_addr") == Some(0)),
             cost: wants.cost.as_deref().map(take).transpose()?,
             found: vec![(0, 0); names.len()],
             fits: false,
@@ -302,7 +331,7 @@ impl Pattern {
             if value(third).contains(&b' ') {
                 return Err(Problem::at(
                     self.found[second].0 + 1,
-                    "more than three values before the time: for a log that begins with the server, --format vhost",
+                    "too many values before the time: for a log that begins with the server, --format vhost",
                 ));
             }
         }
@@ -348,7 +377,7 @@ impl Mark {
     fn find(&self, text: &[u8]) -> Option<usize> {
         if let Some(port) = &self.port {
             let end = if port.needle().is_empty() { text.len() } else { port.find(text)? };
-            return memchr::memrchr(b':', &text[..end]);
+            return memchr::memrchr(b':', &text[..end]).filter(|at| !text[..*at].contains(&b' '));
         }
         if !self.quoted {
             return match self.length {
