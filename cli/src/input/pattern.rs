@@ -4,7 +4,7 @@
 //! ends
 //! where the text that follows it in the pattern begins; between double quotes a quote after a backslash does not end
 //! it. A value before `:$..port` ends at the last colon before the end of the port, because addresses of IPv6 have
-//! colons, too; it has no space. What a line has behind the pattern is left alone. A known pattern without a time is one
+//! colons, too. What a line has behind the pattern is left alone. A known pattern without a time is one
 //! of lines behind a head of syslog, which has the time.
 
 use memchr::memmem::Finder;
@@ -43,11 +43,11 @@ const KNOWN: [(&str, &str); 21] = [
     (
         "haproxy",
         concat!(
-            "$prefix]: $client:$client_port [$time] $frontend $backend/$server $timers $status $bytes $rest ",
+            "$before[$pid]: $client:$client_port [$time] $frontend $backend/$server $timers $status $bytes $rest ",
             r#""$request""#,
         ),
     ),
-    ("haproxy", "$prefix]: $client:$client_port [$time] $frontend $backend/$server $timers $bytes $rest"),
+    ("haproxy", "$before[$pid]: $client:$client_port [$time] $frontend $backend/$server $timers $bytes $rest"),
     (
         "envoy",
         concat!(
@@ -85,6 +85,9 @@ struct Mark {
     length: usize,
     first: u8,
     quoted: bool,
+    /// Whether the value has no space: the client and the process in known formats. So no head is taken for a client,
+    /// and nothing that a client sends for a process.
+    one_word: bool,
     /// What ends the port that follows, if the value ends at the last colon before it.
     port: Option<Finder<'static>>,
 }
@@ -140,13 +143,20 @@ impl Patterns {
     }
 
     /// Reads a line with or without a head, and returns the length of the head that was left out. A format of one's own
-    /// may have values for the head, so it reads the whole line first. If its first value then reaches beyond the head,
-    /// none of its values is for the head.
+    /// may have values for the head, so it reads the whole line first. That counts, unless the first value reaches
+    /// beyond the head, so that no value is for the head; or only behind the head a time is next to that of the head.
     pub fn read_line(&mut self, line: &[u8], now: &mut u64, record: &mut Record) -> Result<usize, Problem> {
         if self.is_own && self.read(line, None, record).is_ok() {
+            let Some(Head { length, time }) = head_of(line, *now) else { return Ok(0) };
             let [Pattern { start, found, .. }, ..] = &self.all[..] else { return Ok(0) };
-            let swallows = |head: Head| start.is_empty() && found[0].1 > head.length;
-            if !head_of(line, *now).is_some_and(swallows) {
+            let is_next = |record: &Record| time.is_none_or(|time| time.abs_diff(record.stamp) < time::DAY);
+            if !start.is_empty() || found[0].1 <= length {
+                if !is_next(record) {
+                    if self.read(&line[length..], None, record).is_ok() && is_next(record) {
+                        return Ok(length);
+                    }
+                    self.read(line, None, record)?;
+                }
                 return Ok(0);
             }
         }
@@ -267,13 +277,21 @@ impl Pattern {
         }
         let begins = time.is_some_and(|time| Fields::is_start(&names[time].0));
         let after = names.iter().skip(1).map(Some).chain([None]);
-        let marks = names.iter().zip(after).scan(start.clone(), |before, ((_, after), next)| {
+        let marks = names.iter().zip(after).scan(start.clone(), |before, ((name, after), next)| {
             let port = next.filter(|(name, _)| after == ":" && name.ends_with("port"));
             let port = port.map(|(_, end)| Finder::new(end).into_owned());
             let quoted = before.ends_with('"') && after.starts_with('"');
+            let one_word = by_head && (port.is_some() || name == "pid");
             *before = after.clone();
             let first = after.bytes().next().unwrap_or(b'\n');
-            Some(Mark { end: Finder::new(after).into_owned(), length: after.len(), first, quoted, port })
+            Some(Mark {
+                end: Finder::new(after).into_owned(),
+                length: after.len(),
+                first,
+                quoted,
+                one_word,
+                port,
+            })
         });
         Ok(Pattern {
             marks: marks.collect(),
@@ -316,7 +334,8 @@ impl Pattern {
             let length = if mark.length == 0 {
                 rest.len()
             } else {
-                mark.find(rest).ok_or_else(|| {
+                let is_whole = |length: &usize| !mark.one_word || !rest[..*length].contains(&b' ');
+                mark.find(rest).filter(is_whole).ok_or_else(|| {
                     Problem::at(
                         at + 1,
                         format!("{:?} should follow", String::from_utf8_lossy(mark.end.needle())),
@@ -377,7 +396,7 @@ impl Mark {
     fn find(&self, text: &[u8]) -> Option<usize> {
         if let Some(port) = &self.port {
             let end = if port.needle().is_empty() { text.len() } else { port.find(text)? };
-            return memchr::memrchr(b':', &text[..end]).filter(|at| !text[..*at].contains(&b' '));
+            return memchr::memrchr(b':', &text[..end]);
         }
         if !self.quoted {
             return match self.length {

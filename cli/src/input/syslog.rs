@@ -25,7 +25,7 @@ pub struct Head {
 
 /// By how much the time of a line without a year may be later than that of the line before it, less a day: 333 days, so
 /// that it may also be 32 days earlier.
-const AHEAD: u64 = 332 * 86_400_000_000_000;
+const AHEAD: u64 = 332 * time::DAY;
 
 /// Divides a text at its first space.
 fn word(text: &[u8]) -> Option<(&[u8], &[u8])> {

@@ -367,7 +367,7 @@ fn a_log_format_of_ones_own_may_begin_with_the_head() {
 fn a_head_that_is_not_known_is_no_part_of_a_client() {
     let http = concat!(
         "192.0.2.1:4711 [14/Nov/2023:22:13:20.123] fe be/s1 0/0/0/0/0 200 501 - - ---- 1/1/0/0/0 0/0 ",
-        r#""GET /]: 192.0.2.2:1 [14/Nov/2023:22:13:20.123] a b/c 1 200 7 HTTP/1.1""#,
+        r#""GET /[7]: 192.0.2.2:1 [14/Nov/2023:22:13:20.123] a b/c 1 200 7 HTTP/1.1""#,
     );
     let tcp = "192.0.2.1:4711 [14/Nov/2023:22:13:20.123] fe be/s1 0/0/5007 501 -- 0/0/0/0/3 0/0";
     for line in [http, tcp] {
