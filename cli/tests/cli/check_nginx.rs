@@ -6,6 +6,9 @@ use crate::check::{check, run};
 use crate::emit::{has, module, program};
 use crate::folder;
 
+/// What `@` stands for.
+const ZONE: &str = "limit_req_zone $uri zone=a:1m rate=1r/s;";
+
 /// Parts of the block http, and what is said of those that nginx refuses, with the place. `@` stands for a zone.
 const PARTS: [(&str, &str); 65] = [
     ("limit_req_zone $uri zone=a:1m rate=1r/s;", ""),
@@ -130,7 +133,7 @@ fn what_nginx_refuses_is_refused_and_nothing_else() {
     let mut asked = 0;
     for (part, want) in PARTS.iter().chain(&MODULE_PARTS) {
         let part = part
-            .replace('@', "limit_req_zone $uri zone=a:1m rate=1r/s;")
+            .replace('@', ZONE)
             .replace("%r", "tatcell_zone $uri zone=a:1m rate=1r/s rate_by=$r;")
             .replace('%', "tatcell_zone $uri zone=a:1m rate=1r/s;");
         let load = match &module {
@@ -168,7 +171,8 @@ fn what_nginx_refuses_is_refused_and_nothing_else() {
         ("@ server { limit_req zone=a; }", None),
         ("@ location / { limit_req zone=a; }", None),
     ] {
-        let (code, _, message) = check("top.conf", text);
+        let text = text.replace('@', ZONE);
+        let (code, _, message) = check("top.conf", &text);
         assert_eq!(code, Some(if want.is_some() { 3 } else { 0 }), "{text}: {message}");
         assert!(want.is_none_or(|want| message.contains(want)), "{text}: {message}");
     }
