@@ -164,6 +164,9 @@ fn level(directives: &mut [Directive], place: Place, memory: &mut Memory) -> Res
                 _ => {}
             }
         }
+        if (&*name, place) == ("http", Place::Outside) && !seen.insert(name.clone()) {
+            return Err(directive.name.wrong("http is here twice: remove one"));
+        }
         match opened(&name, place) {
             Place::Data => directive.block.clear(),
             inner => level(&mut directive.block, inner, memory)?,
@@ -206,10 +209,12 @@ impl Rule {
         for word in words {
             let text = &*word.text;
             let top = || text.strip_prefix("top=").and_then(nginx_number).is_some_and(|top| top <= 64);
-            let known = |known: &[&str]| known.contains(&text).then_some(()).ok_or(known.join(", "));
+            // nginx compares them without case, but for those of tatcell_stats.
+            let is = |known: &&str| known.eq_ignore_ascii_case(text);
+            let known = |known: &[&str]| known.iter().any(is).then_some(()).ok_or(known.join(", "));
             let right = match &self.value {
                 Value::Any => Ok(()),
-                Value::Flag if ["on", "off"].iter().any(|known| known.eq_ignore_ascii_case(text)) => Ok(()),
+                Value::Flag if ["on", "off"].iter().any(is) => Ok(()),
                 Value::Flag => Err("on or off".into()),
                 Value::Status if nginx_number(text).is_some_and(|status| (400..600).contains(&status)) => {
                     Ok(())
@@ -217,7 +222,7 @@ impl Rule {
                 Value::Status => Err("400 to 599".into()),
                 Value::Time => nginx_time(text).map(|_| ()).ok_or("a time, as in 1s".into()),
                 Value::One(words) => known(words),
-                Value::Some(_) if text == "off" && words.len() > 1 => Err("off alone, or not at all".into()),
+                Value::Some(_) if is(&"off") && words.len() > 1 => Err("off alone, or not at all".into()),
                 Value::Some(words) => known(words),
                 Value::Stats if ["json", "prometheus"].contains(&text) || top() => Ok(()),
                 Value::Stats => Err("json, prometheus or top=0 to top=64".into()),

@@ -2,7 +2,7 @@
 
 use tatcell::Algorithm;
 
-use super::Wanted;
+use super::{in_c_comment, in_comment, Wanted};
 use crate::key::KeySpec;
 use crate::limit::Asked;
 
@@ -54,7 +54,10 @@ impl KeySpec {
                 "address: 4 or 16 bytes, in network order; the addresses of a /{v4} of IPv4, or a /{v6} of IPv6, count \
                  as one"
             ),
-            None => format!("key: the bytes of {}, as the caller makes them", self.words().join(" and ")),
+            None => {
+                let key = in_comment(&self.words().join(" and "));
+                format!("key: the bytes of {key}, as the caller makes them")
+            }
         }
     }
 }
@@ -113,11 +116,11 @@ impl Wanted<'_> {
              /* {}.\n * 0: the request passes; above 0: it does not; below 0: the caller is wrong. Any number of \
              threads. */\n\
              int32_t limit_check(uint64_t now_ns, const void *{key}, size_t length{parameter}) {{\n{check}}}\n",
-            self.head("").trim_end(),
+            in_c_comment(self.head("").trim_end()),
             self.slots,
             self.limit.c_spec(),
             self.policy().to_ascii_uppercase(),
-            self.key.argument()
+            in_c_comment(&self.key.argument())
         )
     }
 

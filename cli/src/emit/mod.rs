@@ -179,7 +179,19 @@ fn head(comment: &str, limit: &str, key: &KeySpec, cost: Option<&str>, one_in: u
         0 | 1 => String::new(),
         many => format!(" One key in {many} was counted, so how large a table must be is an estimate."),
     };
-    format!("{comment} {limit} by {}{cost}: from tatcell plan.{sample}\n", key.words().join(" and "))
+    let key = key.words().join(" and ");
+    format!("{comment} {}\n", in_comment(&format!("{limit} by {key}{cost}: from tatcell plan.{sample}")))
+}
+
+/// A text for a comment of any language, which it does not end: of one line, and only with characters that are seen.
+fn in_comment(text: &str) -> String {
+    let is_seen = |c: char| c == ' ' || c.is_ascii_graphic() || c.is_alphanumeric();
+    text.chars().map(|c| if is_seen(c) { c.to_string() } else { c.escape_default().to_string() }).collect()
+}
+
+/// A text for a comment of C, which has no end of its own and no start of another one.
+fn in_c_comment(text: &str) -> String {
+    in_comment(text).replace("*/", "* /").replace("/*", "/ *")
 }
 
 /// Refuses a limit that is not a rate and a burst: the servers and the policers have no other.

@@ -1,6 +1,6 @@
 //! Configurations of programs.
 
-use super::{Numbers, Wanted};
+use super::{in_comment, Numbers, Wanted};
 use crate::key::Part;
 
 /// Why a program takes no address from a field. The plan counts by the last address of a list, which the nearest proxy
@@ -301,7 +301,7 @@ impl Wanted<'_> {
              # To share it with other servers:\n# store = \"redis://127.0.0.1:6379/\"\n# nodes = 4\n\
              # limit = [\"{call}\"]\n",
             self.head("#"),
-            self.key.words().join("+"),
+            in_comment(&self.key.words().join("+")),
             self.slots.div_ceil(2),
             self.policy()
         ))

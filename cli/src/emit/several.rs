@@ -5,7 +5,7 @@ use std::fmt::Write;
 use tatcell::{FullPolicy, Ladder, Rung as Tier};
 
 use super::code::rust_prefix;
-use super::{head, rate_and_burst, Emitted, Form, Numbers, Wanted};
+use super::{head, in_c_comment, rate_and_burst, Emitted, Form, Numbers, Wanted};
 use crate::key::KeySpec;
 use crate::limit::{Chained, Rung};
 
@@ -116,8 +116,10 @@ impl Several<'_> {
         let (parameter, cost) = if self.cost.is_some() { (", uint64_t cost", "cost") } else { ("", "1") };
         let key = if lengths.is_some() { "address" } else { "key" };
         let count = self.limit.rungs.len();
-        let mut text =
-            format!("/*{} */\n#include <stdint.h>\n#include <tatcell.h>\n\n", self.head("").trim_end());
+        let mut text = format!(
+            "/*{} */\n#include <stdint.h>\n#include <tatcell.h>\n\n",
+            in_c_comment(self.head("").trim_end())
+        );
         for (at, slots) in self.slots.iter().enumerate() {
             let _ = writeln!(
                 text,
@@ -164,7 +166,7 @@ impl Several<'_> {
         );
         let takes = match lengths {
             Some(_) => "address: 4 or 16 bytes, in network order".into(),
-            None => self.key.argument(),
+            None => in_c_comment(&self.key.argument()),
         };
         let _ = write!(
             text,
@@ -253,7 +255,7 @@ impl Several<'_> {
                  return tatcell_ladder_check(&ladder, &table, now_ns, address, length, {cost}, NULL, NULL, \
              NULL);\n\
              }}\n",
-            self.head("").trim_end(),
+            in_c_comment(self.head("").trim_end()),
             self.slots.first().copied().unwrap_or(1024),
             self.limit.rungs[0].asked.c_spec(),
             self.policy().to_ascii_uppercase()

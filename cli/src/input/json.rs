@@ -108,6 +108,8 @@ pub struct Json {
     wanted: Vec<Wanted>,
     fields: usize,
     has_cost: bool,
+    /// Whether the time of a line may be that of its head.
+    by_head: bool,
     /// The best path found for each so far in this line, and its value.
     best: Best,
     subtracted: Option<&'static str>,
@@ -126,6 +128,7 @@ impl Json {
         Json {
             fields: wants.fields.len(),
             has_cost: wants.cost.is_some(),
+            by_head: wants.time.as_deref().is_none_or(|name| name == "time"),
             wanted,
             best,
             subtracted: None,
@@ -158,8 +161,8 @@ impl Json {
         self.subtracted
     }
 
-    /// Reads a line.
-    pub fn read(&mut self, line: &[u8], record: &mut Record) -> Result<(), Problem> {
+    /// Reads a line. `head`: the time before it.
+    pub fn read(&mut self, line: &[u8], head: Option<u64>, record: &mut Record) -> Result<(), Problem> {
         let text = readable(line);
         self.best.iter_mut().for_each(|best| *best = None);
         let live: Vec<_> = self
@@ -178,10 +181,14 @@ impl Json {
             record.set(index, value);
         }
         let time = self.fields;
-        let (rank, when) = self.best[time].as_ref().ok_or_else(|| missing(time))?;
-        let stamp =
-            time::parse(when).ok_or_else(|| Problem::at(1, format!("no time: {}", Fields::quote(when))))?;
-        let named = self.wanted[time].paths[*rank].last().map_or("", |name| name);
+        let (stamp, named) = match &self.best[time] {
+            Some((rank, when)) => (
+                time::parse(when)
+                    .ok_or_else(|| Problem::at(1, format!("no time: {}", Fields::quote(when))))?,
+                self.wanted[time].paths[*rank].last().map_or("", |name| name),
+            ),
+            None => (head.filter(|_| self.by_head).ok_or_else(|| missing(time))?, ""),
+        };
         self.is_start = Fields::is_start(named);
         let is_caddy = named == CADDY_TIME && self.best[time + 3].is_some();
         let known = [!self.is_start, is_caddy && !self.is_start];

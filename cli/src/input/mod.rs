@@ -145,7 +145,7 @@ pub struct Input {
     reader: Reader,
     line: Vec<u8>,
     number: u64,
-    /// The length of the head of the last line, and the time that tells its year.
+    /// The length of the head of the last line, and the time that tells the year of the next one.
     head: usize,
     now: u64,
 }
@@ -276,13 +276,12 @@ impl Input {
             // Lines that begin with # are those of a header.
             Reader::Patterns(source, patterns) => {
                 next_text(source, &mut self.line, &mut self.number, b"#", |line| {
-                    let read = |text: &[u8], time| patterns.read(text, time, record);
-                    self.head = behind_head(line, self.now, read)?;
+                    self.head = patterns.read_line(line, &mut self.now, record)?;
                     Ok(())
                 })
             }
             Reader::Json(source, json) => next_text(source, &mut self.line, &mut self.number, b"", |line| {
-                self.head = behind_head(line, self.now, |text, _| json.read(text, record))?;
+                self.head = behind_head(line, &mut self.now, |text, time| json.read(text, time, record))?;
                 Ok(())
             }),
         };
@@ -421,7 +420,7 @@ fn find(start: &[u8], wants: &Wants) -> Option<Format> {
         true => Ok(()),
         false => Err(Problem::at(1, "no object")),
     };
-    if behind_head(lines.first()?, now, is_object).is_ok() {
+    if behind_head(lines.first()?, &mut { now }, is_object).is_ok() {
         return Some(Format::Json);
     }
     // Only the shape counts here, so that a field that is missing gets a message of its own.
@@ -430,7 +429,7 @@ fn find(start: &[u8], wants: &Wants) -> Option<Format> {
     let fits = |format: Format| {
         let mut patterns = Patterns::known(format, &shape).ok()?;
         // What fits behind a head counts more than what takes the head for a value.
-        let fits = |line: &&[u8]| match behind_head(line, now, |text, time| {
+        let fits = |line: &&[u8]| match behind_head(line, &mut { now }, |text, time| {
             patterns.read(text, time, &mut record)
         }) {
             Ok(0) if head_of(line, now).is_some() => 1,

@@ -4,17 +4,18 @@
 //! ends
 //! where the text that follows it in the pattern begins; between double quotes a quote after a backslash does not end
 //! it. A value before `:$..port` ends at the last colon before the end of the port, because addresses of IPv6 have
-//! colons, too. What a line has behind the pattern is left alone. A known pattern without a time is one of lines behind
-//! a head of syslog, which has the time.
+//! colons, too. What a line has behind the pattern is left alone. A known pattern without a time is one
+//! of lines behind a head of syslog, which has the time.
 
 use memchr::memmem::Finder;
 
+use super::syslog::{behind_head, head as head_of, Head};
 use super::{time, Fields, Format};
 use crate::failure::Problem;
 use crate::record::{cost, Record, Wants};
 
 /// The patterns of known formats; of those with one name, a line takes the first that fits.
-const KNOWN: [(&str, &str); 19] = [
+const KNOWN: [(&str, &str); 21] = [
     (
         "combined",
         concat!(
@@ -38,6 +39,15 @@ const KNOWN: [(&str, &str); 19] = [
         ),
     ),
     ("haproxy", "$client:$client_port [$time] $frontend $backend/$server $timers $bytes $rest"),
+    // Behind a head that is not known. They come last: a client may send what looks like them.
+    (
+        "haproxy",
+        concat!(
+            "$before[$pid]: $client:$client_port [$time] $frontend $backend/$server $timers $status $bytes $rest ",
+            r#""$request""#,
+        ),
+    ),
+    ("haproxy", "$before[$pid]: $client:$client_port [$time] $frontend $backend/$server $timers $bytes $rest"),
     (
         "envoy",
         concat!(
@@ -75,6 +85,9 @@ struct Mark {
     length: usize,
     first: u8,
     quoted: bool,
+    /// Whether the value has no space: the client and the process in known formats. So no head is taken for a client,
+    /// and nothing that a client sends for a process.
+    one_word: bool,
     /// What ends the port that follows, if the value ends at the last colon before it.
     port: Option<Finder<'static>>,
 }
@@ -91,7 +104,7 @@ pub struct Pattern {
     seen_duration: bool,
     /// Whether the time is that of the end, and no field says how long before it the request began.
     stamps_end: bool,
-    /// The second and third value of a line that has three before its time: combined.
+    /// The last two values before the time of combined, of which only the user may have spaces.
     three: Option<(usize, usize)>,
     cost: Option<Take>,
     /// Scratch: where each value begins and ends.
@@ -101,7 +114,10 @@ pub struct Pattern {
 }
 
 /// The patterns of which a line has one.
-pub struct Patterns(Vec<Pattern>);
+pub struct Patterns {
+    all: Vec<Pattern>,
+    is_own: bool,
+}
 
 impl Patterns {
     /// Compiles the patterns of a format.
@@ -117,20 +133,41 @@ impl Patterns {
         }
         match wrong {
             Some(why) if compiled.is_empty() => Err(why),
-            _ => Ok(Patterns(compiled)),
+            _ => Ok(Patterns { all: compiled, is_own: false }),
         }
     }
 
     /// Compiles a format of one's own.
     pub fn own(pattern: &str, wants: &Wants) -> Result<Patterns, String> {
-        Pattern::new(pattern, wants, false).map(|pattern| Patterns(vec![pattern]))
+        Ok(Patterns { all: vec![Pattern::new(pattern, wants, false)?], is_own: true })
+    }
+
+    /// Reads a line with or without a head, and returns the length of the head that was left out. A format of one's own
+    /// may have values for the head, so it reads the whole line first. That counts, unless the first value reaches
+    /// beyond the head, so that no value is for the head; or only behind the head a time is next to that of the head.
+    pub fn read_line(&mut self, line: &[u8], now: &mut u64, record: &mut Record) -> Result<usize, Problem> {
+        if self.is_own && self.read(line, None, record).is_ok() {
+            let Some(Head { length, time }) = head_of(line, *now) else { return Ok(0) };
+            let [Pattern { start, found, .. }, ..] = &self.all[..] else { return Ok(0) };
+            let is_next = |record: &Record| time.is_none_or(|time| time.abs_diff(record.stamp) < time::DAY);
+            if !start.is_empty() || found[0].1 <= length {
+                if !is_next(record) {
+                    if self.read(&line[length..], None, record).is_ok() && is_next(record) {
+                        return Ok(length);
+                    }
+                    self.read(line, None, record)?;
+                }
+                return Ok(0);
+            }
+        }
+        behind_head(line, now, |text, time| self.read(text, time, record))
     }
 
     /// Reads a line by the first pattern that fits. `head`: the time before it. The message is that of the pattern that
     /// fits furthest.
     pub fn read(&mut self, line: &[u8], head: Option<u64>, record: &mut Record) -> Result<(), Problem> {
         let mut worst: Option<Problem> = None;
-        for pattern in &mut self.0 {
+        for pattern in &mut self.all {
             match pattern.read(line, head, record) {
                 Ok(()) => return Ok(()),
                 Err(problem) if worst.as_ref().is_none_or(|worst| worst.column < problem.column) => {
@@ -145,17 +182,17 @@ impl Patterns {
     /// Returns the column at which a wanted value of the last line begins.
     pub fn column(&self, field: usize) -> usize {
         // Those before the one that fits have been tried, those behind it have not.
-        self.0.iter().find(|pattern| pattern.fits).map_or(1, |pattern| pattern.column(field))
+        self.all.iter().find(|pattern| pattern.fits).map_or(1, |pattern| pattern.column(field))
     }
 
     /// Whether a record's time is that of its end, because the format has no duration.
     pub fn stamps_end(&self) -> bool {
-        self.0.iter().all(|pattern| pattern.stamps_end)
+        self.all.iter().all(|pattern| pattern.stamps_end)
     }
 
     /// The field that was subtracted from times.
     pub fn subtracted(&self) -> Option<&'static str> {
-        self.0.iter().any(|pattern| pattern.seen_duration).then_some("request_time")
+        self.all.iter().any(|pattern| pattern.seen_duration).then_some("request_time")
     }
 }
 
@@ -240,13 +277,21 @@ impl Pattern {
         }
         let begins = time.is_some_and(|time| Fields::is_start(&names[time].0));
         let after = names.iter().skip(1).map(Some).chain([None]);
-        let marks = names.iter().zip(after).scan(start.clone(), |before, ((_, after), next)| {
+        let marks = names.iter().zip(after).scan(start.clone(), |before, ((name, after), next)| {
             let port = next.filter(|(name, _)| after == ":" && name.ends_with("port"));
             let port = port.map(|(_, end)| Finder::new(end).into_owned());
             let quoted = before.ends_with('"') && after.starts_with('"');
+            let one_word = by_head && (port.is_some() || name == "pid");
             *before = after.clone();
             let first = after.bytes().next().unwrap_or(b'\n');
-            Some(Mark { end: Finder::new(after).into_owned(), length: after.len(), first, quoted, port })
+            Some(Mark {
+                end: Finder::new(after).into_owned(),
+                length: after.len(),
+                first,
+                quoted,
+                one_word,
+                port,
+            })
         });
         Ok(Pattern {
             marks: marks.collect(),
@@ -255,7 +300,9 @@ impl Pattern {
             duration: place("request_time").filter(|_| !begins),
             seen_duration: false,
             stamps_end: place("request_time").is_none() && !begins,
-            three: place("ident").zip(place("remote_user")).filter(|_| place("remote_addr") == Some(0)),
+            three: place("ident")
+                .zip(place("remote_user"))
+                .filter(|_| by_head || place("remote_addr") == Some(0)),
             cost: wants.cost.as_deref().map(take).transpose()?,
             found: vec![(0, 0); names.len()],
             fits: false,
@@ -287,7 +334,8 @@ impl Pattern {
             let length = if mark.length == 0 {
                 rest.len()
             } else {
-                mark.find(rest).ok_or_else(|| {
+                let is_whole = |length: &usize| !mark.one_word || !rest[..*length].contains(&b' ');
+                mark.find(rest).filter(is_whole).ok_or_else(|| {
                     Problem::at(
                         at + 1,
                         format!("{:?} should follow", String::from_utf8_lossy(mark.end.needle())),
@@ -302,7 +350,7 @@ impl Pattern {
             if value(third).contains(&b' ') {
                 return Err(Problem::at(
                     self.found[second].0 + 1,
-                    "more than three values before the time: for a log that begins with the server, --format vhost",
+                    "too many values before the time: for a log that begins with the server, --format vhost",
                 ));
             }
         }

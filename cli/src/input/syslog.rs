@@ -2,13 +2,14 @@
 //!
 //! ```text
 //! <134>Nov  8 03:31:36 host haproxy[12]: ...             RFC 3164, with or without the priority and the host
-//! <134>1 2026-11-28T03:31:36.750+00:00 host haproxy 12 - - ...    RFC 5424
+//! <134>1 2026-11-28T03:31:36.750+00:00 host haproxy 12 - - ...    RFC 5424, with or without the priority
 //! 2026-11-28T03:31:36+0000 host unbound[12]: ...         the journal's short-iso, rsyslog's default
 //! Nov 28 03:31:36 unbound[12:0] info: ...                Unbound's log-time-ascii: a time, and no name before a colon
 //! ```
 //!
-//! A head gives a line the time that it may lack. RFC 3164 has no year: it is the last one in which the time is not
-//! more than a day ahead.
+//! A head gives a line the time that it may lack. RFC 3164 has no year. For the first line it is the last one in which
+//! the time is not more than a day ahead; for each other line the one that puts it next to the line before it: at most
+//! 32 days earlier, else later. So a log that passes the day of today is not cut there, and may be silent for 11 months.
 
 use super::time;
 use crate::failure::Problem;
@@ -21,6 +22,10 @@ pub struct Head {
     /// Its time, in nanoseconds since 1970.
     pub time: Option<u64>,
 }
+
+/// By how much the time of a line without a year may be later than that of the line before it, less a day: 333 days, so
+/// that it may also be 32 days earlier.
+const AHEAD: u64 = 332 * time::DAY;
 
 /// Divides a text at its first space.
 fn word(text: &[u8]) -> Option<(&[u8], &[u8])> {
@@ -106,8 +111,8 @@ fn is_tag(word: &[u8], needs_process: bool) -> bool {
 /// Finds the head of a line.
 pub fn head(line: &[u8], now: u64) -> Option<Head> {
     // Most lines have none: one look says so.
-    let is_iso = line.get(4) == Some(&b'-');
-    if !line.first().is_some_and(|byte| *byte == b'<' || byte.is_ascii_alphabetic() || is_iso) {
+    let is_dated = line.get(4) == Some(&b'-') || line.starts_with(b"1 ");
+    if !line.first().is_some_and(|byte| *byte == b'<' || byte.is_ascii_alphabetic() || is_dated) {
         return None;
     }
     let mut rest = priority(line);
@@ -136,15 +141,18 @@ pub fn head(line: &[u8], now: u64) -> Option<Head> {
 }
 
 /// Reads a line of text behind its head, and if that is none of the format, the whole line. Returns the length of the
-/// head.
+/// head. `now` tells the year of its time, and is then the one for the next line.
 pub fn behind_head(
     line: &[u8],
-    now: u64,
+    now: &mut u64,
     mut read: impl FnMut(&[u8], Option<u64>) -> Result<(), Problem>,
 ) -> Result<usize, Problem> {
-    let Some(Head { length, time }) = head(line, now) else { return read(line, None).map(|()| 0) };
+    let Some(Head { length, time }) = head(line, *now) else { return read(line, None).map(|()| 0) };
     let behind = match read(&line[length..], time) {
-        Ok(()) => return Ok(length),
+        Ok(()) => {
+            *now = time.map_or(*now, |time| time.saturating_add(AHEAD));
+            return Ok(length);
+        }
         Err(problem) => Problem { column: problem.column + length, ..problem },
     };
     read(line, None).map(|()| 0).map_err(|_| behind)
@@ -170,6 +178,7 @@ mod tests {
             ("<134>1 2026-11-28T03:31:36Z - haproxy 16026 - - ", Some(T)),
             ("<134>1 2026-11-28T03:31:36Z h a 1 id [x@1 a=\"b\\\"] c\" d=\"]\"][y@1] \u{feff}", Some(T)),
             ("<134>1 - h a - - - ", None),
+            ("1 2026-11-28T03:31:36Z h haproxy 12 - - ", Some(T)),
             ("<6>", None),
             ("haproxy[1401]: ", None),
             ("Nov 28 03:31:36 ", Some(T)),

@@ -14,6 +14,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use crate::record::digits;
 
 const SECOND: u64 = 1_000_000_000;
+pub(super) const DAY: u64 = 86_400 * SECOND;
 
 /// Reads a time, in nanoseconds since 1970.
 pub fn parse(text: &[u8]) -> Option<u64> {
@@ -159,7 +160,7 @@ pub fn without_year(text: &[u8], now: u64) -> Option<(u64, &[u8])> {
     let mut years = (1970..=next).rev().filter(|year| month != 2 || day < 29 || is_leap(*year)).take(60);
     let time = years.find_map(|year| {
         let time = instant(days(year, month, day)?, clock, 0)?;
-        (time <= now.saturating_add(86_400 * SECOND)).then_some(time)
+        (time <= now.saturating_add(DAY)).then_some(time)
     })?;
     (day <= most).then_some((time, rest))
 }

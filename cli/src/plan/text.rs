@@ -84,7 +84,8 @@ impl InputReport {
     pub(super) fn sample(&self) -> String {
         format!(
             "Sampled: one key in {} was counted ({}, with {} of {}). Bursts and lists of keys are those of the sample; \
-             numbers of keys and loads are estimates. Records refused and keys hit are those of all keys.",
+             numbers of keys and loads are estimates. Records refused are those of all keys, and so are keys hit \
+             unless \"about\" stands before their number.",
             self.one_in,
             plural(self.keys_kept, "key"),
             self.records_kept,

@@ -6,8 +6,11 @@ use crate::check::{check, run};
 use crate::emit::{has, module, program};
 use crate::folder;
 
+/// What `@` stands for.
+const ZONE: &str = "limit_req_zone $uri zone=a:1m rate=1r/s;";
+
 /// Parts of the block http, and what is said of those that nginx refuses, with the place. `@` stands for a zone.
-const PARTS: [(&str, &str); 62] = [
+const PARTS: [(&str, &str); 65] = [
     ("limit_req_zone $uri zone=a:1m rate=1r/s;", ""),
     ("limit_req_zone $uri zone=a:1m rate=10;", ""),
     ("limit_req_zone \"$uri$host\" zone=a:32k rate=30r/m;", ""),
@@ -57,6 +60,9 @@ const PARTS: [(&str, &str); 62] = [
     ("@ limit_req_status 429; limit_req_status 430;", "limit_req_status is here twice"),
     ("@ limit_req_log_level debug;", "info, notice, warn, error"),
     ("@ limit_req_log_level warn;", ""),
+    ("@ limit_req_log_level WARN;", ""),
+    ("@ limit_conn_log_level Error;", ""),
+    ("} http {", "http is here twice"),
     ("@ limit_req_dry_run ON;", ""),
     ("@ limit_req_dry_run yes;", "on or off"),
     ("@ limit_req_dry on;", "unknown directive \"limit_req_dry\""),
@@ -79,7 +85,7 @@ const PARTS: [(&str, &str); 62] = [
 ];
 
 /// The same for the module of tatcell. `%` stands for a zone, and `%r` for one with rates of its own.
-const MODULE_PARTS: [(&str, &str); 32] = [
+const MODULE_PARTS: [(&str, &str); 34] = [
     ("tatcell_zone $uri zone=a:96k rate=1r/s;", ""),
     ("tatcell_zone $uri zone=a:1m \"rate=5r/15min burst 7\" policy=deny tag_bits=24 skew=1s;", ""),
     ("tatcell_zone $uri zone=a:95k rate=1r/s;", "zone \"a\" is too small: give it 96k"),
@@ -108,6 +114,8 @@ const MODULE_PARTS: [(&str, &str); 32] = [
     ("% server { location /s { tatcell_stats top=65; } }", "top=0 to top=64"),
     ("% tatcell_headers ratelimit policy;", ""),
     ("% server { tatcell_headers ratelimit off; }", "off alone"),
+    ("% server { tatcell_headers RateLimit OFF; }", "off alone"),
+    ("% tatcell_log_level Info; tatcell_undecided PASS; tatcell_headers Policy;", ""),
     ("% tatcell_undecided maybe;", "pass, refuse"),
     ("%r tatcell_rates $uri $r { default 5r/s; gold 9r/s burst=7; vip unlimited; }", ""),
     ("%r tatcell_rates $uri $r { default 5r/s; gold 9x; }", "3:95: "),
@@ -125,7 +133,7 @@ fn what_nginx_refuses_is_refused_and_nothing_else() {
     let mut asked = 0;
     for (part, want) in PARTS.iter().chain(&MODULE_PARTS) {
         let part = part
-            .replace('@', "limit_req_zone $uri zone=a:1m rate=1r/s;")
+            .replace('@', ZONE)
             .replace("%r", "tatcell_zone $uri zone=a:1m rate=1r/s rate_by=$r;")
             .replace('%', "tatcell_zone $uri zone=a:1m rate=1r/s;");
         let load = match &module {
@@ -151,7 +159,9 @@ fn what_nginx_refuses_is_refused_and_nothing_else() {
         assert_eq!(tested.status.success(), taken, "{part}: {said}");
         asked += 1;
     }
-    println!("{asked} of {} parts were given to nginx", PARTS.len() + MODULE_PARTS.len());
+    // Without the module those of nginx alone, without nginx none: each says SKIP.
+    let want = PARTS.len() + if module.is_some() { MODULE_PARTS.len() } else { 0 };
+    assert_eq!(asked, if has_nginx { want } else { 0 }, "parts that were given to nginx");
     // At the top of a whole configuration, and in a part of one.
     for (text, want) in [
         (
@@ -161,7 +171,8 @@ fn what_nginx_refuses_is_refused_and_nothing_else() {
         ("@ server { limit_req zone=a; }", None),
         ("@ location / { limit_req zone=a; }", None),
     ] {
-        let (code, _, message) = check("top.conf", text);
+        let text = text.replace('@', ZONE);
+        let (code, _, message) = check("top.conf", &text);
         assert_eq!(code, Some(if want.is_some() { 3 } else { 0 }), "{text}: {message}");
         assert!(want.is_none_or(|want| message.contains(want)), "{text}: {message}");
     }

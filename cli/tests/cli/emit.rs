@@ -244,6 +244,33 @@ fn a_comment_says_how_the_key_is_cut() {
     assert!(call.contains("CL.THROTTLE <address/24,56+path:2> 19 5 1\n"), "{call}");
 }
 
+/// `*/` would end a comment of C, `/*` is a warning there, and a new line ends those of all others.
+#[test]
+fn a_key_ends_no_comment() {
+    let folder = folder("emit-comments");
+    let file = folder.join("log.json");
+    fs::write(&file, r#"{"msec":1700000000,"path":"/x/1/y\n!"}"#).expect("a file");
+    let log = file.to_str().expect("a name");
+    let source = folder.join("limit.c");
+    for limit in ["5/s burst 20", "5/s burst 20 and 30/min burst 25"] {
+        for key in ["path=/x/*/y\n!", "path=/*/*/y\n!"] {
+            for form in ["c", "rust", "throttled"] {
+                if form == "throttled" && limit.contains("and") {
+                    continue;
+                }
+                let text = text(log, form, &["-k", key, "-l", limit]);
+                assert!(text.contains(r"y\n!") && !text.contains("\n!"), "{text}");
+                if form == "c" {
+                    fs::write(&source, text).expect("a file");
+                    let mut compiler = Command::new("cc");
+                    compiler.args(["-Wall", "-Wextra", "-Werror", "-pedantic", "-fsyntax-only", "-I"]);
+                    runs(compiler.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../include")).arg(&source));
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn a_table_that_was_too_small_gives_no_size() {
     let file = folder("emit-full").join("access.log");

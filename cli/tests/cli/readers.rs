@@ -279,10 +279,11 @@ fn bind_and_unbound() {
 }
 
 /// What stands before a line that went through syslog or the journal, at T. Some have no year.
-const HEADS: [&str; 6] = [
+const HEADS: [&str; 7] = [
     "<134>Nov 14 22:13:20 host program[7]: ",
     "Nov 14 22:13:20 program: ",
     "<134>1 2023-11-14T22:13:20.000000+00:00 host program 7 - - ",
+    "1 2023-11-14T22:13:20Z host program 7 - - ",
     "<134>1 2023-11-14T23:13:20+01:00 - program - - [origin ip=\"[::1]\"] ",
     "2023-11-14T22:13:20+0000 host program[7]: ",
     "2023-11-14T23:13:20.000000+01:00 host program[7]: ",
@@ -337,6 +338,80 @@ fn every_text_format_is_read_behind_a_head_of_syslog() {
     }
 }
 
+/// A format of one's own may have the head itself, with values whose names say so.
+#[test]
+fn a_log_format_of_ones_own_may_begin_with_the_head() {
+    const AT: u64 = 1_795_836_691;
+    let wants = wants(&["addr"], None);
+    for (format, line) in [
+        (
+            "$mon $day $clock $host $tag $addr $msec $rest",
+            "Nov 28 03:31:36 web nginx: 192.0.2.1 1795836691.1 GET / 200 511 77 4",
+        ),
+        // What a client sends looks like the format again.
+        (
+            "$prefix]: $addr $msec $rest",
+            "Nov 28 03:31:36 web nginx[7]: 192.0.2.1 1795836691.1 GET /]: 192.0.2.2 77 4",
+        ),
+        ("$addr $msec $rest", "Nov 28 03:31:36 web nginx[7]: 192.0.2.1 1795836691.1 GET / 200 511 77 4"),
+        ("$addr [$msec] $rest", "Nov 28 03:31:36 web nginx: 192.0.2.1 [1795836691.1] GET / 200 511 77 4"),
+    ] {
+        let how = How { log_format: Some(format.into()), wants: wants.clone(), ..How::default() };
+        let (records, bad) = all(line.as_bytes(), &how);
+        assert_eq!((records, bad), (vec![read(AT, 100_000_000, 1, &["192.0.2.1"])], vec![]), "{format}");
+    }
+}
+
+/// `journalctl -o short-full` and `short-unix`, and Kubernetes write heads that are not left out.
+#[test]
+fn a_head_that_is_not_known_is_no_part_of_a_client() {
+    let http = concat!(
+        "192.0.2.1:4711 [14/Nov/2023:22:13:20.123] fe be/s1 0/0/0/0/0 200 501 - - ---- 1/1/0/0/0 0/0 ",
+        r#""GET /[7]: 192.0.2.2:1 [14/Nov/2023:22:13:20.123] a b/c 1 200 7 HTTP/1.1""#,
+    );
+    let tcp = "192.0.2.1:4711 [14/Nov/2023:22:13:20.123] fe be/s1 0/0/5007 501 -- 0/0/0/0/3 0/0";
+    for line in [http, tcp] {
+        for head in [
+            "",
+            "Sat 2026-11-28 03:31:31 UTC host haproxy[12]: ",
+            "1795836691.123456 host haproxy[12]: ",
+            "2026-11-28T03:31:31.123456789Z stdout F haproxy[12]: ",
+        ] {
+            let line = format!("{head}{line}");
+            let want = read(T, 123_000_000, 501, &["192.0.2.1", "192.0.2.1"]);
+            assert_eq!(one(&line, Format::Haproxy, &["client", "address"], Some("bytes")), want, "{line}");
+        }
+    }
+    // Nothing says where these heads end.
+    let combined = r#"192.0.2.1 - - [14/Nov/2023:22:13:20 +0000] "GET / HTTP/1.1" 200 7 "-" "x""#;
+    for (format, field, line) in [
+        (Format::Haproxy, "client", format!("Sat 2026-11-28 03:31:31 UTC host haproxy: {http}")),
+        (Format::Combined, "remote_addr", format!("2026-11-28T03:31:31.1Z stdout F {combined}")),
+        (Format::Vhost, "remote_addr", format!("2026-11-28T03:31:31.1Z stdout F {combined}")),
+    ] {
+        let how = How { format: Some(format), wants: wants(&[field], None), ..How::default() };
+        let (records, bad) = all(line.as_bytes(), &how);
+        assert_eq!((records, bad.len()), (vec![], 1), "{line}");
+    }
+}
+
+/// A time without a year is next to that of the line before it: a log that passes the day of today has no gap.
+#[test]
+fn a_time_without_a_year_is_next_to_the_one_before_it() {
+    let now = tatcell_cli::input::time::now() / 1_000_000_000;
+    let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let times: Vec<_> = [12, 60, 59, 24 * 90].iter().map(|hours| now + hours * 3600).collect();
+    let line = |time: &u64| {
+        let shown = tatcell_cli::input::time::show(time * 1_000_000_000);
+        let month = months[shown[5..7].parse::<usize>().expect("a month") - 1];
+        format!("{month} {} {} host app[1]: {{\"user\":\"a\"}}\n", &shown[8..10], &shown[11..19])
+    };
+    let how = How { wants: wants(&["user"], None), ..How::default() };
+    let (records, bad) = all(times.iter().map(line).collect::<String>().as_bytes(), &how);
+    let want: Vec<_> = times.iter().map(|time| read(*time, 0, 1, &["a"])).collect();
+    assert_eq!((records, bad), (want, vec![]));
+}
+
 /// Unbound and BIND leave the time to syslog. Without a year it is one of the last twelve months.
 #[test]
 fn a_query_without_a_time_has_that_of_its_head() {
@@ -365,6 +440,19 @@ fn a_query_without_a_time_has_that_of_its_head() {
         let how = How { wants: wants(&["address"], None), format: Some(format), ..How::default() };
         let bad = all(line.as_bytes(), &how).1;
         assert_eq!(bad.len(), 1, "{line}");
+    }
+    // JSON may leave it to syslog, too; a time of its own counts first.
+    for head in HEADS {
+        let (time, _, values) = one(&format!("{head}{{\"user\":\"a\"}}"), Format::Json, &["user"], None);
+        assert_eq!((time % DAY / 1_000_000_000, &values[0][..]), (80_000, "a"), "{head}");
+        let dated = format!("{head}{{\"user\":\"a\",\"ts\":7}}");
+        assert_eq!(one(&dated, Format::Json, &["user"], None).0, 7_000_000_000, "{head}");
+    }
+    for (time, head) in [(None, ""), (Some("at"), HEADS[0])] {
+        let wants = Wants { time: time.map(str::to_string), ..wants(&["user"], None) };
+        let how = How { wants, ..How::default() };
+        let bad = all(format!("{head}{{\"user\":\"a\"}}").as_bytes(), &how).1;
+        assert!(bad[0].contains("no field"), "{bad:?}");
     }
     // Unbound's log-time-ascii and log-time-iso.
     for line in [

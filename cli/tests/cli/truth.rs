@@ -130,7 +130,10 @@ fn beyond_max_keys_a_sample_is_counted_and_said() {
     assert_eq!(some.worst.as_ref().map(|w| w.refused), all.worst.as_ref().map(|w| w.refused));
     assert!(sampled.input.keys.abs_diff(10_000) < 1_500, "{} keys", sampled.input.keys);
     assert_eq!(sampled.good[0].records, 10, "a good key is always counted");
-    assert!(sampled.to_string().contains("Sampled: one key in "));
+    let text = sampled.to_string();
+    assert!(
+        text.contains("Sampled: one key in ") && text.contains(&format!(", of about {} keys", some.keys_hit))
+    );
 }
 
 #[test]
@@ -157,6 +160,7 @@ fn what_comes_from_a_sample_says_so() {
     }
     for want in [
         &format!("Sampled: one key in {} was counted", input.one_in),
+        "Records refused are those of all keys, and so are keys hit unless \"about\" stands before their number.",
         "The burst that a key of the sample needs",
         &format!(" >={} ", rate.max),
         "(about 0 keys hit)",
