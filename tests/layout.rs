@@ -79,7 +79,8 @@ cli/src/input
     time packed packet
     capture: packet lib
     syslog: time lib
-    dnstap json pattern table: time lib
+    dnstap json table: time lib
+    pattern: syslog time lib
 cli/src/show
     clock: lib
     names: lib
