@@ -158,7 +158,7 @@ else skip 'the linker and tools of LLVM' 'not all are there: apt-get install cla
 packed() {
     $CARGO package --quiet --allow-dirty --target-dir "$out/crate" || return 1
     tar -xzf "$out/crate/package/tatcell-$version.crate" -C "$out" &&
-        for file in README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE build.rs include/tatcell.h include/tatcell.map \
+        for file in README.md LICENSE-MIT LICENSE-APACHE build.rs include/tatcell.h include/tatcell.map \
             include/tatcell.hpp; do
             cmp "$file" "$out/tatcell-$version/$file" || return 1
         done
