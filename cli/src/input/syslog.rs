@@ -9,7 +9,8 @@
 //!
 //! A head gives a line the time that it may lack. RFC 3164 has no year. For the first line it is the last one in which
 //! the time is not more than a day ahead; for each other line the one that puts it next to the line before it: at most
-//! 32 days earlier, else later. So a log that passes the day of today is not cut there, and may be silent for 11 months.
+//! 32 days earlier, else later. So a log that passes the day of today is not cut there, and may be silent for 11
+//! months.
 
 use super::time;
 use crate::failure::Problem;
