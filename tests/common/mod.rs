@@ -84,9 +84,9 @@ pub fn size_from(name: &str, default: u64) -> u64 {
 }
 
 #[cfg(not(target_has_atomic = "64"))]
-use portable_atomic::AtomicU64;
+pub use portable_atomic::AtomicU64;
 #[cfg(target_has_atomic = "64")]
-use std::sync::atomic::AtomicU64;
+pub use std::sync::atomic::AtomicU64;
 
 /// Zeroed table memory.
 pub fn memory(lines: usize) -> Vec<Line> {

@@ -1,9 +1,9 @@
 //! A [`Sweeper`] lets nobody wait who owes nothing, whatever the silence, and forgives nobody.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Barrier;
 
-use crate::common::{memory, Rng, Seed};
+use crate::common::{memory, AtomicU64, Rng, Seed};
 use tatcell::{AttachOptions, Cell, LimitSpec, Override, Sweeper, Table, TableOptions};
 
 const NS: u64 = 1_000_000_000;

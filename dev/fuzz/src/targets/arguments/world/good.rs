@@ -148,7 +148,7 @@ impl World<'_, '_> {
                 );
             }
             // Zero is one.
-            "tatcell_lease_t" => {}
+            "tatcell_lease_t" | "tatcell_sweeper_t" => {}
             other => panic!("how is {other} made?"),
         }
         let made: Vec<u8> = own.iter().flat_map(|word| word.to_ne_bytes()).collect();
