@@ -183,6 +183,24 @@ fn an_older_reading_forgives_no_debt() {
     }
 }
 
+/// A debt that was made just before a part was due is over for one caller, and not yet for one within the skew.
+#[test]
+fn a_silence_forgives_no_reading_within_the_skew() {
+    for (spec, _) in limits() {
+        let lines = memory(66);
+        let table = Table::init(&lines, &TableOptions::new(spec).seed([7; 16])).unwrap();
+        let (limit, sweeper, info) = (table.limit(&spec).unwrap(), Sweeper::new(), table.info());
+        sweeper.sweep(&table, HOUR);
+        let now = HOUR + info.sweep_interval / 4 - 1;
+        sweeper.sweep(&table, now);
+        assert!(table.check(&limit, now, b"a", limit.info().burst).unwrap().passes());
+        let over = now + table.next_live(now, 0).unwrap().reset_after;
+        sweeper.sweep(&table, now + info.horizon + 2);
+        let found = table.next_live(over - 1, 0);
+        assert!(found.is_some_and(|slot| slot.reset_after > 0), "{spec:?}: {found:?}");
+    }
+}
+
 /// Overrides that are rare, whose words wrap between two looks, end at their tick for good.
 #[test]
 fn an_override_that_ended_stays_over_after_any_silence() {

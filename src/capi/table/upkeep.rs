@@ -174,7 +174,8 @@ pub unsafe extern "C" fn tatcell_table_sweep(
 
 /// Sweeps what is due, instead of a timer, and ends a silence. Call it with the same now before each call on the table,
 /// also before a look at overrides. If no call came for so long that all debts are over, it empties the table, and no
-/// old debt counts once more. A silence is longer than both a quarter of sweep_interval and the longest debt.
+/// old debt counts once more. A silence is longer than both a quarter of sweep_interval and the longest debt with the
+/// skew.
 ///
 /// It forgets what was charged without it. Use it, with one sweeper, in all calls of all processes, or in none.
 ///

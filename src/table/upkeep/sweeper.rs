@@ -2,7 +2,8 @@
 //!
 //! A word wraps after its span, and a sweep must empty it before. While calls come, they do that. While none comes
 //! nobody does, and after a silence of nearly a span nothing tells an old debt from a new one. But every silence that
-//! is longer than the longest debt leaves no debt at all. So the first call after a long one empties the whole table.
+//! is longer than the longest debt and the skew leaves no debt at all. So the first call after a long one empties the
+//! whole table.
 //!
 //! ```text
 //!            swept       now                                    now
@@ -11,8 +12,8 @@
 //! ```
 //!
 //! `swept` is the time until which all is swept that was due. A round sweeps every slot once, and four rounds fit the
-//! sweep interval. A pause is at most a round, or H and one part. A slot goes unswept for a round and a pause, which is
-//! less than the interval.
+//! sweep interval. A pause is at most a round, or H, the skew and one part. A slot goes unswept for a round and a
+//! pause, which is less than the interval.
 //!
 //! Who ends a silence decides only when all slots are empty. Others that come meanwhile do not wait: they empty the
 //! same slots. The first that has seen all of them moves `swept`, and then all others stop. A slot with a new charge is
@@ -93,7 +94,8 @@ impl Sweeper {
     /// Sweeps what is due by now, and empties the table if no call came for so long that all its debts are over.
     ///
     /// Most calls only compare. One in a while sweeps 4096 slots, and one after a pause at most the whole table once. A
-    /// silence is longer than both a quarter of the [sweep interval](Table::sweep_interval) and the longest debt.
+    /// silence is longer than both a quarter of the [sweep interval](Table::sweep_interval) and the longest debt with
+    /// the skew.
     ///
     /// A reading far ahead counts as a silence, and then all keys have their burst again: pass only a monotonic clock,
     /// or a guarded one (`host::ClockGuard`). A reading behind the last one sweeps nothing, until the clock has caught
@@ -305,9 +307,10 @@ impl Rounds {
         Rounds { shift, every: (interval >> (shift + 2)).max(1), interval }
     }
 
-    /// The longest time since `swept` that is no silence. It leaves out the part in which the last call may have been.
+    /// The longest time since `swept` that is no silence. It leaves out the part in which the last call may have been,
+    /// and the skew, because a caller with an older reading may still count the debt of that call.
     fn pause(self, g: &Geometry) -> u64 {
-        (self.every << self.shift).max(ticks_up(g.horizon, 0, g.shl, g.shr).saturating_add(self.every))
+        (self.every << self.shift).max(ticks_up(g.layout.window, 0, g.shl, g.shr).saturating_add(self.every))
     }
 }
 
