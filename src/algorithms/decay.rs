@@ -121,7 +121,8 @@ fn largest_lead(p: &Params, most: u64) -> u64 {
 pub(super) fn fit(at: At<'_>, state: State, cost: u64, most: u64) -> Result<State, u64> {
     let p = at.p;
     if cost == 0 {
-        let reached = lead(p, up_to(most)).wrapping_add(at.units_until(0));
+        // `charged` adds a unit within a unit, and so it is there for every reading: a wait ends at a border.
+        let reached = lead(p, up_to(most)).wrapping_add((p.shr != 0).into());
         return if state.ahead <= reached { Ok(state) } else { Err(state.ahead.wrapping_sub(reached)) };
     }
     let room = up_to(most.saturating_sub(cost));

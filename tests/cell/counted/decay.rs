@@ -307,6 +307,27 @@ fn exactly(cell: &Cell, limit: &Limit, now: u64) -> u64 {
     early + cell.peek(limit, now, 1).next_unit
 }
 
+/// Also where a unit of time is several ticks, from every tick of one, and for a look at a debt.
+#[test]
+fn a_wait_ends_at_its_tick_in_units_of_any_length() {
+    let mut random = Rng(11);
+    for i in 0..120i8 {
+        let limit = LimitSpec::decay(10, 2_000_000).max_debt(200).resolution(-(i % 7)).build().unwrap();
+        let (cell, start) = (Cell::new(), random.below(1 << 40));
+        let _ = cell.charge(&limit, start, random.within(1, 100));
+        let later = start + random.below(100_000);
+        let _ = cell.charge(&limit, later, random.within(10, 100));
+        for now in later..later + 70 {
+            for cost in [0, 1, 7] {
+                let look = cell.peek(&limit, now, cost);
+                let (end, is_late) = (now + look.retry_after, !look.passes());
+                assert!(cell.peek(&limit, end, cost).passes(), "{cost} at {now}, units of 2^{}: late", i % 7);
+                assert!(!is_late || !cell.peek(&limit, end - 1, cost).passes(), "{cost} at {now}: early");
+            }
+        }
+    }
+}
+
 #[test]
 fn soft_room_debt_and_shadow_are_options_of_decay_too() {
     let spec = LimitSpec::decay(10, 1_000_000);
