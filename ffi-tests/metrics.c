@@ -192,7 +192,16 @@ TEST(structures_of_other_releases_are_read_as_far_as_both_sides_know) {
     stats.size = TATCELL_STATS_MIN, info.size = TATCELL_TABLE_INFO_MIN;
     char text[4096];
     EXPECT(tatcell_metrics_text(m, 1, TATCELL_METRICS_PROMETHEUS, text, sizeof text) > 1000);
-    EXPECT(has(text, "tatcell_full_sets{table=\"a\"} 0") && has(text, "tatcell_live_keys{table=\"a\"} 1"));
+    EXPECT(has(text, "tatcell_live_keys{table=\"a\"} 1"));
+    /* What they do not have is not said, not even as 0. */
+    EXPECT(!strstr(text, "tatcell_full_sets{") && !strstr(text, "tatcell_longest_debt"));
+    info.size = sizeof info, info.algorithm = TATCELL_ALGORITHM_OVERRIDES;
+    EXPECT(tatcell_metrics_text(m, 1, TATCELL_METRICS_PROMETHEUS, text, sizeof text) > 1000);
+    EXPECT(!strstr(text, "tatcell_overrides"));
+    stats.size = sizeof stats, stats.exemptions = 1;
+    EXPECT(tatcell_metrics_text(m, 1, TATCELL_METRICS_PROMETHEUS, text, sizeof text) > 1000);
+    EXPECT(has(text, "tatcell_overrides{table=\"a\",kind=\"ban\"} 0"));
+    EXPECT(has(text, "tatcell_overrides{table=\"a\",kind=\"exemption\"} 1"));
     kit_free(&k);
 }
 

@@ -158,7 +158,7 @@ const FAMILIES: [Family; 14] = [
 impl TableMetrics<'_> {
     fn value(&self, what: What) -> Option<Value> {
         let whole = |value| Some(Value(value, None));
-        let (counted, stats) = (self.counters.as_ref(), self.stats.as_ref());
+        let (counted, stats, newer) = (self.counters.as_ref(), self.stats.as_ref(), self.newer());
         match what {
             What::Conforming => whole(counted?.conforming),
             What::NonConforming => whole(counted?.non_conforming),
@@ -172,12 +172,12 @@ impl TableMetrics<'_> {
             What::Inserted => whole(counted?.inserted),
             What::Slots => whole(stats?.slots),
             What::Live => whole(stats?.live),
-            What::Bans if self.is_overrides() => whole(stats?.live.wrapping_sub(stats?.exemptions)),
-            What::Exemptions if self.is_overrides() => whole(stats?.exemptions),
+            What::Bans if self.is_overrides() => whole(stats?.live.wrapping_sub(newer?.exemptions)),
+            What::Exemptions if self.is_overrides() => whole(newer?.exemptions),
             What::Bans | What::Exemptions => None,
             What::Expired => whole(stats?.expired),
             What::Claims => whole(stats?.claims),
-            What::FullSets => whole(stats?.full_sets),
+            What::FullSets => whole(newer?.full_sets),
             What::FullSet => {
                 let ppb = self.full_set()?;
                 // A chance is at most 1: 10^9 billionths.

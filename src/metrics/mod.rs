@@ -102,6 +102,7 @@ pub struct TableMetrics<'a> {
     counters: Option<Counters>,
     stats: Option<Stats>,
     info: Option<Said>,
+    is_older: bool,
 }
 
 /// The part of a table's info that the text has.
@@ -136,7 +137,7 @@ pub(crate) const fn names(algorithm: Option<Algorithm>, policy: FullPolicy) -> (
 impl<'a> TableMetrics<'a> {
     /// Makes metrics that have only a name, for the label `table`. Each table of a call needs another name.
     pub const fn new(name: &'a str) -> TableMetrics<'a> {
-        TableMetrics { name, counters: None, stats: None, info: None }
+        TableMetrics { name, counters: None, stats: None, info: None, is_older: false }
     }
 
     /// Adds what was counted: the sum of all threads.
@@ -164,6 +165,18 @@ impl<'a> TableMetrics<'a> {
         self
     }
 
+    /// The statistics came in a structure that ends before full sets, the longest debt and exemptions.
+    #[cfg(feature = "capi")]
+    pub(crate) const fn of_older_header(mut self) -> TableMetrics<'a> {
+        self.is_older = true;
+        self
+    }
+
+    /// Returns the statistics if they have full sets, the longest debt and exemptions.
+    fn newer(&self) -> Option<&Stats> {
+        self.stats.as_ref().filter(|_| !self.is_older)
+    }
+
     /// Whether the table is one of overrides, as far as the info says.
     fn is_overrides(&self) -> bool {
         self.info.is_some_and(|info| info.algorithm == names(None, FullPolicy::Deny).0)
@@ -171,7 +184,7 @@ impl<'a> TableMetrics<'a> {
 
     /// Returns the longest debt in seconds and billionths, rounded down; `None` if nobody knows what a tick is.
     fn longest(&self) -> Option<(u64, u32)> {
-        let (ticks, hz) = (self.stats?.longest, self.info?.tick_hz);
+        let (ticks, hz) = (self.newer()?.longest, self.info?.tick_hz);
         let rest = u128::from(ticks.checked_rem(hz)?).wrapping_mul(1_000_000_000);
         // Below 10^9, because the rest is below the frequency.
         Some((ticks.checked_div(hz)?, rest.checked_div(hz.into())? as u32))

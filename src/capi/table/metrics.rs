@@ -102,6 +102,9 @@ fn table<'a>(
         let tatcell_stats_t { slots, live, claims, expired, debt, full_sets, longest, exemptions, .. } = raw;
         let stats = Stats { load_ppm, slots, live, claims, expired, debt, full_sets, longest, exemptions };
         made = made.stats(&stats);
+        if (raw.size as usize) < size_of::<tatcell_stats_t>() {
+            made = made.of_older_header();
+        }
     }
     let (info, info_place) = known(c, raw.info)?;
     if let Some(info) = info {
