@@ -1790,7 +1790,7 @@ public:
     // ---- Overrides: for a table made with table_options::overrides ----
 
     /// Bans a key: no request of it passes before `until` (tatcell_table_ban). This replaces an older override of the
-    /// key. Errors: err_until, err_full (not stored), err_clash (an override of another key is in the way),
+    /// key. Errors: err_until, err_full_set (not stored), err_clash (an override of another key is in the way),
     /// err_algorithm. It may be contended.
     result ban(instant now, key k, instant until) const noexcept {
         return result(tatcell_table_ban(&raw_, now.count(), k.data(), k.size(), until.count()));
