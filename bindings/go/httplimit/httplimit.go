@@ -172,8 +172,11 @@ func (w *watcher) FlushError() error {
 	for inside := w.ResponseWriter; ; {
 		switch f := inside.(type) {
 		case interface{ FlushError() error }:
-			w.saw(http.StatusOK)
-			return f.FlushError()
+			err := f.FlushError()
+			if !errors.Is(err, http.ErrNotSupported) {
+				w.saw(http.StatusOK)
+			}
+			return err
 		case http.Flusher:
 			w.saw(http.StatusOK)
 			f.Flush()

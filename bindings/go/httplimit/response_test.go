@@ -168,6 +168,11 @@ type wrapper struct{ plain }
 
 func (w wrapper) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
+// asked is a writer that must look inside itself first, as that of a limit around this one.
+type asked struct{ plain }
+
+func (asked) FlushError() error { return fmt.Errorf("asked: %w", http.ErrNotSupported) }
+
 // hijackable can hand its connection over, if it had one.
 type hijackable struct{ http.ResponseWriter }
 
@@ -191,6 +196,9 @@ func TestAWriterFlushesIfTheOneInsideCan(t *testing.T) {
 			return wrapper{plain{r}}
 		}, false, false, true},
 		{"a hijacker", func(r *httptest.ResponseRecorder) http.ResponseWriter { return hijackable{r} }, false, true, false},
+		{"one that is asked", func(r *httptest.ResponseRecorder) http.ResponseWriter {
+			return asked{plain{r}}
+		}, false, false, false},
 		{"neither", func(r *httptest.ResponseRecorder) http.ResponseWriter { return plain{r} }, false, false, false},
 	} {
 		limit := httplimit.Limit{Limiter: limiter(t, "1/h"), Key: httplimit.ByAddress(32, 64), Refund: failures}
