@@ -15,7 +15,7 @@ var epoch = time.Now()
 func Now() uint64 { return uint64(time.Since(epoch)) }
 
 // Limiter keeps one limit for each of many keys, by the clock of Now. Its memory is fixed, it has no lock and starts no
-// goroutine. Any number of goroutines may use it at once.
+// goroutine. Any number of goroutines may use it at once. New and NewLimiter make one; the zero Limiter panics.
 type Limiter struct {
 	limit *TableLimit
 	spec  Spec
@@ -172,6 +172,9 @@ func (l *Limiter) now() uint64 {
 // than one part, at most the whole table once. After a silence, which is longer than any debt, it forgets all words:
 // they may have wrapped, and then old debts count once more. It returns the time of the last sweep.
 func (l *Limiter) sweep(now uint64) uint64 {
+	if l.step == 0 {
+		panic("tatcell: the Limiter is empty: make one by New")
+	}
 	for {
 		swept := l.swept.Load()
 		late := now - swept

@@ -28,6 +28,24 @@ func TestALimiterNeedsKeysAndALimit(t *testing.T) {
 	}
 }
 
+func TestAnEmptyLimiterSaysHowToMakeOne(t *testing.T) {
+	for name, call := range map[string]func(*Limiter){
+		"Allow":     func(l *Limiter) { l.Allow("a") },
+		"AllowMany": func(l *Limiter) { l.AllowMany([]string{"a"}, make([]bool, 1)) },
+		"Hit":       func(l *Limiter) { l.Hit("a", 1) },
+		"Refund":    func(l *Limiter) { l.Refund("a", &Decision{}) },
+	} {
+		func() {
+			defer func() {
+				if says := fmt.Sprint(recover()); !strings.Contains(says, "make one by New") {
+					t.Errorf("%s: %s", name, says)
+				}
+			}()
+			call(new(Limiter))
+		}()
+	}
+}
+
 // The hour of the limit is longer than any run of this test.
 // Who gives one limit and makes no table must read of neither two limits nor of tables.
 func TestALimitThatDoesNotFitSaysWhatDoes(t *testing.T) {

@@ -30,9 +30,9 @@ type Limit struct {
 	// status 500, whatever it sent before. A client that leaves before its handler is done gets nothing back:
 	// otherwise a client that cancels each request would have no limit.
 	//
-	// The handler then has a writer of its own. It is an http.Flusher and an io.ReaderFrom, and an http.Hijacker if the
-	// server's is one. It is no http.Pusher, http.CloseNotifier or io.StringWriter. http.ResponseController finds the
-	// server's writer inside.
+	// The handler then has a writer of its own. It is an io.ReaderFrom, and an http.Flusher and an http.Hijacker if the
+	// writer inside is one. It is no http.Pusher, http.CloseNotifier or io.StringWriter. http.ResponseController finds
+	// the server's writer inside.
 	Refund func(status int) bool
 	// Refuse answers a refused request. The fields are set already; nil answers 429 with a line of text.
 	Refuse func(http.ResponseWriter, *http.Request, *tatcell.Decision)
@@ -167,24 +167,50 @@ func (w *watcher) ReadFrom(body io.Reader) (n int64, err error) {
 
 func (w *watcher) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// Flush sends what is buffered, if the writer inside can.
-func (w *watcher) Flush() {
-	if f, ok := w.ResponseWriter.(http.Flusher); ok {
-		w.saw(http.StatusOK)
-		f.Flush()
+// FlushError sends what is buffered. http.ResponseController asks for it first, so it looks as far inside as that does.
+func (w *watcher) FlushError() error {
+	for inside := w.ResponseWriter; ; {
+		switch f := inside.(type) {
+		case interface{ FlushError() error }:
+			err := f.FlushError()
+			if !errors.Is(err, http.ErrNotSupported) {
+				w.saw(http.StatusOK)
+			}
+			return err
+		case http.Flusher:
+			w.saw(http.StatusOK)
+			f.Flush()
+			return nil
+		case interface{ Unwrap() http.ResponseWriter }:
+			inside = f.Unwrap()
+		default:
+			return fmt.Errorf("httplimit: flush: %w", http.ErrNotSupported)
+		}
 	}
 }
 
-// hijacker is a watcher of a writer that can hand its connection over. One of HTTP/2 cannot, and handlers ask the type.
-type hijacker struct {
-	*watcher
-	http.Hijacker
-}
+type flusher struct{ *watcher }
 
-// writer returns what the handler writes to.
+func (f flusher) Flush() { _ = f.FlushError() }
+
+// writer returns what the handler writes to. Handlers ask the type what it can do. So it flushes or hijacks only if the
+// writer inside does: that of http.TimeoutHandler cannot flush, that of HTTP/2 cannot hijack.
 func (w *watcher) writer() http.ResponseWriter {
-	if h, ok := w.ResponseWriter.(http.Hijacker); ok {
-		return hijacker{w, h}
+	_, flushes := w.ResponseWriter.(http.Flusher)
+	h, hijacks := w.ResponseWriter.(http.Hijacker)
+	switch {
+	case flushes && hijacks:
+		return struct {
+			flusher
+			http.Hijacker
+		}{flusher{w}, h}
+	case flushes:
+		return flusher{w}
+	case hijacks:
+		return struct {
+			*watcher
+			http.Hijacker
+		}{w, h}
 	}
 	return w
 }

@@ -1,10 +1,13 @@
 package httplimit_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -153,6 +156,75 @@ func TestABodyIsHandedToTheWriterInside(t *testing.T) {
 	for _, body := range []*bytes.Buffer{can.Body, cannot.Body} {
 		if body.String() != "a file" {
 			t.Errorf("%q", body)
+		}
+	}
+}
+
+// plain is a writer that can nothing else.
+type plain struct{ http.ResponseWriter }
+
+// wrapper is a writer as programs write one since Go 1.20: http.ResponseController looks inside.
+type wrapper struct{ plain }
+
+func (w wrapper) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// asked is a writer that must look inside itself first, as that of a limit around this one.
+type asked struct{ plain }
+
+func (asked) FlushError() error { return fmt.Errorf("asked: %w", http.ErrNotSupported) }
+
+// hijackable can hand its connection over, if it had one.
+type hijackable struct{ http.ResponseWriter }
+
+func (hijackable) Hijack() (net.Conn, *bufio.ReadWriter, error) { return nil, nil, io.ErrClosedPipe }
+
+// A handler that flushes before its body would wait for a client that waits for the body.
+func TestAWriterFlushesIfTheOneInsideCan(t *testing.T) {
+	for _, c := range []struct {
+		name                      string
+		inside                    func(*httptest.ResponseRecorder) http.ResponseWriter
+		flushes, hijacks, flushed bool
+	}{
+		{"a flusher", func(r *httptest.ResponseRecorder) http.ResponseWriter { return r }, true, false, true},
+		{"both", func(r *httptest.ResponseRecorder) http.ResponseWriter {
+			return struct {
+				hijackable
+				http.Flusher
+			}{hijackable{r}, r}
+		}, true, true, true},
+		{"a wrapper", func(r *httptest.ResponseRecorder) http.ResponseWriter {
+			return wrapper{plain{r}}
+		}, false, false, true},
+		{"a hijacker", func(r *httptest.ResponseRecorder) http.ResponseWriter { return hijackable{r} }, false, true, false},
+		{"one that is asked", func(r *httptest.ResponseRecorder) http.ResponseWriter {
+			return asked{plain{r}}
+		}, false, false, false},
+		{"neither", func(r *httptest.ResponseRecorder) http.ResponseWriter { return plain{r} }, false, false, false},
+	} {
+		limit := httplimit.Limit{Limiter: limiter(t, "1/h"), Key: httplimit.ByAddress(32, 64), Refund: failures}
+		answer := httptest.NewRecorder()
+		handler, err := limit.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, flushes := w.(http.Flusher)
+			_, hijacks := w.(http.Hijacker)
+			if flushes != c.flushes || hijacks != c.hijacks {
+				t.Errorf("%s: flushes %v, hijacks %v", c.name, flushes, hijacks)
+			}
+			// It is the first thing that http.ResponseController asks for.
+			err := w.(interface{ FlushError() error }).FlushError()
+			if answer.Flushed != c.flushed || errors.Is(err, http.ErrNotSupported) == c.flushed {
+				t.Errorf("%s: flushed %v, %v", c.name, answer.Flushed, err)
+			}
+			w.WriteHeader(http.StatusInternalServerError)
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		handler.ServeHTTP(c.inside(answer), httptest.NewRequest("GET", "/", nil))
+		// A flush sends 200, and no failure follows it.
+		again := httptest.NewRecorder()
+		handler.ServeHTTP(c.inside(again), httptest.NewRequest("GET", "/", nil))
+		if refused := again.Code == http.StatusTooManyRequests; refused != c.flushed {
+			t.Errorf("%s: %d after a failure", c.name, again.Code)
 		}
 	}
 }

@@ -2,6 +2,7 @@
 // The part that the middleware of express and of fastify share.
 'use strict';
 
+const { isAsyncFunction } = require('node:util/types');
 const { Cell, Chain, Limiter, checkNames, options } = require('./limits.js');
 const scratch = require('./scratch.js');
 
@@ -68,6 +69,7 @@ function judge(limit, given = {}) {
     if (value !== undefined && typeof value !== 'function') {
       throw new TypeError(`${name} is a function of the request, not ${scratch.describe(value)}`);
     }
+    if (isAsyncFunction(value)) throw new TypeError(`${name} is an async function: it must return no promise`);
   }
   if (key !== undefined && address !== undefined) throw new TypeError('pass key or address, not both');
   if (limit instanceof Chain && key === undefined && limit.limiters > 1) {

@@ -15,7 +15,7 @@ function choice(what, choices, value) {
   const at = choices.indexOf(value);
   if (at >= 0) return at;
   if (typeof value !== 'string') throw new TypeError(`${what} is a string, not ${describe(value)}`);
-  throw new RangeError(`there is no ${what} '${value}': choose one of '${choices.join("', '")}'`);
+  throw new RangeError(`${what} is '${value}': choose one of '${choices.join("', '")}'`);
 }
 
 function text(what, value) {
@@ -70,7 +70,7 @@ class Limiter {
       choice('algorithm', ALGORITHMS, algorithm ?? 'gcra'),
       this.#keys,
       name ?? '',
-      choice('policy', POLICIES, full ?? 'admit'),
+      choice('full', POLICIES, full ?? 'admit'),
     );
     this.#owned = new Owned(this.#handle);
     this.#limits = [this.#owned];

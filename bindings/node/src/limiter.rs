@@ -30,10 +30,26 @@ pub(crate) fn spec(text: &str, algorithm: u32) -> Result<LimitSpec, Failed> {
         3 => LimitSpec::quota_linear(units, period),
         _ => LimitSpec::decay(units, period),
     };
-    match burst == units {
-        true => Ok(spec),
-        false => Err(said(&"only \"gcra\" has a burst: leave it out, all units may come at once")),
+    match (burst == units, text.contains("burst")) {
+        (true, _) => Ok(spec),
+        (_, true) => Err(said(&"only \"gcra\" has a burst: leave it out, all units may come at once")),
+        (_, false) => Err(said(
+            &"only \"gcra\" counts parts of a unit: write whole units, such as \"3/2s\" for \"1.5/s\"",
+        )),
     }
+}
+
+/// What is wrong with a limit. The library's texts name what Rust has; these name what JavaScript has.
+pub(crate) fn unfit(text: &str, error: LimitError) -> Failed {
+    let what = match error {
+        LimitError::NotRepresentable => "the rate is too fast or the burst too large: make it smaller",
+        LimitError::HorizonTooLong => {
+            "the burst is too large for this rate: make it smaller, or the rate faster"
+        }
+        LimitError::TooManyUnits => "the limit counts more units than there are bits for: use larger units",
+        error => error.text(),
+    };
+    wrong(format!("limit \"{text}\": {what}"))
 }
 
 /// Writes a limit as text.
@@ -58,12 +74,17 @@ pub(crate) struct Making {
 impl Making {
     pub fn read(text: &str, algorithm: u32, keys: f64, full: i32) -> Result<Making, Failed> {
         let spec = spec(text, algorithm)?;
-        let policy = match full {
-            1 => FullPolicy::Inherit,
-            2 => FullPolicy::Deny,
-            3 => FullPolicy::Sampled,
-            _ => FullPolicy::Admit,
-        };
+        let policy =
+            match full {
+                1 if algorithm != 0 => return Err(wrong(
+                    "full \"inherit\" is for \"gcra\" alone, a count cannot be inherited: choose \"admit\", \
+                     \"deny\" or \"sampled\"",
+                )),
+                1 => FullPolicy::Inherit,
+                2 => FullPolicy::Deny,
+                3 => FullPolicy::Sampled,
+                _ => FullPolicy::Admit,
+            };
         let options = TableOptions::new(spec)
             .policy(policy)
             .tick_hz(TICKS_PER_SECOND)
@@ -91,14 +112,21 @@ impl Making {
                 | TableError::Limit(LimitError::TooManyUnits | LimitError::HorizonTooLong)
         );
         match self.options.fit() {
-            Ok(fit) if of_room && fit.culprit.is_some() => wrong(format!(
+            // Counts need bits for units, too, and then there may be room enough for the time.
+            Ok(fit) if of_room && fit.culprit.is_some() && fit.needed > fit.available => wrong(format!(
                 "limit \"{limit}\": it needs {} ms of horizon, and a table has {} ms at this rate: make its {} \
                  smaller, or the rate lower",
                 fit.needed / 1_000_000,
                 fit.available / 1_000_000,
                 fit.culprit.map_or_else(String::new, |part| format!("{part:?}").to_lowercase()),
             )),
-            _ => wrong(format!("limit \"{limit}\": {error}")),
+            _ => match error {
+                TableError::Limit(error) => unfit(&limit, error),
+                TableError::SpanTooShort => wrong(format!(
+                    "limit \"{limit}\": the rate is too fast for this burst: make one of them smaller"
+                )),
+                error => wrong(format!("limit \"{limit}\": {error}")),
+            },
         }
     }
 }

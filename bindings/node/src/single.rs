@@ -4,8 +4,8 @@ use std::rc::Rc;
 
 use tatcell::{Cell, Limit, LimitInfo, LimitSpec};
 
-use crate::errors::{wrong, Failed};
-use crate::limiter::spec;
+use crate::errors::Failed;
+use crate::limiter::{spec, unfit};
 use crate::scratch::Scratch;
 use crate::{number, Call, FULL, PEEK};
 
@@ -21,7 +21,7 @@ pub(crate) struct Single {
 impl Single {
     pub fn new(scratch: Rc<Scratch>, text: &str, algorithm: u32) -> Result<Single, Failed> {
         let spec = spec(text, algorithm)?;
-        let limit = spec.build().map_err(|error| wrong(format!("limit \"{text}\": {error}")))?;
+        let limit = spec.build().map_err(|error| unfit(text, error))?;
         Ok(Single { scratch, spec, limit, info: limit.info(), cell: Cell::new() })
     }
 

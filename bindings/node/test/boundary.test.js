@@ -22,21 +22,38 @@ test('a wrong limit says where', () => {
 test('wrong options list the right ones', () => {
   for (const [options, name, says] of [
     [{ algorithm: 'x' }, 'RangeError', /'gcra', 'fixed-window'/],
-    [{ full: 'x' }, 'RangeError', /'admit', 'inherit'/],
+    [{ full: 'x' }, 'RangeError', /full is 'x': choose one of 'admit', 'inherit'/],
     [{ keys: 0 }, 'RangeError', /keys is 0/], [{ keys: -1 }, 'RangeError', /keys is -1/],
     [{ keys: 1.5 }, 'RangeError', /keys is 1.5/], [{ keys: NaN }, 'RangeError', /keys is NaN/],
     [{ keys: 2 ** 52 }, 'RangeError', /no table is large enough/], [{ keys: 2 ** 70 }, 'RangeError', /keys is/],
     [{ keys: '5' }, 'TypeError', /keys is a number/], [{ keys: 5n }, 'TypeError', /keys is a number, not bigint/],
     [{ huge: 1 }, 'TypeError', /'huge'/], [{ algorithm: 1 }, 'TypeError', /algorithm is a string/],
     [{ name: 5 }, 'TypeError', /name is a string/], [5, 'TypeError', /options/], [null, 'TypeError', /options/],
-    [{ algorithm: 'fixed-window', full: 'inherit' }, 'RangeError', /cannot be inherited/],
+    [{ algorithm: 'fixed-window', full: 'inherit' }, 'RangeError', /cannot be inherited: choose "admit"/],
   ]) {
     assert.throws(() => new Limiter('10/s', options), { name, message: says });
   }
   const decay = () => new Limiter('10/s burst 20', { algorithm: 'decay' });
   assert.throws(decay, { name: 'RangeError', message: /only "gcra"/ });
+  const parts = (Kind) => new Kind('1.5/s', { algorithm: 'decay' });
+  for (const Kind of [Limiter, Cell]) {
+    assert.throws(() => parts(Kind), { name: 'RangeError', message: /whole units, such as "3\/2s"/ });
+  }
   for (const limit of [undefined, 1, null, Buffer.from('10/s')]) assert.throws(() => new Limiter(limit), TypeError);
   assert.throws(() => Limiter('10/s'), TypeError);
+});
+
+test('a limit that does not fit says what to change', () => {
+  for (const [Kind, limit, algorithm, says] of [
+    [Cell, '1000000000000/s', 'decay', /use larger units$/], [Limiter, '1000000000000/s', 'decay', /use larger units$/],
+    [Cell, '5/s burst 1000000000000', 'gcra', /burst too large: make it smaller$/],
+    [Limiter, '1000000000/s', 'decay', /burst too large: make it smaller$/],
+    [Cell, '1/5000w', 'decay', /make it smaller, or the rate faster$/],
+    [Limiter, '1/5000w', 'decay', /too fast for this burst: make one of them smaller$/],
+    [Limiter, '1000000000/s', 'gcra', /it needs 2000 ms of horizon, and a table has 1073 ms at this rate/],
+  ]) {
+    assert.throws(() => new Kind(limit, { algorithm }), { name: 'RangeError', message: says }, `${Kind.name} ${limit}`);
+  }
 });
 
 test('wrong calls say what there is, and charge nothing', () => {

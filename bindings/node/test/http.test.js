@@ -247,6 +247,8 @@ test('wrong options are named at the start', async () => {
     [{ v4Bits: NaN }, 'RangeError', /v4Bits is 0 to 32, not NaN/], [{ v4Bits: 33 }, 'RangeError', /not 33/],
     [{ v6Bits: 200 }, 'RangeError', /v6Bits is 0 to 128, not 200/], [{ key: 'ip' }, 'TypeError', /key is a function/],
     [{ address: 'ip' }, 'TypeError', /address is a function/],
+    [{ key: async () => '' }, 'TypeError', /key is an async function/],
+    [{ address: async () => '' }, 'TypeError', /address is an async function/],
     [{ key: () => '', address: () => '' }, 'TypeError', /not both/],
     [{ names: ['a', 'b'] }, 'RangeError', /2 names for 1 limits/], [{ names: 'a' }, 'TypeError', /names are an array/],
     [{ names: [''] }, 'RangeError', /not be empty/], [{ names: ['a\nb'] }, 'RangeError', /name/],

@@ -14,7 +14,7 @@
 const char hit_many_doc[] =
     "hit_many($self, keys, cost=1, /, *, now=None)\n--\n\n"
     "Decide one request of each key, in order, at one instant; several times as fast as as many calls of hit().\n\n"
-    "A list or tuple of keys gives a list of bool. An array gives a memoryview of bool (numpy.asarray takes it).\n"
+    "An iterable of keys gives a list of bool. An array gives a memoryview of bool (numpy.asarray takes it).\n"
     "It has one dimension of whole numbers, each a key like an int, or two of bytes, each row a key.\n"
     "If a key has a wrong type, the keys up to 128 places before it and all earlier ones may have been charged.";
 

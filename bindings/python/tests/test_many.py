@@ -31,6 +31,7 @@ def test_a_list_is_decided_as_single_calls_are(count: int) -> None:
         keys = [spelled(rng.randrange(50), rng.randrange(5)) for _ in range(count)]
         assert many.hit_many(keys, now=now) == [single.hit(key, now=now) for key in keys]
         assert many.hit_many(tuple(keys), 2, now=now) == [single.hit(key, 2, now=now) for key in keys]
+        assert many.hit_many(dict.fromkeys(keys), now=now) == [single.hit(key, now=now) for key in dict.fromkeys(keys)]
 
 
 @pytest.mark.parametrize("count", [0, 1, 65, 10_000])

@@ -103,6 +103,27 @@ def test_asgi_limits_the_handshakes_of_websockets() -> None:
     assert [run(free, type="websocket")[0]["type"] for _ in range(3)] == ["websocket.accept"] * 3
 
 
+@pytest.mark.parametrize("legacy", [False, True])
+def test_fields_of_one_value_are_those_of_the_last_limit(legacy: bool) -> None:
+    last, first = Cell("2/h"), Cell("9/h")
+    for _ in range(2):
+        told: list[list[tuple[str, str]]] = []
+
+        def start(status: str, headers: list[tuple[str, str]], *more: Any) -> Any:
+            told.append([(name.lower(), value) for name, value in headers])
+
+        inner_wsgi = wsgi.RateLimitMiddleware(hello, last, legacy=legacy)
+        environ = {"REQUEST_METHOD": "GET", "REMOTE_ADDR": "192.0.2.1"}
+        list(wsgi.RateLimitMiddleware(inner_wsgi, first, legacy=legacy)(environ, start))
+        inner = asgi.RateLimitMiddleware(page, last, legacy=legacy)
+        sent = run(asgi.RateLimitMiddleware(inner, first, legacy=legacy), type="http", method="GET")
+        told.append([(name.decode(), value.decode()) for name, value in sent[0]["headers"]])
+        for fields in told:
+            old = [field for field in fields if field[0].startswith("x-ratelimit-")]
+            assert len(old) == (3 if legacy else 0) and (not legacy or ("x-ratelimit-limit", "2") in old)
+            assert [name for name, _ in fields].count("ratelimit") == 2
+
+
 async def later(scope: Any) -> str:
     return "key"
 

@@ -59,3 +59,22 @@ def test_a_right_uri_says_name_and_keys(shared_name: str) -> None:
     # No name stays before a limit is used.
     assert isinstance(storage, TatcellStorage) and not in_shared_memory(shared_name)
     assert storage.table(1, 60).hit("ann") and in_shared_memory(shared_name) == [f"{shared_name}-1-60"]
+
+
+def test_an_amount_of_0_refuses_all() -> None:
+    from limits import RateLimitItemPerMinute, parse
+    from limits.storage import MemoryStorage
+    from limits.strategies import MovingWindowRateLimiter
+
+    from tatcell.limits import TatcellRateLimiter, TatcellStorage
+
+    nothing = RateLimitItemPerMinute(0)
+    assert nothing == parse("0/minute")
+    for strategy in (
+        MovingWindowRateLimiter(MemoryStorage()),
+        MovingWindowRateLimiter(TatcellStorage()),
+        TatcellRateLimiter(TatcellStorage()),
+    ):
+        assert not strategy.hit(nothing, "ann") and not strategy.test(nothing, "ann")
+        assert strategy.get_window_stats(nothing, "ann").remaining == 0
+        strategy.clear(nothing, "ann")

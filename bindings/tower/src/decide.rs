@@ -109,7 +109,8 @@ impl Rule {
         let opened = OwnedTable::open_with(&options.policy(policy), &spec, keys);
         let table = opened.map_err(|error| match (error, options.fit()) {
             (host::OpenError::Host(HostError::BadSize), _) => OpenError::Keys { limit: name.clone(), keys },
-            (host::OpenError::Table(_), Ok(fit)) if fit.culprit.is_some() => {
+            // Other algorithms also need bits for units, and then there may be room enough for the time.
+            (host::OpenError::Table(_), Ok(fit)) if fit.culprit.is_some() && fit.needed > fit.available => {
                 OpenError::TooFast { limit: name.clone(), fit, multiplier }
             }
             _ => failed(error),

@@ -11,10 +11,11 @@
 //!
 //! What happens to a request without a key is the [`NoKey`](crate::NoKey) of the limit.
 //!
-//! The peer address is an extension of the request: a [`SocketAddr`], which any server may insert; with feature `axum`
-//! also `ConnectInfo<SocketAddr>` of axum 0.8, and with feature `tonic` `TcpConnectInfo` of tonic 0.14. If there is
-//! none, and the limit has no [`NoKey`](crate::NoKey), the answer is an error of the server, status 500, which says so:
-//! all clients would share one limit. A server on a Unix socket has no addresses, so its limits have a `NoKey`.
+//! The peer address is an extension of the request: a [`SocketAddr`], which any server may insert. With feature `axum`
+//! it is also `ConnectInfo<SocketAddr>` of axum 0.8 or, in tests, its `MockConnectInfo<SocketAddr>`, and with feature
+//! `tonic` also `TcpConnectInfo` of tonic 0.14. If there is none, and the limit has no [`NoKey`](crate::NoKey), the
+//! answer is an error of the server, status 500, which says so: all clients would share one limit. A server on a Unix
+//! socket has no addresses, so its limits have a `NoKey`.
 
 use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
@@ -154,7 +155,10 @@ pub(crate) fn peer_of(request: &Parts) -> Option<IpAddr> {
     let peer = request.extensions.get::<SocketAddr>().copied();
     #[cfg(feature = "axum")]
     let peer = peer.or_else(|| {
-        request.extensions.get::<axum::extract::ConnectInfo<SocketAddr>>().map(|connection| connection.0)
+        use axum::extract::connect_info::{ConnectInfo, MockConnectInfo};
+        let extensions = &request.extensions;
+        let made_up = || extensions.get::<MockConnectInfo<SocketAddr>>().map(|connection| connection.0);
+        extensions.get::<ConnectInfo<SocketAddr>>().map(|connection| connection.0).or_else(made_up)
     });
     #[cfg(feature = "tonic")]
     let peer =
@@ -238,6 +242,9 @@ pub struct Path;
 
 /// Makes a key of the path of the request, without the query. For a gRPC request it is the name of the method.
 ///
+/// A router that axum nests in another one sees the rest of the path. With feature `axum` the key is the whole path
+/// there, too (`OriginalUri`).
+///
 /// A client can ask for any number of paths. So use it in a tuple, or behind a router that knows them.
 ///
 /// ```
@@ -251,6 +258,10 @@ pub fn path() -> Path {
 
 impl Key for Path {
     fn hash(&self, request: &Parts, hash: &dyn Fn(&[u8]) -> u64) -> Option<u64> {
+        #[cfg(feature = "axum")]
+        if let Some(whole) = request.extensions.get::<axum::extract::OriginalUri>() {
+            return Some(hash(whole.path().as_bytes()));
+        }
         Some(hash(request.uri.path().as_bytes()))
     }
 }

@@ -33,7 +33,7 @@
 //!
 //! | feature | what it adds |
 //! |---|---|
-//! | `axum` | the peer address from `ConnectInfo<SocketAddr>` of axum 0.8 |
+//! | `axum` | the peer address from `ConnectInfo<SocketAddr>` of axum 0.8, and whole paths in nested routers |
 //! | `tonic` | the peer address from `TcpConnectInfo` of tonic 0.14 |
 //!
 //! With hyper 1, or another server, insert the peer's `SocketAddr` into the extensions of each request.

@@ -299,6 +299,9 @@ fn what_cannot_work_is_refused_by_name() {
     let fast = |text| LimitSpec::parse(text, 1_000_000_000).expect("a limit");
     says(Limit::new("fast", fast("1000000000/s"), key::peer()), "limit fast: it needs 2000 ms of horizon");
     says(Limit::new("fast", fast("1000000000/s"), key::peer()), "make its burst smaller");
+    // There the word has too few bits for the units, whatever its horizon.
+    let decay = LimitSpec::decay(1_000_000_000_000, 1_000_000_000);
+    says(Limit::new("decay", decay, key::peer()), "more units than the word has bits for");
     // Alone it fits. In the ladder the tiers above it are as much faster, and must fit the same table.
     RateLimitLayer::new(Limit::new("hourly", fast("1000000/h"), key::peer())).expect("it fits alone");
     says(Limit::ladder("hourly", fast("1000000/h"), Ladder::DEFAULT, key::peer()), "768 times");

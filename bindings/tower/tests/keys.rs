@@ -256,3 +256,35 @@ fn a_full_table_does_what_its_policy_says() {
     let passed = keys_of(&denies, flood());
     assert!((200_000..=262_144).contains(&passed), "{passed} {:?}", denies.counters());
 }
+
+#[cfg(feature = "axum")]
+#[tokio::test]
+async fn a_router_inside_of_another_knows_the_whole_path() {
+    let layer = by(key::path());
+    let list = || axum::Router::new().route("/list", axum::routing::get(|| async {})).layer(layer.clone());
+    let app = axum::Router::new().nest("/users", list()).nest("/admin", list());
+    let mut answers = Vec::new();
+    for path in ["/users/list", "/admin/list", "/users/list?page=2"] {
+        let request = Request::get(path).body(axum::body::Body::empty()).expect("a request");
+        let answer = tower::ServiceExt::oneshot(app.clone(), request).await.expect("an answer");
+        answers.push(answer.status().as_u16());
+    }
+    assert_eq!(answers, [200, 200, 429]);
+}
+
+#[cfg(feature = "axum")]
+#[test]
+fn a_test_of_axum_may_make_up_the_peer() {
+    use axum::extract::connect_info::{ConnectInfo, MockConnectInfo};
+    let peer = |host| std::net::SocketAddr::from(([192, 0, 2, host], 5_000));
+    let mut request = Request::new(());
+    request.extensions_mut().insert(MockConnectInfo(peer(1)));
+    let address = |request: &Request<()>| {
+        let (parts, ()) = request.clone().into_parts();
+        key::peer().address(&parts)
+    };
+    assert_eq!(address(&request), Some([192, 0, 2, 1].into()));
+    // As in axum, what a server says comes first.
+    request.extensions_mut().insert(ConnectInfo(peer(2)));
+    assert_eq!(address(&request), Some([192, 0, 2, 2].into()));
+}

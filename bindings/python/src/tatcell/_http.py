@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import AnyStr
 
 from ._core import Cell, Chain, Decision, Limiter, network
 from ._limited import needs_function, trial
@@ -86,6 +87,15 @@ def checked(
         raise TypeError(f"a Chain of {limit.limiters} limiters needs key=, which returns a tuple of as many keys")
     trial(limit, 1).headers(*names, legacy=legacy)
     return tuple(names)
+
+
+def merged(
+    headers: Iterable[tuple[AnyStr, AnyStr]], fields: list[tuple[AnyStr, AnyStr]]
+) -> list[tuple[AnyStr, AnyStr]]:
+    """Adds the fields of a limit to a response. The X-RateLimit fields have one value: that of the last limit stays."""
+    headers = list(headers)
+    names = {name.lower() for name, _ in headers}
+    return headers + [field for field in fields if field[0][:2] not in ("X-", b"x-") or field[0].lower() not in names]
 
 
 def refusal(decision: Decision, method: str) -> tuple[int, bytes]:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import TYPE_CHECKING, Any
 
 from ._core import Cell, Chain, Limiter
-from ._http import checked, checked_address, client_key, refusal
+from ._http import checked, checked_address, client_key, merged, refusal
 from ._limited import asker
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class RateLimitMiddleware:
             async def with_fields(message: Message) -> None:
                 if message["type"] in STARTS:
                     # A new message: the application may send its own again.
-                    message = {**message, "headers": [*message.get("headers", ()), *fields]}
+                    message = {**message, "headers": merged(message.get("headers", ()), fields)}
                 await send(message)
 
             await self.app(scope, receive, with_fields)

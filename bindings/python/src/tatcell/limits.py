@@ -88,9 +88,12 @@ class TatcellStorage(Storage, MovingWindowSupport):
         return found
 
     def acquire_entry(self, key: str, limit: int, expiry: int, amount: int = 1) -> bool:
-        return self.table(limit, expiry).hit(key, amount)
+        # An amount of 0 refuses all, as that of every storage. The library has no such limit.
+        return limit > 0 and self.table(limit, expiry).hit(key, amount)
 
     def get_moving_window(self, key: str, limit: int, expiry: int) -> tuple[float, int]:
+        if limit == 0:
+            return time.time(), 0
         decision = self.table(limit, expiry).peek(key)
         return back(decision) - expiry, limit - decision.remaining
 
@@ -136,19 +139,26 @@ class TatcellRateLimiter(strategies.RateLimiter):
         super().__init__(storage)
 
     def hit(self, item: RateLimitItem, *identifiers: str, cost: int = 1) -> bool:
-        return self.storage.table(item.amount, item.get_expiry()).hit(item.key_for(*identifiers), cost)
+        return item.amount > 0 and self.storage.table(item.amount, item.get_expiry()).hit(
+            item.key_for(*identifiers), cost
+        )
 
     def test(self, item: RateLimitItem, *identifiers: str, cost: int = 1) -> bool:
-        return self.storage.table(item.amount, item.get_expiry()).test(item.key_for(*identifiers), cost)
+        return item.amount > 0 and self.storage.table(item.amount, item.get_expiry()).test(
+            item.key_for(*identifiers), cost
+        )
 
     def peek(self, item: RateLimitItem, *identifiers: str) -> Decision:
         """The full answer to a request of cost 1, uncharged."""
         return self.storage.table(item.amount, item.get_expiry()).peek(item.key_for(*identifiers))
 
     def clear(self, item: RateLimitItem, *identifiers: str) -> None:
-        self.storage.table(item.amount, item.get_expiry()).reset(item.key_for(*identifiers))
+        if item.amount > 0:
+            self.storage.table(item.amount, item.get_expiry()).reset(item.key_for(*identifiers))
 
     def get_window_stats(self, item: RateLimitItem, *identifiers: str) -> WindowStats:
+        if item.amount == 0:
+            return WindowStats(time.time() + item.get_expiry(), 0)
         decision = self.peek(item, *identifiers)
         return WindowStats(back(decision), decision.remaining)
 

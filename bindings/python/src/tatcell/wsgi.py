@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from ._core import Cell, Chain, Limiter
-from ._http import checked, checked_address, client_key, refusal
+from ._http import checked, checked_address, client_key, merged, refusal
 from ._limited import asker
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class RateLimitMiddleware:
                 status: str, headers: list[tuple[str, str]], error: Any = None, /
             ) -> Callable[[bytes], object]:
                 more = (error,) if error is not None else ()
-                return start_response(status, [*headers, *fields], *more)
+                return start_response(status, merged(headers, fields), *more)
 
             return self.app(environ, with_fields)
         # Servers send whatever they get here, also after the head of a response to HEAD.
