@@ -225,6 +225,7 @@ stats(lua_State *L)
     struct limits *l = *(struct limits **)luaL_checkudata(L, 1, METATABLE);
 
     (void)tatcell_host_clock(TATCELL_HOST_CLOCK_MONOTONIC, &now, NULL);
+    (void)tatcell_table_sweep_due(&l->table, &l->sweeper, now);
     (void)tatcell_table_stats(&l->table, now, &s);
     lua_pushinteger(L, (lua_Integer)s.live);
     lua_pushinteger(L, (lua_Integer)s.slots);

@@ -10,7 +10,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
+
+/* Ticks: the clock counts nanoseconds. */
+#define SECOND 1000000000ULL
 
 static const char USAGE[] =
     "policer attach IF --rate N --burst N [...]   limit the packets that IF receives, by source\n"
@@ -221,18 +225,22 @@ static void do_stats(const struct policer *p) {
 static void do_watch(const struct policer *p, uint64_t seconds) {
     tatcell_table_info_t info = TATCELL_TABLE_INFO_INIT;
     struct counts before = total(p);
-    uint64_t from = 0, slice;
+    uint64_t from = 0, slice, pause;
     if (seconds == 0) die("--every 0");
     must(tatcell_table_info(&p->table, &info), "info");
-    /* All slots within half of the interval, and at least a 60th of them a time. */
-    slice = info.slots / (info.sweep_interval / 2 / (seconds * 1000000000) + 1) + info.slots / 60 + 1;
+    /* Sweeps all slots within half of the interval, and at least a 60th of them a time, however seldom it tells. */
+    pause = info.sweep_interval / 8 < SECOND ? info.sweep_interval / 8 : SECOND;
+    slice = info.slots / (info.sweep_interval / 2 / pause) + info.slots / 60 + 1;
     printf("%12s %12s %12s %12s %12s %10s\n", "passed/s", "refused/s", "all/s", "undecided/s", "new/s", "in use");
     for (;;) {
         tatcell_stats_t stats = TATCELL_STATS_INIT;
         struct counts sum;
-        sleep((unsigned)seconds);
+        for (uint64_t end = now() + seconds * SECOND; now() < end;) {
+            const struct timespec rest = {(time_t)(pause / SECOND), (long)(pause % SECOND)};
+            (void)nanosleep(&rest, NULL);
+            must(tatcell_table_sweep(&p->table, now(), from, slice, &from), "sweep");
+        }
         sum = total(p);
-        must(tatcell_table_sweep(&p->table, now(), from, slice, &from), "sweep");
         must(tatcell_table_stats(&p->table, now(), &stats), "stats");
 #define PER_SECOND(i) (unsigned long long)((sum.of[i] - before.of[i]) / seconds)
         printf("%12llu %12llu %12llu %12llu %12llu %10llu\n", PER_SECOND(PASSED), PER_SECOND(REFUSED), PER_SECOND(ALL),

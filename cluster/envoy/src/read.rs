@@ -186,12 +186,15 @@ const REPLACES: &[&str] = &["name"];
 /// Keys for Envoy's metrics and metadata, which this service ignores.
 const WITHOUT_EFFECT: &[&str] = &["detailed_metric", "value_to_metric", "metadata"];
 
+/// What stands for no value.
+const NULLS: &[&str] = &["", "~", "null", "Null", "NULL"];
+
 type Read<T> = Result<T, String>;
 
 impl Reader<'_> {
     fn root(&mut self, text: &str) -> Read<Level> {
         self.bounds(text)?;
-        let options = LoaderOptions::default().error_on_duplicate_keys(true);
+        let options = LoaderOptions::default().error_on_duplicate_keys(true).prevent_coercion(true);
         let root = parse_yaml_with_options(0, text, options).map_err(|e| self.load_error(&e))?;
         let map = self.map(&root, ROOT)?;
         match self.text(map, "domain")? {
@@ -384,7 +387,12 @@ impl Reader<'_> {
 
     fn yes(&self, map: &MarkedMappingNode, key: &str) -> Read<bool> {
         let Some(scalar) = self.scalar(map, key)? else { return Ok(false) };
-        scalar.as_bool().ok_or_else(|| self.at(scalar.span(), &format!("{key} must be true or false")))
+        // Templates may write quotes.
+        match scalar.as_str() {
+            "true" | "True" | "TRUE" => Ok(true),
+            "false" | "False" | "FALSE" => Ok(false),
+            _ => Err(self.at(scalar.span(), &format!("{key} must be true or false"))),
+        }
     }
 
     fn at(&self, span: &Span, what: &str) -> String {
@@ -417,9 +425,13 @@ impl Reader<'_> {
     }
 }
 
-/// Returns the value of a key, unless it is empty.
+/// Returns the value of a key, unless it is empty or a null of YAML, which has no quotes.
 fn present<'n>(map: &'n MarkedMappingNode, key: &str) -> Option<&'n Node> {
-    map.get_node(key).filter(|node| node.as_scalar().is_none_or(|scalar| !scalar.as_str().is_empty()))
+    map.get_node(key).filter(|node| match node.as_scalar() {
+        Some(scalar) if scalar.may_coerce() => !NULLS.contains(&scalar.as_str()),
+        Some(scalar) => !scalar.as_str().is_empty(),
+        None => true,
+    })
 }
 
 /// Returns the position of a node. A map begins at its first key, not at the colon after it.

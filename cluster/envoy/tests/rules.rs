@@ -250,6 +250,33 @@ fn the_shadow_of_the_whole_service_refuses_nothing_and_headers_say_the_tightest_
 }
 
 #[test]
+fn a_null_is_no_value_and_a_quoted_null_is_a_word() {
+    for null in ["~", "null", "Null", "NULL", ""] {
+        let rules = format!(
+            "
+domain: d
+descriptors:
+  - key: a
+    value: {null}
+    shadow_mode: {null}
+    rate_limit: {{unit: day, requests_per_unit: 1, name: {null}, replaces: {null}}}
+    descriptors: {null}
+  - {{key: a, value: 'null', rate_limit: {{unit: day, requests_per_unit: 2}}}}
+  - {{key: a, value: x, rate_limit: {null}}}
+"
+        );
+        let service = open(&rules);
+        let one = |descriptor: &str| told(&decide(&service, "d", &[descriptor])).1;
+        assert_eq!(one("a=1"), [Some((1, Unit::Day, 0))], "{rules}");
+        assert_eq!(one("a=~"), [Some((1, Unit::Day, 0))], "{rules}");
+        assert_eq!(one("a=null"), [Some((2, Unit::Day, 1))], "{rules}");
+        assert_eq!(one("a=x"), [None], "{rules}");
+        let error = open_with(&format!("domain: {null}\n"), Options::default()).expect_err(null);
+        assert!(error.contains("a domain is missing"), "{error}");
+    }
+}
+
+#[test]
 fn what_is_wrong_with_rules_is_said_with_line_and_column() {
     let rule = "domain: d\ndescriptors:\n  - key: a\n";
     let limit = |text: &str| format!("{rule}    rate_limit:\n{text}");

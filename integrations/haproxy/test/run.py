@@ -62,7 +62,8 @@ class Haproxy:
         recipe = recipe.replace("rate = 10, burst = 20", numbers)
         assert "local refuse_undecided = false" in recipe
         recipe = recipe.replace("local refuse_undecided = false", "local refuse_undecided = " + undecided)
-        (self.folder / "limit.lua").write_text(recipe)
+        self.recipe = self.folder / "limit.lua"
+        self.recipe.write_text(recipe)
         self.conf = self.folder / "haproxy.cfg"
         self.conf.write_text(CONF.format(threads=threads, folder=self.folder, build=given.build, port=self.port))
 
@@ -128,8 +129,7 @@ def main():
         if not os.environ.get("HAPROXY_SRC"):
             raise Skip("the module was built without it: make HAPROXY_SRC=folder of the unpacked source of HAProxy")
         with Haproxy(given, "rate = 1, burst = 1") as h:
-            recipe = h.folder / "limit.lua"
-            recipe.write_text(recipe.read_text().replace("if limits.converter then", "if true then"))
+            h.recipe.write_text(h.recipe.read_text().replace("if limits.converter then", "if true then"))
             equal(h.get()[0], 200)
     claims.claim("the_module_has_the_converter_of_c", converter)
 
@@ -157,11 +157,17 @@ def main():
 
     def silent():
         clock = later.Later(given.build)
-        with Haproxy(given, "rate = 10, burst = 20", environment=clock.environment) as h:
+        haproxy = Haproxy(given, "rate = 10, burst = 20", environment=clock.environment)
+        with haproxy.recipe.open("a") as recipe:
+            recipe.write("core.register_fetches('live', function () return (limits:stats()) end)\n")
+        live = "    http-request return status 200 hdr Retry-After %[lua.live] if { req.hdr(x-key) live }\n"
+        haproxy.conf.write_text(haproxy.conf.read_text().replace("    http-request", live + "    http-request", 1))
+        with haproxy as h:
             for silence in later.SILENCES:
                 # Together they owe the burst, or are refused: an old debt would refuse the first of the next 20.
                 assert any(h.get("x")[0] == 429 for _ in range(500)), "nobody is refused"
                 clock.move(silence)
+                equal(h.get("live")[1], "0", "live keys")
                 equal(h.get("x")[0], 200, f"{silence} ns later")
     claims.claim("nobody_waits_for_an_old_debt_after_a_silence", silent)
 

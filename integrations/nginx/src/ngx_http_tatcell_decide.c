@@ -221,13 +221,17 @@ ngx_http_tatcell_decide(ngx_http_tatcell_ctx_t *ctx)
 {
     int32_t     rc;
     uint64_t    heard;
-    ngx_uint_t  i;
+    ngx_uint_t  i, k;
 
     rc = TATCELL_CONTENDED;
     heard = ngx_http_tatcell_now();
 
     for (i = 0; i < NGX_HTTP_TATCELL_ATTEMPTS; i++) {
         ctx->now = heard;
+        for (k = 0; k < ctx->count; k++) {
+            ngx_http_tatcell_sweep(ctx->uses[k]->zone, heard);
+        }
+
         rc = ctx->brief ? ngx_http_tatcell_ask_brief(ctx) : ngx_http_tatcell_ask(ctx);
 
         if (rc != TATCELL_CONTENDED && rc != TATCELL_NON_CONFORMING) {

@@ -95,6 +95,7 @@ typedef struct {
     tatcell_log_t              undecided;
     tatcell_log_t              bad_rate;
     ngx_http_tatcell_sample_t  samples[NGX_HTTP_TATCELL_SAMPLES];
+    tatcell_sweeper_t          sweeper;
     void                      *memory;
     size_t                     bytes;
 } ngx_http_tatcell_shared_t;
@@ -154,7 +155,6 @@ struct ngx_http_tatcell_zone_s {
     ngx_http_tatcell_counting_t  *counting;     /* the memory of counters= */
     ngx_http_tatcell_counting_t  *old_counting;  /* of any zone of the cycle before, with this name */
     ngx_pool_t                 *pool;           /* of the cycle */
-    uint64_t                    swept;          /* the slot that is swept next */
 };
 
 /* The limit of one rate text. */
@@ -250,6 +250,7 @@ ngx_uint_t ngx_http_tatcell_limit_of(ngx_http_request_t *r, ngx_http_tatcell_use
     const tatcell_limit_t **limit, ngx_str_t *text);
 
 /* zone */
+void ngx_http_tatcell_sweep(ngx_http_tatcell_zone_t *zone, uint64_t now);
 int32_t ngx_http_tatcell_geometry(ngx_http_tatcell_zone_t *zone, tatcell_table_t *probe);
 void ngx_http_tatcell_find_old(ngx_conf_t *cf, ngx_http_tatcell_zone_t *zone);
 ngx_int_t ngx_http_tatcell_init_zone(ngx_shm_zone_t *shm_zone, void *data);

@@ -242,6 +242,7 @@ ngx_http_tatcell_json(u_char *p, u_char *last, ngx_http_tatcell_zone_t *zone, ng
     tatcell_table_info_t         info = TATCELL_TABLE_INFO_INIT;
     ngx_http_tatcell_counts_t    sum, one, none;
 
+    ngx_http_tatcell_sweep(zone, now);
     (void) tatcell_table_stats(&zone->table, now, &stats);
     (void) tatcell_table_info(&zone->table, &info);
     ngx_http_tatcell_sum(zone, &sum);
@@ -375,6 +376,7 @@ ngx_http_tatcell_prometheus(ngx_http_request_t *r, ngx_http_tatcell_main_conf_t 
     for (i = 0; i < mcf->zones.nelts; i++) {
         stats[i] = (tatcell_stats_t) TATCELL_STATS_INIT;
         info[i] = (tatcell_table_info_t) TATCELL_TABLE_INFO_INIT;
+        ngx_http_tatcell_sweep(zones[i], now);
         (void) tatcell_table_stats(&zones[i]->table, now, &stats[i]);
         (void) tatcell_table_info(&zones[i]->table, &info[i]);
         ngx_http_tatcell_sum(zones[i], &sum[i]);

@@ -22,7 +22,7 @@ static ngx_uint_t ngx_http_tatcell_has_other_rate(ngx_http_tatcell_zone_t *zone,
 static ngx_int_t ngx_http_tatcell_limits(ngx_http_tatcell_zone_t *zone, ngx_log_t *log);
 static ngx_int_t ngx_http_tatcell_make(ngx_http_tatcell_zone_t *zone, ngx_log_t *log);
 static ngx_int_t ngx_http_tatcell_move(ngx_http_tatcell_zone_t *zone, ngx_log_t *log);
-static void ngx_http_tatcell_sweep(ngx_event_t *ev);
+static void ngx_http_tatcell_sweep_idle(ngx_event_t *ev);
 static void ngx_http_tatcell_stop_sweep(void *data);
 
 
@@ -30,9 +30,8 @@ static void ngx_http_tatcell_stop_sweep(void *data);
 #define NGX_HTTP_TATCELL_ROOM_RATE     10000
 static const ngx_uint_t  ngx_http_tatcell_room_seconds[] = { 0, 0, 3600, 9 * 3600 };
 
-/* A key that stays away for weeks may meet a debt that is not its own, unless its slot is swept in time. */
+/* Milliseconds. */
 #define NGX_HTTP_TATCELL_SWEEP_EVERY   1000
-#define NGX_HTTP_TATCELL_SWEEP_LEAST   1024
 
 
 static void
@@ -443,6 +442,7 @@ ngx_http_tatcell_move(ngx_http_tatcell_zone_t *zone, ngx_log_t *log)
     }
 
     now = ngx_http_tatcell_now();
+    ngx_http_tatcell_sweep(zone->old, now);
     rc = tatcell_table_migrate(&zone->table, zone->shared->memory, zone->shared->bytes, &options, &zone->old->table,
                                now, &moved);
 
@@ -527,7 +527,15 @@ ngx_http_tatcell_init_module(ngx_cycle_t *cycle)
 }
 
 
-/* One worker sweeps, a little every second: all slots of a zone four times within the interval of its table. */
+/* Words come round, some within a second, and then old debts would count once more. So all that read a table sweep. */
+void
+ngx_http_tatcell_sweep(ngx_http_tatcell_zone_t *zone, uint64_t now)
+{
+    (void) tatcell_table_sweep_due(&zone->table, &zone->shared->sweeper, now);
+}
+
+
+/* One worker sweeps while no request comes, so that what looks at a table from outside finds no old debts. */
 ngx_int_t
 ngx_http_tatcell_init_process(ngx_cycle_t *cycle)
 {
@@ -550,7 +558,7 @@ ngx_http_tatcell_init_process(ngx_cycle_t *cycle)
     ngx_memzero(ev, sizeof(ngx_event_t));
     cln->handler = ngx_http_tatcell_stop_sweep;
 
-    ev->handler = ngx_http_tatcell_sweep;
+    ev->handler = ngx_http_tatcell_sweep_idle;
     ev->data = mcf;
     ev->log = cycle->log;
     ev->cancelable = 1;
@@ -562,29 +570,19 @@ ngx_http_tatcell_init_process(ngx_cycle_t *cycle)
 
 
 static void
-ngx_http_tatcell_sweep(ngx_event_t *ev)
+ngx_http_tatcell_sweep_idle(ngx_event_t *ev)
 {
     ngx_http_tatcell_main_conf_t  *mcf = ev->data;
 
-    uint64_t                   now, count;
+    uint64_t                   now;
     ngx_uint_t                 i;
-    tatcell_table_info_t       info;
     ngx_http_tatcell_zone_t  **zones;
 
     now = ngx_http_tatcell_now();
     zones = mcf->zones.elts;
 
     for (i = 0; i < mcf->zones.nelts; i++) {
-        info = (tatcell_table_info_t) TATCELL_TABLE_INFO_INIT;
-
-        if (tatcell_table_info(&zones[i]->table, &info) != 0) {
-            continue;
-        }
-
-        count = info.slots / (info.sweep_interval / (4 * NGX_HTTP_TATCELL_HZ) + 1);
-        count = ngx_max(count, NGX_HTTP_TATCELL_SWEEP_LEAST);
-
-        (void) tatcell_table_sweep(&zones[i]->table, now, zones[i]->swept, count, &zones[i]->swept);
+        ngx_http_tatcell_sweep(zones[i], now);
     }
 
     ngx_add_timer(ev, NGX_HTTP_TATCELL_SWEEP_EVERY);

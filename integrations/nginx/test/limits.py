@@ -408,6 +408,20 @@ def claims(claims, server):
                 time.sleep(0.1)
     claims.claim("slots_that_expired_are_swept", swept)
 
+    def old_debts():
+        # Words of so fast a rate come round each 0.14 s. A key owes its burst for a millisecond, and asks again later.
+        with server() as n:
+            n.start(workers=2, http="tatcell_zone $arg_k zone=a:1m rate=100gB/s burst=100000000;",
+                    server="keepalive_requests 10000; location / { tatcell zone=a cost=100000000 nodelay; }")
+            times = [i * 0.001 for i in range(600)]
+            times = sorted([(t, i) for i, t in enumerate(times)] + [(t + 0.1 + t / 12, i) for i, t in enumerate(times)])
+            connection, begin = n.connection(), time.monotonic()
+            for t, i in times:
+                time.sleep(max(0, begin + t - time.monotonic()))
+                equal(n.get(f"/page?k={i}", connection).status, 200, f"key {i} at {t:.4f} s")
+            connection.close()
+    claims.claim("an_old_debt_counts_once_though_words_come_round_between_two_sweeps", old_debts)
+
     def exact():
         with server() as n:
             n.start(workers=4, http="tatcell_zone $arg_k zone=a:1m rate=100r/s burst=10;",

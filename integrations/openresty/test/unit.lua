@@ -51,6 +51,7 @@ claim("nobody_waits_for_an_old_debt_after_a_silence", function ()
         function (key) return limits:decide(key, 20).allowed end,
         function (key) return limits:incoming(key, false, 20) ~= nil end,
         function (key) return tatcell.all({ limits, key, 20 }).allowed end,
+        function () return limits:stats().live == 0 end,
     }
     local second, wrap = 1000000000ULL, 8796093022208ULL
     for _, silence in ipairs { wrap - second, 3 * wrap - second, 8640000 * second } do
@@ -214,7 +215,7 @@ claim("bad_options_are_named_and_nothing_is_made", function ()
         { { rate = 1, brust = 3 }, "unknown option brust: use rate, per, burst" },
         { { rate = 1, also = { { rate = 1, slots = 3 } } }, "also: unknown option slots" },
         { { rate = 1, max_delay = -1 }, "max_delay" }, { { rate = 1, also = { { rate = 0 } } }, "also" },
-        { { rate = 1, per = 86400 * 365, burst = 1000000 }, "TATCELL_ERR_" },
+        { { rate = 1, per = 86400 * 365, burst = 1000000 }, "use a smaller burst, max_delay or tag_bits" },
     }
     for i, case in ipairs(bad) do
         local limits, err = tatcell.new(case[1])
@@ -236,6 +237,29 @@ claim("keys_may_be_any_bytes", function ()
     equal(limits:check("a\0c"), true)
     equal(limits:check("a\0b"), false)
     equal(limits:stats().live, 3)
+end)
+
+claim("a_key_that_is_no_string_is_named", function ()
+    local limits = made { rate = 1 }
+    for _, method in ipairs { "check", "decide", "peek", "incoming", "reset" } do
+        for _, key in ipairs { 5, false } do
+            local ok, why = pcall(limits[method], limits, key or nil)
+            equal(ok, false, method)
+            assert(why:find("a key must be a string, not a " .. type(key or nil), 1, true), method .. ": " .. why)
+        end
+    end
+end)
+
+claim("a_limit_in_shadow_mode_lets_incoming_pass_at_once_and_charges_as_without", function ()
+    local limits = made { rate = 1, per = 60, burst = 1, max_delay = 60, shadow = true }
+    for i = 1, 4 do
+        equal(limits:incoming("k", false), 0, "look " .. i)
+        equal(limits:incoming("k", true), 0, "request " .. i)
+    end
+    equal(limits:incoming("k", true, 2), 0, "a cost above the burst")
+    -- The second one would have waited for a minute, and the others were refused.
+    local wait = limits:peek("k").retry_after
+    assert(wait > 119 and wait <= 120, wait)
 end)
 
 claim("garbage_collection_takes_nothing_that_is_used", function ()

@@ -106,8 +106,8 @@ local function count(options, name, default)
 end
 
 
--- The longest delay of each limit, in nanoseconds.
-local MAX_DELAY = setmetatable({}, { __mode = "k" })
+-- What each limit was made of.
+local SPECS = setmetatable({}, { __mode = "k" })
 local LIMIT_OPTIONS = { "rate", "per", "burst", "max_delay", "max_debt", "shadow" }
 local TABLE_OPTIONS = { "slots", "policy", "tag_bits", "name", "also", "keep" }
 
@@ -355,6 +355,9 @@ function _M.new(options)
         end
         self.memory, self.table = mapped.memory, new("tatcell_table_t")
         local rc = lib.tatcell_table_init(self.table, self.memory, self.bytes, table_options)
+        if rc == lib.TATCELL_ERR_SPAN then
+            return nil, "resty.tatcell: the limits do not fit one word: use a smaller burst, max_delay or tag_bits"
+        end
         if rc ~= 0 then
             return nil, "resty.tatcell: " .. words(rc)
         end
@@ -385,7 +388,7 @@ function _M.limit(self, options)
     end
     local limit = new("tatcell_limit_t")
     local rc = lib.tatcell_limit_init_table(limit, self.table, spec)
-    MAX_DELAY[limit] = spec.max_delay
+    SPECS[limit] = spec
     if rc ~= 0 then
         return nil, "resty.tatcell: " .. words(rc) .. ": name the limit in also = { ... } of new"
     end
@@ -419,8 +422,8 @@ end
 --- Decides a request. Returns true; or false and the seconds until it passes; or false and nil where it never can;
 -- or nil and "contended", where there is no verdict.
 function _M.check(self, key, cost, limit)
-    local rc = lib.tatcell_table_check(self.table, limit or self.default, due(self), key, #key, units(key, cost),
-                                       retry_box)
+    cost = units(key, cost)
+    local rc = lib.tatcell_table_check(self.table, limit or self.default, due(self), key, #key, cost, retry_box)
     if rc == 0 then
         return true
     end
@@ -460,10 +463,10 @@ end
 
 --- Decides a request with the full answer: a table, see the documentation.
 function _M.decide(self, key, cost, limit)
+    cost = units(key, cost)
     local decision, at = sized("tatcell_decision_t"), due(self)
     limit = limit or self.default
-    local rc = lib.tatcell_table_check_ex(self.table, limit, at, key, #key, units(key, cost), 0, decision,
-                                          self.counters)
+    local rc = lib.tatcell_table_check_ex(self.table, limit, at, key, #key, cost, 0, decision, self.counters)
     if rc < 0 then
         error("resty.tatcell: " .. words(rc), 2)
     end
@@ -478,9 +481,10 @@ end
 
 --- Tells what a request would be answered, and charges nothing.
 function _M.peek(self, key, cost, limit)
+    cost = units(key, cost)
     local decision, at = sized("tatcell_decision_t"), due(self)
     limit = limit or self.default
-    local rc = lib.tatcell_table_peek(self.table, limit, at, key, #key, units(key, cost), decision)
+    local rc = lib.tatcell_table_peek(self.table, limit, at, key, #key, cost, decision)
     if rc < 0 then
         error("resty.tatcell: " .. words(rc), 2)
     end
@@ -493,19 +497,24 @@ end
 --- As incoming of resty.limit.req: the seconds to wait and what is left, or nil and "rejected". Without commit it
 -- answers the same and charges nothing.
 function _M.incoming(self, key, commit, cost, limit)
+    cost = units(key, cost)
     local decision, at = sized("tatcell_decision_t"), due(self)
     limit = limit or self.default
-    local rc, delay
+    local spec, rc, delay = SPECS[limit]
     if commit then
-        rc = lib.tatcell_table_reserve_ex(self.table, limit, at, key, #key, units(key, cost), decision, self.counters)
+        rc = lib.tatcell_table_reserve_ex(self.table, limit, at, key, #key, cost, decision, self.counters)
         delay = decision.departure > at and decision.departure - at or 0
     else
         -- A reservation would leave when the request conforms.
-        rc = lib.tatcell_table_peek(self.table, limit, at, key, #key, units(key, cost), decision)
+        rc = lib.tatcell_table_peek(self.table, limit, at, key, #key, cost, decision)
         delay = rc == 1 and decision.retry_after or 0
-        if rc == 1 and delay <= MAX_DELAY[limit] then
+        if rc == 1 and delay <= spec.max_delay then
             rc = 0
         end
+    end
+    -- A reservation knows no shadow mode.
+    if rc >= 0 and rc <= 2 and bit.band(spec.flags, lib.TATCELL_LIMIT_SHADOW) ~= 0 then
+        rc, delay = 0, 0
     end
     if rc == 0 then
         return seconds(delay), tonumber(decision.remaining)
@@ -523,6 +532,7 @@ end
 
 --- Gives back what a decision charged and what has not drained since. Returns the seconds of debt given back.
 function _M.refund(self, key, answer, limit)
+    units(key)
     local decision = type(answer) == "table" and answer.cdata or answer
     local rc = lib.tatcell_table_refund(self.table, limit or answer.limit or self.default, due(self), key, #key,
                                         decision.permit, retry_box)
@@ -538,6 +548,7 @@ end
 
 --- Makes a key full again.
 function _M.reset(self, key)
+    units(key)
     local rc = lib.tatcell_table_reset(self.table, due(self), key, #key)
     return rc == 0, rc ~= 0 and words(rc) or nil
 end
@@ -600,7 +611,7 @@ end
 --- Numbers of the table; reads all of it.
 function _M.stats(self)
     local stats = sized("tatcell_stats_t")
-    local rc = lib.tatcell_table_stats(self.table, now(), stats)
+    local rc = lib.tatcell_table_stats(self.table, due(self), stats)
     if rc ~= 0 then
         return nil, words(rc)
     end
