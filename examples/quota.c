@@ -77,7 +77,7 @@ static uint64_t month_limit(tatcell_limit_t *limit, uint64_t plan, uint64_t now,
     return *at = day.tm_mon % MONTHS, start;
 }
 
-/* Takes units of a customer if there are so many, after a change of the plan if that is not 0. */
+/* Takes units of a customer if enough are left, after a change of the plan if that is not 0. */
 static int32_t take(int fd, uint64_t who, uint64_t plan, uint64_t units, uint64_t now, tatcell_decision_t *d) {
     struct customer c = {0}; /* where the file has nothing yet */
     tatcell_limit_t before, limit;

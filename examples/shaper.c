@@ -38,7 +38,7 @@ static int32_t need(const char *what, int32_t rc, int error) {
     exit(1);
 }
 
-/* A unit is a byte. Two packets may leave at once, and a packet waits at most so many milliseconds. */
+/* A unit is a byte. Two packets may leave at once, and a packet waits for at most `most_ms` milliseconds. */
 static tatcell_limit_spec_t limit_of(const char *text, uint64_t most_ms) {
     tatcell_limit_spec_t spec = TATCELL_LIMIT_SPEC_INIT;
     need(text, tatcell_limit_spec_parse(&spec, text, strlen(text), SECOND, NULL), 0);

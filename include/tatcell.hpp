@@ -1595,7 +1595,7 @@ public:
         return detail::fill(tatcell_migrated_t TATCELL_MIGRATED_INIT, tatcell_table_migrate_in_place, &raw_,
                             memory.data(), memory.size(), generation, &o, now.count());
     }
-    /// Reports what a migration of this table into so many bytes would report (tatcell_table_migrate_foresee).
+    /// Reports what a migration of this table into memory of this size would report (tatcell_table_migrate_foresee).
     outcome<tatcell_migrated_t> migrate_foresee(std::size_t bytes, const table_options &options,
                                                 instant now) const noexcept {
         const tatcell_table_options_t o = options.get();
@@ -1826,7 +1826,7 @@ public:
         const std::int32_t c = tatcell_table_overridden_hash(&raw_, now.count(), h.value(), &kind, &left);
         return {c, override_state{static_cast<override_kind>(kind), ticks(left)}};
     }
-    /// Bans an address or its network, however it is written: so many bits of an IPv4 or of an IPv6 address
+    /// Bans an address or its network, however it is written: `v4_bits` of IPv4, `v6_bits` of IPv6
     /// (tatcell_table_ban_address). Errors: err_address, err_prefix, those of ban.
     inline result ban_address(instant now, address a, std::uint32_t v4_bits, std::uint32_t v6_bits,
                               instant until) const noexcept;
@@ -1839,7 +1839,7 @@ public:
     /// (tatcell_table_overridden_address).
     inline outcome<override_state> overridden_address(instant now, address a,
                                                       const prefix_lengths &asked) const noexcept;
-    /// Hashes the prefix of an address: so many bits of an IPv4 or of an IPv6 one (tatcell_address_prefix_hash).
+    /// Hashes the prefix of an address: `v4_bits` of IPv4, `v6_bits` of IPv6 (tatcell_address_prefix_hash).
     inline outcome<key_hash> prefix_hash(address a, std::uint32_t v4_bits, std::uint32_t v6_bits) const noexcept;
 
     // ---- Upkeep ----
@@ -2796,7 +2796,7 @@ public:
     inline outcome<canonical_address> canonical() const noexcept;
     /// It and the first `bits` of it, a network as people write it, in the canonical form (tatcell_address_network).
     inline outcome<canonical_address> network(std::uint32_t bits) const noexcept;
-    /// The key of its prefix: so many bits of an IPv4 or of an IPv6 address (tatcell_address_prefix_key).
+    /// The key of its prefix: `v4_bits` of IPv4, `v6_bits` of IPv6 (tatcell_address_prefix_key).
     inline outcome<prefix_key> prefix(std::uint32_t v4_bits, std::uint32_t v6_bits) const noexcept;
 
 private:

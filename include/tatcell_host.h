@@ -442,7 +442,7 @@ int32_t tatcell_host_counters_open(const char *name,
  * @param memory  started from TATCELL_HOST_MEMORY_INIT; not NULL. Unmap it with tatcell_host_memory_unmap.
  * @param first   gets the number of the first block, for tatcell_host_counters_block; not NULL.
  * @retval 0 done.
- * @retval TATCELL_ERR_SYSTEM with system_error 16 (EBUSY): there are not so many left.
+ * @retval TATCELL_ERR_SYSTEM with system_error 16 (EBUSY): fewer than `count` are free.
  * @retval TATCELL_ERR_TOO_SMALL count is 0; TATCELL_ERR_TOO_LARGE count is above threads.
  * @retval TATCELL_ERR_UNSUPPORTED this system, or the file system of the name, has no such locks.
  * @retval others as tatcell_host_counters_open.

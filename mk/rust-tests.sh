@@ -3,10 +3,10 @@
 #
 #     mk/rust-tests.sh check     the unit tests of the library alone
 #     mk/rust-tests.sh unit      what takes seconds: unit tests, tests/, examples, programs in the documentation
-#     mk/rust-tests.sh races     threads that race for one word a million times; with nothing beside it
+#     mk/rust-tests.sh races     threads that race for one word a million times; nothing else runs meanwhile
 #     mk/rust-tests.sh loom      models under loom: every schedule of small calls with weak memory, up to a bound
 #     mk/rust-tests.sh step      worlds of the explorer: every schedule of whole calls, one atomic access a step
-#     mk/rust-tests.sh long      1e9 decisions beside oracles, 1e5 kills, stopped clocks (an hour)
+#     mk/rust-tests.sh long      1e9 decisions compared with oracles, 1e5 kills, stopped clocks (an hour)
 #     mk/rust-tests.sh loom-long the models with higher bounds (hours)
 #     mk/rust-tests.sh step-long the worlds that take minutes and gigabytes each
 #

@@ -31,7 +31,7 @@ const fullSetPPB = 1000
 // sweepPart is the number of slots that are swept at once, which takes some microseconds.
 const sweepPart = 4096
 
-// New makes a limiter from text such as "10/s burst 20" (see ParseSpec), for so many keys that are in debt at the same
+// New makes a limiter from text such as "10/s burst 20" (see ParseSpec), for `keys` keys that are in debt at the same
 // time. It takes 34 bytes for each of them. If more come, new ones pass untracked while their set is full.
 func New(limit string, keys int) (*Limiter, error) {
 	spec, err := ParseSpec(limit, uint64(time.Second))
@@ -192,7 +192,7 @@ func (l *Limiter) sweep(now uint64) uint64 {
 	}
 }
 
-// sweepParts sweeps so many parts from one on, each at most once.
+// sweepParts sweeps count parts, beginning with first, each at most once.
 func (l *Limiter) sweepParts(now, first, count uint64) uint64 {
 	for i := uint64(0); ; now = Now() {
 		l.limit.t.Sweep(now, int((first+i)%l.parts)*sweepPart, sweepPart)
@@ -222,7 +222,7 @@ func (l *Limiter) forget(now, swept uint64) bool {
 }
 
 // SlotsForLoad returns the slots with which a new key finds its set full with a chance of at most ppb billionths, while
-// so many keys are in debt. It returns 0 if no table is large enough. A set of 16 slots is a loss system, so that
+// that many keys are in debt. It returns 0 if no table is large enough. A set of 16 slots is a loss system, so that
 // chance is Erlang B with 16 servers.
 func SlotsForLoad(keys int, ppb uint64) int {
 	const mostSlots = 1 << 34
@@ -249,7 +249,7 @@ func SlotsForLoad(keys int, ppb uint64) int {
 	return int(slots+15) / 16 * 16
 }
 
-// fullSet returns the chance of a full set at a load of so many millionths, by the recursion of Erlang B.
+// fullSet returns the chance of a full set at a load in millionths, by the recursion of Erlang B.
 func fullSet(load int) float64 {
 	offered, blocked := 16*float64(load)/1e6, 1.0
 	for n := 1.0; n <= 16; n++ {

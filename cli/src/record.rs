@@ -30,7 +30,7 @@ impl Record {
         Record { time: 0, stamp: 0, cost: 1, values: vec![Vec::new(); wants.fields.len()] }
     }
 
-    /// Sets the time, for a record that took so long until its stamp.
+    /// Sets the time, for a record that was stamped at its end.
     pub fn ended(&mut self, stamp: u64, duration: u64) {
         (self.stamp, self.time) = (stamp, stamp.saturating_sub(duration));
     }

@@ -103,7 +103,7 @@ pub enum What {
         /// The time between two screens
         #[arg(short, long, value_name = "TIME", default_value = "1s", value_parser = duration)]
         interval: Duration,
-        /// End after so many screens
+        /// End after this many screens
         #[arg(long, value_name = "COUNT")]
         rounds: Option<u64>,
     },

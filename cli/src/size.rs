@@ -197,7 +197,7 @@ impl LimitSize {
     }
 }
 
-/// The bytes for so many keys a second that hold a slot for this long, and for those that always hold one.
+/// The bytes for `new` keys a second that hold a slot for `hold`, and for `always` keys that hold one all the time.
 fn memory(new: u64, always: u64, hold: u128, target: u64) -> (u64, u64) {
     let coming = u128::from(new).saturating_mul(hold).div_ceil(u128::from(HZ));
     let live = u64::try_from(coming).unwrap_or(u64::MAX).saturating_add(always);

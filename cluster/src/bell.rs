@@ -6,7 +6,7 @@
 //!   store's thread  swap(ASLEEP), then look for jobs, then sleep
 //! ```
 //!
-//! **Invariant.** Of the two swaps one is the first. If it is the worker's, the other thread's swap reads it or a later
+//! **Invariant.** One of the two swaps comes first. If it is the worker's, the other thread's swap reads it or a later
 //! one, so it sees the job. If it is that of the store's thread, the worker finds ASLEEP and wakes.
 
 use std::sync::OnceLock;

@@ -2,8 +2,8 @@
 //!
 //! The store grants a node *pieces of a key's time axis*, which the node spends by itself. Each node also has a small
 //! *reserve* of its own, which the store does not grant. Whatever is delayed, lost or killed, all nodes together admit
-//! at most `R w + B` units of a key in any window w. `docs/CLUSTER.md` states what a store that lies adds to that, and how
-//! windows are counted for limits that ask the store each time.
+//! at most `R w + B` units of a key in any window w. `docs/CLUSTER.md` states what lost data and wrong clocks add to
+//! that, and how windows are counted for limits that ask the store each time.
 //!
 //! - [`Cluster`]: a node. [`SharedLimit`]: a limit. [`Verdict`]: the answer. [`Down`]: what happens without the store.
 //! - [`Split`]: how a limit is divided, and which form it has. [`script`]: the scripts that run in the store.

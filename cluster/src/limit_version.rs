@@ -101,8 +101,8 @@ impl LimitVersion {
         (hash ^ self.number.wrapping_mul(0x9e37_79b9_7f4a_7c15)) | 1
     }
 
-    /// Returns the nanoseconds without a grant after which nothing is owed, neither to the store nor to the node's share,
-    /// which holds a unit even if its part of the burst is less.
+    /// Returns the nanoseconds without a grant after which nothing is owed, neither to the store nor to the node's
+    /// share, which holds a unit even if its part of the burst is less.
     pub(crate) fn drained_ns(&self) -> u64 {
         self.split.lead.ns_down().saturating_add(self.split.hold_ns).max(self.share.burst_ns)
     }

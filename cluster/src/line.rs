@@ -161,6 +161,7 @@ impl Line {
             }
             let word = Word::unpack(old);
             let side = usize::from(word.generation & 1);
+            // ORDERING: as above.
             let (lo, hi) = (self.lo[side].load(Ordering::Acquire), self.hi[side].load(Ordering::Acquire));
             let Some((next, units)) = word.put_back((lo.max(floor), hi), units, unit_ns) else { return 0 };
             if self.swap(old, next) {

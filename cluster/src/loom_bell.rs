@@ -1,4 +1,4 @@
-//! Models of the bell, in every schedule and with weak memory: a job that a worker puts is found, or the thread is woken.
+//! Models of the bell, in every schedule and with weak memory: the thread finds a job that a worker puts, or is woken.
 //! The models must also catch weakenings. The job is read and written without an ordering of its own, so only the bell
 //! makes it seen.
 

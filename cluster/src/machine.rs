@@ -1,10 +1,9 @@
-//! The store's thread as a machine without I/O: it is stepped with the time and with what has happened, and returns what
-//! to do. Whoever steps it provides the streams, the clock and the waiting: `driver.rs` with sockets and a thread, or a
-//! simulation.
+//! The store's thread as a machine without I/O. Each step gets the time and one event, and returns what to do. A driver
+//! provides the streams, the clock and the waiting: `driver.rs` with sockets and a thread, or a simulation.
 //!
-//! The machine is a main task, which opens the node and then serves it until the handle is dropped, and short tasks that
-//! connect to servers and search for them. A step polls each task that is left. So a step is a function of the machine,
-//! the time and the event, and of what workers have put into the queue. No task reads a clock, sleeps or blocks.
+//! The machine has a main task, which opens the node and then serves it until the handle is dropped, and short tasks
+//! that connect to servers and search for them. A step polls each task that is left. So a step is a function of the
+//! machine, the time, the event, and what workers have put into the queue. No task reads a clock, sleeps or blocks.
 
 use std::cell::RefCell;
 use std::future::Future;

@@ -160,12 +160,12 @@ impl Builder {
         self
     }
 
-    /// Opens the node: checks its options and the store, and starts the store's thread. A connection may take up to four
-    /// timeouts to each server, and each answer two.
+    /// Opens the node: checks its options and the store, and starts the store's thread. A connection may take up to
+    /// four timeouts to each server, and each answer two.
     ///
-    /// If the store has no mark of a limit, no node has used the limit for a minute, or the store has lost its data. The
-    /// node then waits until nodes that run have told the store what the limit is: by default 1.8 s, longer with more
-    /// than 100 nodes, and shorter with a `change_delay` below 3 s. It also waits while a change is on its way.
+    /// If the store has no mark of a limit, no node has used the limit for a minute, or the store has lost its data.
+    /// The node then waits until running nodes have told the store what the limit is: by default 1.8 s, longer with
+    /// more than 100 nodes, and shorter with a `change_delay` below 3 s. It also waits while a change is on its way.
     ///
     /// # Errors
     /// [`OpenError`] says what is wrong and what to do.

@@ -18,18 +18,18 @@ use crate::{Builder, ChangeError, Cluster, LimitId, OpenError, SharedLimit, Verd
 pub use crate::machine::Machine;
 pub use crate::wire::{Action, Event, LinkId, Now};
 
-/// Makes a node that nobody runs. `clock` is what its handle reads; the caller sets it. Nothing is read from the system.
+/// Makes a node that nobody runs. Its handle reads `clock`, which the caller sets. Nothing is read from the system.
 ///
 /// # Errors
-/// Those of options that are wrong. Whether the store can be used, the machine says.
+/// Those of wrong options. The machine reports later whether the store can be used.
 pub fn node(builder: Builder, seed: u64, clock: Arc<AtomicU64>) -> Result<(Cluster, Machine), OpenError> {
     let seeds = Seeds::Given(Random::new(seed));
     let (node, opening, jobs) = builder.parts(NodeClock::given(clock), seeds, None)?;
     Ok((Cluster::new(node.clone(), None), Machine::new(node, opening, jobs)))
 }
 
-/// Decides like [`Cluster::acquire`], and returns where the answer comes if the verdict is Pending. To drop the receiver
-/// is to time out.
+/// Decides like [`Cluster::acquire`], and returns where the answer comes if the verdict is Pending. A dropped receiver
+/// counts as a timeout.
 pub fn ask(
     cluster: &Cluster,
     limit: LimitId,

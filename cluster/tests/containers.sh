@@ -1,7 +1,7 @@
 #!/bin/sh
 # The container files of the servers, built from a fresh clone and run: `make -C cluster test-containers`. It speaks TAP.
 #
-#   clone    what is committed, without what was built beside it
+#   clone    what is committed, without anything that was built
 #   build    each file as it is, by buildah, on the images that it names; where those cannot be had it skips
 #   run      each image as it is, by podman, without a network: asked from within, as the user that it names, stopped
 #

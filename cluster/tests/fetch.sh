@@ -41,8 +41,8 @@ python() {
     [ ! -x "$bin/envoy" ] || echo "TATCELL_ENVOY=$bin/envoy"
 }
 
-# The module of redis-cell, from the newest version that is a crate. The crate asks for a Rust library, which needs that
-# of the compiler beside it; a server loads one for C.
+# The module of redis-cell, from the newest version that is a crate. The crate builds a Rust library, which needs the
+# compiler's own libraries next to it; a server loads a C library.
 redis_cell() {
     [ -z "${TATCELL_REDIS_CELL:-}" ] || return
     module=$target/redis-cell/target/release/libredis_cell.so

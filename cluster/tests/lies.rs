@@ -68,7 +68,7 @@ fn a_store_that_loses_all_while_slots_are_held_adds_a_reserve_at_most() {
     until("the slot has one holder", || held().iter().filter(|held| **held).count() == 1);
 }
 
-/// The replica is cut off for so long before it takes over; what was granted meanwhile it does not know.
+/// The replica is cut off for this long before it takes over. It does not know what was granted meanwhile.
 #[test]
 fn a_replica_that_lacks_the_last_grants_admits_them_once_more() {
     let Some(primary) = server_or_skip(&[]) else { return };

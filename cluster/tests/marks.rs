@@ -10,7 +10,7 @@ use tatcell_cluster::script::{self, By, Mark, FORMAT, MARK};
 use tatcell_cluster::{Cluster, OpenError, SharedLimit, SlotState};
 
 const SECOND: Duration = Duration::from_secs(1);
-/// A change takes so long in the tests of the script, microseconds.
+/// How long a change takes in the tests of the script, in microseconds.
 const DELAY: u64 = 30_000_000;
 const NOW: u64 = 1_700_000_000_000_000;
 

@@ -1,12 +1,12 @@
 #!/bin/sh
-# Runs a command beside an empty redis-server of its own on loopback: tests/store.sh COMMAND...
+# Runs a command with an empty redis-server of its own on loopback: tests/store.sh COMMAND...
 # The command finds the URL of the store in $STORE and its port in $STORE_PORT.
 set -u
 folder=$(mktemp -d)
 server=
 trap '[ -z "$server" ] || kill "$server"; rm -rf "$folder"' EXIT
 trap 'exit 1' INT TERM
-# Below the ports that the system gives to connections, and beside those of the Rust tests.
+# Below the ports that the system gives to connections, and outside those of the Rust tests.
 STORE_PORT=$((11000 + $$ % 900))
 for _ in $(seq 50); do
     STORE_PORT=$((STORE_PORT + 1))

@@ -27,7 +27,7 @@ text_of() { # TRIPLE FUNCTION
         bytes_of "$(prefix_of "$1")" "$work/one.o" text rodata data
 }
 
-# Bytes of text, data and zeroed memory of so many places that log, each a function without the line itself.
+# Bytes of text, data and zeroed memory of a number of places that log, each a function without the line itself.
 places() { # BOARD NUMBER
     {
         echo '#include "tatcell_small.h"'

@@ -37,7 +37,7 @@ def unpack(packed):
 
 
 def number(frame, size):
-    """Takes a number of so many bytes."""
+    """Takes a number of the given bytes."""
     taken, frame[:size] = frame[:size], []
     return int.from_bytes(bytes(taken), "little")
 

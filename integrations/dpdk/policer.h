@@ -27,7 +27,7 @@ struct settings {
     enum clock clock;
 };
 
-/* Of one lcore. */
+/* What one lcore has. */
 struct lcore {
     struct tatcell_dpdk_policer policer;
     struct tatcell_dpdk_burst bursts[2];

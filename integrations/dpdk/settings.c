@@ -13,7 +13,7 @@
 
 #include "policer.h"
 
-/* A mode beside those of the header. */
+/* A mode in addition to those of the header. */
 enum { RTE = TATCELL_DPDK_METER + 1 };
 
 struct settings s = {
@@ -28,7 +28,7 @@ static void __rte_noreturn usage(void) {
           "  --bytes RATE:BURST, --packets RATE:BURST        a second, and at once; or \"2MB/s burst 64kB\"\n"
           "  --kind 2697|2698|4115                           of --mode mark and meter; 2698\n"
           "  --committed RATE:BURST, --second RATE:BURST     bytes a second, bytes\n"
-          "  --overhead BYTES                                that each packet costs beside its own; 0\n"
+          "  --overhead BYTES                                that each packet costs on top of its own; 0\n"
           "  --slots N, --table shared|lcore                 65536, shared; lcore: one each, exclusive\n"
           "  --others pass|drop                              packets without a key; drop\n"
           "  --undecided pass|drop                           packets that got no verdict, as other lcores won; pass\n"

@@ -63,7 +63,7 @@ struct tatcell_dpdk_policer {
     uint16_t key_offset, key_length;
     /** Bits of an IPv6 source that are its key: 64, since who has one address of such a network has all. 0: 128. */
     uint8_t source_bits6;
-    /** Bytes that a packet costs beside its own: 24 for what Ethernet adds on the wire (preamble, FCS, gap). */
+    /** Bytes that a packet costs in addition to its own: 24 for what Ethernet adds on the wire (preamble, FCS, gap). */
     uint32_t overhead;
     /** Packets without a key (no IP, cut off, no tag): do they pass? They are never charged. */
     int pass_others;
@@ -92,7 +92,7 @@ struct tatcell_dpdk_burst {
     /** Packets that had no key, those that got no verdict, and what came of all others: green, yellow, red (without
      * colours: passed, 0, not). */
     uint64_t others, undecided, marked[3];
-    /** Of the table. `contended` are first attempts; see `undecided` for what stayed without a verdict. */
+    /** The table's counters. `contended` are first attempts; see `undecided` for what stayed without a verdict. */
     tatcell_counters_t counters;
 
     /* What follows is not for use. With a key are `keyed` packets, number i of them being packet index[i]. */

@@ -41,7 +41,7 @@ static const char USAGE[] =
     "                       (default: 100 times the rate, a tenth of it, 10 times the burst)\n"
     "  --bytes              packets cost their bytes\n"
     "  --mode NAME          auto (default), native, generic (both XDP), tc\n"
-    "  --object FILE        of the program (policer.bpf.o beside this tool)\n";
+    "  --object FILE        of the program (policer.bpf.o next to this tool)\n";
 
 struct options {
     const char *rate, *burst, *all, *all_burst, *fastest, *slowest, *object, *source;

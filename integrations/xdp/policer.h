@@ -6,7 +6,7 @@
  * then the turn, so a program reads either the old ones or the new ones. */
 struct settings {
     tatcell_bpf_table_t table;
-    /* Of each source, and of all together. */
+    /* The limit of each source, and that of all together. */
     tatcell_bpf_limit_t source[2], all[2];
     uint32_t turn;
     /* 0: a packet costs 1; 1: a packet costs its bytes. */

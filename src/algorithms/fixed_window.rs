@@ -1,4 +1,4 @@
-//! The fixed window: so many units in a window of time, counted from its start.
+//! The fixed window: at most N units in a window of time, counted from its start.
 //!
 //! ```text
 //!  word   [            busy : F            ][  count : a  ]     a = bits of the largest count

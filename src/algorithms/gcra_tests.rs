@@ -4,17 +4,9 @@
 
 use super::*;
 use crate::answer::{Place, Tracking};
-use crate::limit::params::{Width, FLAGS_NOT_PLAIN};
+use crate::limit::params::{random, Width, FLAGS_NOT_PLAIN};
 use crate::limit::rate::build;
 use crate::limit::LimitSpec;
-
-/// SplitMix64.
-fn random(seed: &mut u64) -> u64 {
-    *seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let z = (*seed ^ *seed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ z >> 31
-}
 
 const MASK: u64 = 0xffff;
 

@@ -20,7 +20,7 @@
 
 use super::log_gate::Pace;
 
-/// The most left-out lines that a word counts: this number means "so many or more".
+/// The most left-out lines that a word counts: this number means "that many or more".
 pub(crate) const MOST: u32 = 1 << 25;
 
 const COUNT_BITS: u32 = 26;

@@ -26,7 +26,7 @@
 #![forbid(unsafe_code)]
 #![warn(clippy::arithmetic_side_effects)]
 
-/// The most left-out lines that a word counts: this number means "so many or more".
+/// The most left-out lines that a word counts: this number means "that many or more".
 pub(crate) const MOST: u32 = 1 << 30;
 
 /// The bits of an interval in log ticks.

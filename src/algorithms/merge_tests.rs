@@ -4,16 +4,8 @@ use super::counted::{decision, merge, peek};
 use super::gcra::{encode, whole_lead};
 use super::state::State;
 use crate::answer::{Permit, Tracking};
-use crate::limit::params::Params;
+use crate::limit::params::{random, Params};
 use crate::limit::LimitSpec;
-
-/// SplitMix64.
-fn random(seed: &mut u64) -> u64 {
-    *seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let z = (*seed ^ *seed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ z >> 31
-}
 
 /// Returns what remains at `now` of a key that lay `lead` ahead at `then`.
 fn remaining(p: &Params, then: u64, lead: u64, now: u64) -> u64 {

@@ -139,7 +139,7 @@ impl State {
         self.join(p.shl as u32)
     }
 
-    /// Returns the same time with a count that fits so many aux bits, and whether the count was cut.
+    /// Returns the same time with a count that fits `bits` aux bits, and whether the count was cut.
     pub const fn cut(self, bits: u32) -> (State, bool) {
         let most = 1u64.wrapping_shl(bits).wrapping_sub(1);
         if self.aux > most {

@@ -12,19 +12,16 @@ use crate::cell::Cell;
 use crate::combine::chain::Charge;
 use crate::combine::link::either;
 use crate::combine::Link;
+use crate::limit::params::random;
 use crate::limit::{Limit, LimitSpec, TableLimit};
 use crate::sync::{AtomicU64, Ordering};
 use crate::table::{Counters, ExclusiveTable, FullPolicy, Line, Table, TableOptions};
 
-/// SplitMix64.
 struct Random(u64);
 
 impl Random {
     fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ z >> 31) % n
+        random(&mut self.0) % n
     }
 }
 

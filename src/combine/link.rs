@@ -189,7 +189,7 @@ impl<'a> Link<'a> {
         self
     }
 
-    /// Gives this link elastic room, as the `room` of [`Cell::check_ex`](crate::Cell::check_ex): so many units above
+    /// Gives this link elastic room, as the `room` of [`Cell::check_ex`](crate::Cell::check_ex): this many units above
     /// the burst are admitted, at most the limit's `max_room`. What was taken of it is given back with the rest if
     /// another link refuses. A link of overrides has none, and a charge needs none. To reserve with it is an error:
     /// a reservation has the limit's `max_delay`.

@@ -96,7 +96,7 @@ pub(crate) enum Short {
     /// Nothing is charged any more: link `at`, which is [`Seen::Refuses`], refuses after others were charged, because
     /// of a race or a full set.
     Late { at: u32 },
-    /// Nothing is charged, because an override decides that ends after so many ticks.
+    /// Nothing is charged, because an override decides, which ends after `ticks`.
     Overridden { exempts: bool, ticks: u64 },
     /// Nothing is charged: the long way decides. Contended undoing may have left charges.
     Long,

@@ -8,7 +8,7 @@ use super::{HostError, Memory};
 use crate::table::counter_blocks::{blocks, is_fresh, lines_for_blocks, publish, sum, NoCounters, HEADER};
 use crate::table::{Counters, Line};
 
-/// Opens named memory with counters of so many threads: creates it, or attaches to it. Finishes what a creator left
+/// Opens named memory with counters for this many threads: creates it, or attaches to it. Finishes what a creator left
 /// that died: to give the memory its size and to publish it are the same for all that open it, however often they are
 /// done. `lock` locks the blocks that the caller counts in.
 fn open_with<R>(
@@ -117,7 +117,7 @@ impl SharedCounters {
     /// count under one name, or of which the next version starts before the last one has ended.
     ///
     /// # Errors
-    /// As [`open`](SharedCounters::open); [`HostError::Taken`] if there are not so many left.
+    /// As [`open`](SharedCounters::open); [`HostError::Taken`] if fewer are free.
     /// [`HostError::Unsupported`] if this system, or the file system of the name, has no such locks.
     pub fn open_some(
         name: &CStr,

@@ -99,7 +99,7 @@ impl Address {
         Some(self.prefix(bits))
     }
 
-    /// The key of its prefix of so many bits; more than the address has are all of them.
+    /// The key of its prefix of this length. A length above that of the address means the whole address.
     pub fn prefix(&self, bits: u8) -> PrefixKey {
         let block = self.block(bits);
         let mut key = PrefixKey { bytes: [0; 18], length: block.length };

@@ -21,7 +21,7 @@ pub enum Algorithm {
     /// The generic cell rate algorithm: token bucket and leaky bucket in one number. Exact.
     #[default]
     Gcra = 0,
-    /// At most so many units in a window of time, which starts with its first request or at fixed times. Exact by its
+    /// At most N units in a window of time, which starts with its first request or at fixed times. Exact by its
     /// own definition; across a border, up to twice as many units within a window's length.
     FixedWindow = 1,
     /// Two fixed windows; the previous one counts by the share of it that is still in sight. Approximates the sliding

@@ -58,6 +58,14 @@ pub(crate) const fn mix(state: u64, word: u64) -> u64 {
     z ^ z >> 31
 }
 
+/// Returns the next number of SplitMix64, for tests.
+#[cfg(test)]
+pub(crate) fn random(seed: &mut u64) -> u64 {
+    let next = mix(*seed, 0);
+    *seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    next
+}
+
 /// Treats a word that is ahead of `now` by more than H + S as a full debt of one burst.
 pub(crate) const FLAG_HEAL: u8 = 1;
 /// Passes a request that would be denied, and stores nothing for it.

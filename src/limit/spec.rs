@@ -260,7 +260,7 @@ impl LimitSpec {
     /// Tolerates a clock that steps back by up to this many ticks. A longer step forgives the debt of the word.
     ///
     /// A thread that is stopped between reading its clock and calling counts as such a step, and so does a coarse or
-    /// cached clock beside a fine one. Default: an eighth of the span where that exceeds a year of nanoseconds;
+    /// cached clock next to a fine one. Default: an eighth of the span where that exceeds a year of nanoseconds;
     /// otherwise a 64th of the span, at most 2^30 ticks, and at least the horizon.
     ///
     /// A reading from the future locks its key until the clock gets there, for at most the horizon and this. So state

@@ -37,7 +37,7 @@ enum What {
     Info,
 }
 
-/// A value: an integer, or with so many billionths.
+/// A value: an integer, or an integer and billionths.
 struct Value(u64, Option<u32>);
 
 #[derive(Clone, Copy, PartialEq)]

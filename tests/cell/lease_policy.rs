@@ -1,4 +1,6 @@
 //! How much a lease takes ahead, and what it does with it: compared step by step with a model in whole ticks.
+
+use crate::common::Rng;
 use tatcell::{Cell, Lease, Limit, LimitSpec, Outcome};
 
 /// What a lease is, after the text of its module: absolute ticks, units, no wraps.
@@ -107,17 +109,6 @@ impl Model {
     }
 }
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 20) % n
-    }
-}
-
 /// Two cells, two limits of one resolution, plain callers beside the lease.
 #[test]
 fn a_lease_takes_holds_and_gives_back_what_its_text_says() {
@@ -136,7 +127,7 @@ fn a_lease_takes_holds_and_gives_back_what_its_text_says() {
     .into_iter()
     .enumerate()
     {
-        let mut random = Random(0x9e37_79b9_7f4a_7c15 ^ (seed as u64) << 32);
+        let mut random = Rng(0x9e37_79b9_7f4a_7c15 ^ (seed as u64) << 32);
         let cells = [Cell::new(), Cell::new()];
         let limits = rates.map(Rate::limit);
         let mut lease = Lease::with_batch(batch);

@@ -26,7 +26,7 @@ use tatcell::{
 };
 
 const WORKERS: usize = 4;
-/// One in so many deaths is one of a worker that was stopped for up to a second first.
+/// One in this number of deaths is that of a worker that was stopped for up to a second first.
 const STOPS: u64 = 256;
 const KEYS: usize = 1_500;
 /// 4096 slots.
@@ -283,7 +283,7 @@ fn kill_workers(kills: u64, worlds: u64) {
     });
 }
 
-/// Kills so many, a few of them in each era, and checks every key of every era.
+/// Kills a number of workers, a few of them in each era, and checks every key of every era.
 fn kill_in_a_world(kills: u64, seed: u64) -> u64 {
     let _shown = Seed(seed);
     let shared = map();

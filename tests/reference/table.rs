@@ -63,7 +63,7 @@ impl Table {
         now << self.numbers.shift_left >> self.numbers.shift_right
     }
 
-    /// The fewest whole ticks after `now` in which so many q-units pass.
+    /// The fewest whole ticks after `now` in which this number of q-units passes.
     fn ticks(&self, now: u64, wait: u64) -> u64 {
         let (left, right) = (self.numbers.shift_left, self.numbers.shift_right);
         if right == 0 {

@@ -1,35 +1,14 @@
 //! The small forms give the answers of the big ones: same words, same verdicts, same times.
 
+use crate::common::Rng;
 use tatcell::{
     Cell, Cell32, Decision, ExclusiveCell, FullPolicy, Limit, Limit32, LimitError, LimitSpec, Outcome,
     SmallLimit, SmallLimit32, SmallSlot, SmallTable, TableError,
 };
 
-/// xorshift64*: a fixed, printed seed per test.
-struct Rng(u64);
-
-impl Rng {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
-    fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
-    }
-
-    /// Up to `bits` bits, small numbers as likely as large ones.
-    fn any(&mut self, bits: u64) -> u64 {
-        let bits = 1 + self.below(bits);
-        self.next() & (u64::MAX >> (64 - bits))
-    }
-}
-
 fn limits<T>(rng: &mut Rng, make: impl Fn(u64, u64, u64) -> Result<T, LimitError>) -> ((u64, u64, u64), T) {
     loop {
-        let asked = (rng.any(24).max(1), rng.any(34).max(1), rng.any(14).max(1));
+        let asked = (rng.scaled(24).max(1), rng.scaled(34).max(1), rng.scaled(14).max(1));
         if let Ok(limit) = make(asked.0, asked.1, asked.2) {
             return (asked, limit);
         }
@@ -45,7 +24,7 @@ fn small_64_bit_checks_equal_the_big_ones() {
         let (a, b, c) = (Cell::new(), Cell::new(), &mut ExclusiveCell::new());
         let mut now = rng.next() >> rng.below(64);
         for step in 0..200 {
-            let cost = rng.any(16) as u32;
+            let cost = rng.scaled(16) as u32;
             let what = || {
                 format!(
                     "round {round} step {step}: {units} per {period}, burst {burst}, now {now}, cost {cost}"
@@ -58,7 +37,7 @@ fn small_64_bit_checks_equal_the_big_ones() {
             assert_eq!(c.word(), a.word(), "{}", what());
             assert_eq!(b.check_unit(&small, now), a.check(&big, now, 1), "{}", what());
             c.check_small(&small, now, 1).passes();
-            now = now.wrapping_add((rng.any(40) * period.div_ceil(units).min(1 << 20)) >> 20);
+            now = now.wrapping_add((rng.scaled(40) * period.div_ceil(units).min(1 << 20)) >> 20);
         }
     }
 }
@@ -71,9 +50,9 @@ fn small_32_bit_checks_equal_the_big_ones_across_wraps_of_the_clock() {
         let ((units, period, burst), small) = limits(&mut rng, SmallLimit32::new);
         let big = LimitSpec::new(units, period, burst).build32().unwrap();
         let (a, b) = (Cell32::new(), Cell32::new());
-        let mut now = u64::from(u32::MAX) - rng.any(24);
+        let mut now = u64::from(u32::MAX) - rng.scaled(24);
         for step in 0..200 {
-            let cost = rng.any(12) as u32;
+            let cost = rng.scaled(12) as u32;
             let what = || {
                 format!(
                     "round {round} step {step}: {units} per {period}, burst {burst}, now {now}, cost {cost}"
@@ -87,7 +66,7 @@ fn small_32_bit_checks_equal_the_big_ones_across_wraps_of_the_clock() {
             );
             assert_eq!(b.check_unit(&small, now as u32), a.check(&big, now, 1), "{}", what());
             assert_eq!(b.word(), a.word(), "{}", what());
-            let later = now + ((rng.any(20) * period.div_ceil(units).min(1 << 12)) >> 8);
+            let later = now + ((rng.scaled(20) * period.div_ceil(units).min(1 << 12)) >> 8);
             wraps += u32::from(later >> 32 != now >> 32);
             now = later;
         }
@@ -99,15 +78,15 @@ fn small_32_bit_checks_equal_the_big_ones_across_wraps_of_the_clock() {
 fn small_reservations_equal_the_big_ones() {
     let mut rng = Rng(0x5eed_0003);
     for round in 0..1_000 {
-        let delay = rng.any(20);
+        let delay = rng.scaled(20);
         let ((units, period, burst), small) = limits(&mut rng, |u, p, b| SmallLimit::shaped(u, p, b, delay));
         let ((u32s, p32, b32), small32) = limits(&mut rng, |u, p, b| SmallLimit32::shaped(u, p, b, delay));
         let big = LimitSpec::new(units, period, burst).max_delay(delay).build().unwrap();
         let big32 = LimitSpec::new(u32s, p32, b32).max_delay(delay).build32().unwrap();
         let (a, b, c, d) = (Cell::new(), Cell::new(), Cell32::new(), Cell32::new());
-        let mut now = rng.any(40);
+        let mut now = rng.scaled(40);
         for step in 0..100 {
-            let cost = rng.any(12) as u32;
+            let cost = rng.scaled(12) as u32;
             let short = |d: Decision| match d.outcome() {
                 Outcome::Conforming => Ok(d.departure.wrapping_sub(now)),
                 Outcome::NonConforming { .. } => Err(Outcome::NonConforming { retry_after: 0 }),
@@ -123,7 +102,7 @@ fn small_reservations_equal_the_big_ones() {
             let small = d.reserve_small(&small32, now as u32, cost).map(u64::from);
             assert_eq!(small, short(c.reserve(&big32, now, cost.into())), "32 bits, {}", what());
             assert_eq!((b.word(), d.word()), (a.word(), c.word()), "{}", what());
-            now += rng.any(16);
+            now += rng.scaled(16);
         }
     }
 }

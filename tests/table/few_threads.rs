@@ -78,7 +78,7 @@ fn who_attaches_while_a_table_is_made_sees_all_of_it_or_none() {
 /// Hashes of the first line and of the last.
 const ENDS: [u64; 2] = [7, 1 << 63 | 9];
 
-/// A table of so many lines whose keys owe their burst.
+/// A table with a number of lines whose keys owe their burst.
 fn owing(lines: &[Line]) -> (Table<'_>, TableOptions) {
     let options = TableOptions::new(SPEC).caller_hash();
     let table = Table::init(lines, &options).unwrap();

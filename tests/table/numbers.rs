@@ -1,18 +1,11 @@
 //! The numbers that a limit and a table export lead to the library's decisions, and to the slots that it uses.
 
+use crate::common::Rng;
 use tatcell::{
     Cell, HashKind, LimitError, LimitNumbers, LimitSpec, Line, Outcome, Table, TableError, TableOptions,
 };
 
 const SECOND: u64 = 1_000_000_000;
-
-/// A xorshift; the seed is the test's.
-fn random(x: &mut u64) -> u64 {
-    *x ^= *x << 13;
-    *x ^= *x >> 7;
-    *x ^= *x << 17;
-    *x
-}
 
 /// One request by the numbers alone: passes, and the next word.
 fn decide(n: &LimitNumbers, word: u64, mask: u64, now: u64, cost: u64) -> (bool, u64) {
@@ -27,7 +20,7 @@ fn decide(n: &LimitNumbers, word: u64, mask: u64, now: u64, cost: u64) -> (bool,
 #[test]
 fn numbers_of_a_limit_decide_as_its_cell() {
     for (seed, shift) in [(3u64, None), (4, Some(8)), (5, Some(-6))] {
-        let mut x = seed;
+        let mut x = Rng(seed);
         let mut spec = LimitSpec::new(1000, SECOND, 9);
         if let Some(shift) = shift {
             spec = spec.resolution(shift);
@@ -36,8 +29,8 @@ fn numbers_of_a_limit_decide_as_its_cell() {
         let numbers = limit.numbers().unwrap();
         let (cell, mut word, mut now, mut denied) = (Cell::new(), 0, 1, 0);
         for step in 0..20_000 {
-            let cost = random(&mut x) % 12;
-            now += random(&mut x) % 6_000_000;
+            let cost = x.next() % 12;
+            now += x.next() % 6_000_000;
             let (passes, next) = decide(&numbers, word, u64::MAX, now, cost);
             let outcome = cell.check(&limit, now, cost);
             assert_eq!(outcome == Outcome::Conforming, passes, "seed {seed}, step {step}");

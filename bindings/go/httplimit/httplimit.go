@@ -220,9 +220,9 @@ func (w *watcher) writer() http.ResponseWriter {
 // to 128.
 func ByAddress(v4, v6 int) Key { return ByForwarded(0, v4, v6) }
 
-// ByForwarded keys by the address in X-Forwarded-For that the first of so many trusted proxies saw. Each proxy appends
-// the address of its client, so that is as many entries from the right as there are proxies; what is left of it is what
-// the client wants us to believe. Every entry counts, also an empty one: the next one to the left may be the client's.
+// ByForwarded keys by the address in X-Forwarded-For that the outermost trusted proxy saw. Each proxy appends the
+// address of its client. So with n proxies it is the n-th entry from the right, and a client can forge what stands left
+// of it. Every entry counts, also an empty one: the next one to the left may be the client's.
 //
 // If there is no such entry, or it is not an address, the client is the peer of the connection, which nobody can make
 // up. Requests whose peer has no address share one key. It panics if proxies is below 0, or for the bits as

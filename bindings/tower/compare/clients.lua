@@ -1,4 +1,4 @@
--- Requests of so many clients in turn, for wrk: wrk -s clients.lua URL -- CLIENTS
+-- Requests of CLIENTS clients in turn, for wrk: wrk -s clients.lua URL -- CLIENTS
 local clients, at, requests = 1, 0, {}
 
 function init(args)

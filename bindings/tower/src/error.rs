@@ -20,7 +20,7 @@ use tatcell::TableFit;
 pub enum OpenError {
     /// The layer has no limit.
     NoLimit,
-    /// A request could meet so many limits; 8 are possible. Each prefix length of a ladder is one.
+    /// A request could meet this many limits; 8 are possible. Each prefix length of a ladder is one.
     TooManyLimits(usize),
     /// The name of a limit has a character outside of 0x20 to 0x7e.
     BadName(String),
@@ -28,7 +28,7 @@ pub enum OpenError {
     SameName(String),
     /// The key of the limit with this name takes more bits than an address has: 0 to 32 of IPv4, 0 to 128 of IPv6.
     BadPrefix(String),
-    /// No table has room for so many keys.
+    /// No table has room for this many keys.
     Keys {
         /// The name of the limit.
         limit: String,
@@ -41,7 +41,7 @@ pub enum OpenError {
         limit: String,
         /// How much room it needs, in nanoseconds, and how much there is.
         fit: TableFit,
-        /// The largest multiplier of its ladder, or 1: by so much the fastest tier is faster than the limit.
+        /// The largest multiplier of its ladder, or 1: the fastest tier is this many times as fast as the limit.
         multiplier: u32,
     },
     /// The table of a limit could not be opened.

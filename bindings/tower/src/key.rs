@@ -116,7 +116,7 @@ pub fn forwarded_for(hops: usize) -> Client {
 }
 
 impl Client {
-    /// Takes so many bits of an IPv4 address, 0 to 32, and so many of an IPv6 address, 0 to 128. With others the layer
+    /// Takes `v4` bits of an IPv4 address, 0 to 32, or `v6` bits of an IPv6 address, 0 to 128. With others the layer
     /// [does not open](crate::OpenError::BadPrefix). A ladder does not use this: it has lengths of its own.
     #[must_use]
     pub fn prefix(self, v4: u8, v6: u8) -> Client {

@@ -26,7 +26,7 @@ async fn listen() -> (TcpListener, SocketAddr) {
     (listener, address)
 }
 
-/// Status, `RateLimit` and body of so many requests on one connection.
+/// Status, `RateLimit` and body of each of a number of requests on one connection.
 async fn requests(address: SocketAddr, count: usize) -> Vec<(StatusCode, String, String)> {
     let stream = TcpStream::connect(address).await.expect("a connection");
     let (mut sender, connection) =

@@ -58,7 +58,7 @@ pub struct CheckArguments {
 /// What is looked at to find the format.
 const HEAD: usize = 1 << 16;
 
-/// Reads a file, at most so much of it.
+/// Reads at most `most` bytes of a file.
 fn start(config: &str, most: usize) -> std::io::Result<Vec<u8>> {
     let mut text = Vec::new();
     File::open(config)?.take(most as u64).read_to_end(&mut text)?;

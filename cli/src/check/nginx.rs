@@ -263,7 +263,7 @@ impl Check<'_> {
         let mut known = HashMap::new();
         for here in &self.places {
             for (at, one) in here.iter().enumerate() {
-                // Of two equal ones the second never decides.
+                // If two are equal, the second never decides.
                 let strict = here.iter().enumerate().find(|(other, by)| {
                     self.is_shadowed(one, by, &mut known)
                         && (*other < at || !self.is_shadowed(by, one, &mut known))

@@ -89,7 +89,7 @@ pub fn number(word: &Word, text: &str, module: Module) -> Result<u64, Failure> {
     })
 }
 
-/// The name and the size of `zone=NAME:SIZE`, of at least so many bytes.
+/// The name and the size of `zone=NAME:SIZE`, of at least `least` bytes.
 pub fn zone_size(word: &Word, text: &str, least: u64) -> Result<(String, u64), Failure> {
     let fail = || word.wrong(format!("{:?}: write zone=NAME:SIZE, as in zone=clients:10m", word.text));
     let (name, size) = text.split_once(':').ok_or_else(fail)?;
@@ -284,7 +284,7 @@ impl Zone {
         if let Some(name) = of_client {
             let what = format!(
                 "the key of zone {:?} has {name}...: a client can send another one with each request, \
-                and then has a full burst each time; put $binary_remote_addr beside it",
+                and then has a full burst each time; add $binary_remote_addr to the key",
                 self.name
             );
             out.say(Kind::Note, &*place, what);

@@ -59,7 +59,7 @@ pub struct Wanted<'a> {
     pub policy: FullPolicy,
     /// The slots that are enough.
     pub slots: u64,
-    /// One in so many keys was counted to find the slots.
+    /// The slots were found by counting one key in this many.
     pub one_in: u64,
 }
 

@@ -21,7 +21,7 @@ pub struct Several<'a> {
     pub policy: FullPolicy,
     /// The slots that are enough: of each limit, or of the one table of a ladder.
     pub slots: &'a [u64],
-    /// One in so many keys was counted to find the slots.
+    /// The slots were found by counting one key in this many.
     pub one_in: u64,
 }
 

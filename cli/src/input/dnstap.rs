@@ -46,7 +46,7 @@ enum Value<'a> {
     Bytes(&'a [u8]),
 }
 
-/// Takes so many bytes, if they are there.
+/// Takes `count` bytes, if they are there.
 fn take<'a>(rest: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
     let (taken, after) = rest.split_at_checked(count)?;
     *rest = after;

@@ -90,7 +90,7 @@ fn clock(start: &str, day: bool) -> &str {
     start.get(from..16).unwrap_or(start)
 }
 
-/// First, middle and last of so many starts, below a picture.
+/// Writes times below a picture: some of the starts, evenly spaced.
 fn times(out: &mut String, starts: &[String], part_seconds: f64, x: impl Fn(usize) -> f64, y: f64) {
     let days = part_seconds * starts.len() as f64 > 86_400.0;
     let every = starts.len().div_ceil(if days { 6 } else { 9 }).max(1);

@@ -73,7 +73,7 @@ impl Rate {
         Ok(rate)
     }
 
-    /// Returns the units that may come in so many nanoseconds, rounded up.
+    /// Returns the units that may come in `time` nanoseconds, rounded up.
     pub fn units_in(&self, time: u64) -> u64 {
         let units = (u128::from(time) * u128::from(self.units)).div_ceil(u128::from(self.period));
         u64::try_from(units).unwrap_or(u64::MAX)
@@ -141,7 +141,7 @@ impl Rate {
 }
 
 impl Level {
-    /// What is owed of so much that was spent, in units of time.
+    /// What is still owed at `now` of the units spent since `from`, in units of time.
     fn debt(&self, spent: u64, from: u64, now: u64) -> u128 {
         let elapsed = u128::from((now >> self.shr) - (from >> self.shr)) << self.shl;
         self.price(spent).saturating_sub(elapsed)
@@ -219,9 +219,9 @@ impl Point {
 pub struct Curves {
     /// The rates, one point of each curve.
     pub rates: Vec<Rate>,
-    /// Of each key, its records.
+    /// The records of each key.
     counts: Vec<u64>,
-    /// Of each key, in one place, its points.
+    /// The points of all keys, one key after the other.
     points: Vec<Point>,
 }
 

@@ -45,7 +45,7 @@ fn spread(hash: u64) -> u64 {
 }
 
 impl Keys {
-    /// Starts with room for so many keys; keys with a pinned hash are always kept.
+    /// Starts with room for `most` keys; keys with a pinned hash are always kept.
     pub fn new(most: usize, mut pinned: Vec<u64>) -> Keys {
         pinned.sort_unstable();
         Keys {
@@ -158,7 +158,7 @@ pub struct Distinct {
 }
 
 impl Distinct {
-    /// Starts with room for so many keys.
+    /// Starts with room for `most` keys.
     pub fn new(most: usize) -> Distinct {
         Distinct { seen: HashTable::new(), most: most.max(1), level: 0 }
     }

@@ -170,7 +170,7 @@ pub fn policy_name(policy: FullPolicy) -> &'static str {
     }
 }
 
-/// The largest of so many values, the first first. `at_least` of 1 leaves zeros out.
+/// The `count` largest of `all` values; equal ones in their order. `at_least` of 1 leaves zeros out.
 pub(super) fn largest(count: usize, all: usize, value: impl Fn(usize) -> u64) -> Vec<usize> {
     let mut best = BTreeSet::new();
     for key in 0..all {
@@ -284,7 +284,7 @@ impl TableReport {
     }
 }
 
-/// The starts of so many parts of time.
+/// The starts of `count` parts of time.
 fn starts(start: u64, width: u64, count: usize) -> Vec<String> {
     (0..count as u64).map(|part| time::show(start.saturating_add(part * width))).collect()
 }

@@ -10,7 +10,7 @@ pub(super) struct Live {
     width: u64,
     /// How many debts end in each part, from that of now on, around in a ring.
     ends: Vec<u64>,
-    /// Of each key, the part in which its debt ends.
+    /// The part in which the debt of each key ends.
     end: Vec<u64>,
     now: u64,
     count: u64,

@@ -52,7 +52,7 @@ impl Opened {
 pub(super) struct Merge<'p> {
     plan: &'p Plan,
     names: Vec<String>,
-    /// Of each, what is open and waits.
+    /// What is open and waits, for each name.
     waiting: Vec<Option<Box<Opened>>>,
     due: BinaryHeap<Reverse<Due>>,
     open: usize,

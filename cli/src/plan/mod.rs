@@ -134,7 +134,7 @@ pub trait Each {
     }
 }
 
-/// One record in so many may come too late to be sorted. If more do, there is no answer.
+/// One record in this many may come too late to be sorted. If more do, there is no answer.
 const LATE: u64 = 100;
 
 /// Nothing else is done.

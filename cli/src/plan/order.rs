@@ -79,7 +79,7 @@ pub struct Order {
 }
 
 impl Order {
-    /// Starts with a window of so many nanoseconds.
+    /// Starts with a window in nanoseconds.
     pub fn new(window: u64) -> Order {
         let (queue, heap) = (VecDeque::new(), BinaryHeap::new());
         let (wide, free) = (Vec::new(), Vec::new());

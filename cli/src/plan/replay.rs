@@ -57,7 +57,7 @@ pub struct Replay {
     /// What came and was refused over time.
     pub timeline: Timeline,
     asking: Vec<Asking>,
-    /// Of a ladder, the limits in the one table.
+    /// The limits of a ladder, in the one table.
     tiers: Option<Tiers>,
     refused: Vec<u64>,
     /// The keys of which a request was refused, also those that are not numbered.
@@ -354,7 +354,7 @@ pub struct Load {
     pub rate_error_ppb: u64,
 }
 
-/// Returns the bytes of the smallest table in which so many keys in debt meet a full set with at most this chance.
+/// Returns the bytes of the smallest table in which `live` keys in debt meet a full set with at most this chance.
 pub fn bytes_for(live: u64, target_ppb: u64) -> usize {
     lines_for_load(live.max(1), target_ppb) * 64
 }

@@ -44,8 +44,8 @@ pub struct InputReport {
     pub keys_kept: u64,
     /// Their records.
     pub records_kept: u64,
-    /// One in so many keys was kept, and stands for as many. If it is above 1, `rates`, `neediest`, and `top_refused`
-    /// and `hours` of limits are of the kept keys alone; what is counted by record is not.
+    /// One key in this many was kept, and stands for all of them. If it is above 1, `rates`, `neediest`, and
+    /// `top_refused` and `hours` of limits are of the kept keys alone; what is counted by record is not.
     pub one_in: u64,
     /// The first and last time.
     pub first: String,
@@ -138,7 +138,7 @@ pub struct KeyReport {
     pub needed: Vec<u64>,
 }
 
-/// The least value that at least so many millionths of the weights do not exceed. `sorted` has each value and weight.
+/// The least value that at least `ppm` millionths of the weights do not exceed. `sorted` has each value and weight.
 fn quantile(sorted: &[(u64, u64)], all: u64, ppm: u64) -> u64 {
     let rank = (u128::from(all) * u128::from(ppm)).div_ceil(1_000_000).max(1);
     let mut sum = 0;

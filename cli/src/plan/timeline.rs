@@ -45,7 +45,7 @@ impl Parts {
     }
 }
 
-/// Adds up so many values at a time.
+/// Replaces each `by` values by their sum.
 fn merge<T: Copy + std::ops::AddAssign>(values: &mut Vec<T>, by: usize) {
     for part in 0..values.len().div_ceil(by) {
         let mut sum = values[part * by];

@@ -51,7 +51,7 @@ pub struct Answer {
     pub failed: u64,
     /// Why the first of these was not.
     pub first_failure: Option<String>,
-    /// Whether so many were not, one after the other, that the rest of the log was not sent.
+    /// Whether the replay stopped early, because too many requests in a row got no answer.
     pub ended_early: bool,
     /// Records that were not sent: no request can be what they say.
     pub unsendable: u64,

@@ -128,9 +128,17 @@ fn verdict(leases: &Run, trips: &Run) -> Vec<(bool, bool, String)> {
             format!("nor of any of {} other admissions and {} keys of the flood: {:.1} units less", leases.zipf,
                     leases.flood, -others),
         ),
-        (false, half > 0.0, format!("the audit can fail: at half the rate the same admissions are {half:.0} units above")),
+        (
+            false,
+            half > 0.0,
+            format!("the audit can fail: at half the rate the same admissions are {half:.0} units above"),
+        ),
         (false, leases.figures.len() == NODES - 1, "three nodes lived to the end, one was killed".to_owned()),
-        (true, killed > 0.5 * RATE as f64, format!("after a node was killed the others admit {:.0} % of R", part(killed))),
+        (
+            true,
+            killed > 0.5 * RATE as f64,
+            format!("after a node was killed the others admit {:.0} % of R", part(killed)),
+        ),
         (
             stopped < RATE as f64,
             stopped > 0.01 * RATE as f64 && stopped < RATE as f64 && p99 < 1e6,

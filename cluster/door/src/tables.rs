@@ -381,7 +381,7 @@ impl TablesLimit {
     }
 }
 
-/// Returns so many units of time of 2^-`resolution` ns, in nanoseconds, rounded up.
+/// Converts units of time of 2^-`resolution` ns to nanoseconds, rounded up.
 const fn time_in(units: u128, resolution: i8) -> u128 {
     match resolution < 0 {
         true => units << -resolution,
@@ -389,7 +389,7 @@ const fn time_in(units: u128, resolution: i8) -> u128 {
     }
 }
 
-/// Writes a time of so many nanoseconds.
+/// Writes a time that is given in nanoseconds.
 fn time(ns: u128) -> String {
     match ns {
         0..=999_999 => format!("{ns} ns"),

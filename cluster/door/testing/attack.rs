@@ -92,7 +92,7 @@ pub fn without_descriptors(server: &Server, end: Instant) {
     assert!(took < Duration::from_millis(200) + begun.elapsed() / 2, "{took:?}");
 }
 
-/// Opens so many connections.
+/// Opens `count` connections.
 pub fn connections(address: &str, count: usize) -> Vec<TcpStream> {
     let connect = |_| TcpStream::connect(address).expect("the server");
     (0..count).map(connect).collect()

@@ -52,7 +52,7 @@ impl Known {
         self.within(bytes, &mut left)
     }
 
-    /// Checks a message of a request that may have so many more.
+    /// Checks a message of a request that may have `left` more.
     fn within(&self, mut bytes: &[u8], left: &mut usize) -> Result<(), String> {
         while bytes.has_remaining() {
             let Ok((number, kind)) = decode_key(&mut bytes) else { return Ok(()) };

@@ -117,7 +117,8 @@ impl Decoder for Whole {
     }
 }
 
-/// A service that sees no fields of the header but the one that it needs: it would hold them as long as a request takes.
+/// A service that sees no field of the header but the one that it needs. It would hold the others as long as a request
+/// takes.
 #[derive(Clone, Debug)]
 pub struct WithoutFields<S>(pub S);
 

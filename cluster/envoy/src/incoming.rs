@@ -1,4 +1,4 @@
-//! The connections of proxies: at most so many, and none that asks nothing for long.
+//! The connections of proxies: a bounded number, and none that stays idle for long.
 
 use std::future::Future;
 use std::io;

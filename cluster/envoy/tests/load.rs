@@ -18,7 +18,7 @@ descriptors:
 /// Users, each of whom passes twenty times: more is asked for.
 const USERS: u64 = 20;
 
-/// Of each connection in turn: so many requests are under way at once, for so long.
+/// Connections, and how long each row takes. Every connection has the same number of requests under way.
 const CONNECTIONS: usize = 4;
 const TIME: Duration = Duration::from_secs(2);
 

@@ -120,7 +120,7 @@ impl Data {
         }
     }
 
-    /// Moves the keys for which `moves` is true to another server, whose clock is ahead by so many milliseconds.
+    /// Moves the keys for which `moves` is true to another server, whose clock is `ahead_ms` ahead.
     pub fn hand_over(&mut self, to: &mut Data, ahead_ms: i64, moves: impl Fn(&[u8]) -> bool) {
         let keys: Vec<Vec<u8>> = self.entries.keys().filter(|key| moves(key)).cloned().collect();
         for key in keys {

@@ -1,5 +1,5 @@
-//! What seeds from [`FROM`] on draw besides: kinds of worlds in which faults meet that seldom do so by themselves. Seeds
-//! below stay the worlds in which kept seeds found their faults.
+//! What seeds from [`FROM`] on draw in addition: worlds in which faults meet that seldom do so by themselves. Seeds
+//! below [`FROM`] stay the worlds in which kept seeds found their faults.
 
 use crate::clock::{Time, MS, SECOND};
 use crate::plan::{grow, Edition, Fault, Limit, Plan, Shape, What, BACK_FROM, LATER_FROM};

@@ -31,7 +31,7 @@ struct Args {
     /// Threads
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u64).range(1..))]
     jobs: u64,
-    /// Stops a thread after so many failures
+    /// Stops a thread after this many failures
     #[arg(long, value_name = "N", default_value_t = 5)]
     most: u64,
     #[command(flatten)]
@@ -132,7 +132,7 @@ fn spent(begun: Instant) -> Duration {
     ns.map_or(begun.elapsed(), Duration::from_nanos)
 }
 
-/// Plays every `step`th seed of a range; stops after so many failures. Returns the sums, the failures and the time.
+/// Plays every `step`th seed of a range; stops after `most` failures. Returns the sums, the failures and the time.
 fn range(
     from: u64,
     to: u64,
@@ -168,7 +168,7 @@ fn range(
     Ok((tally, failed, spent(begun)))
 }
 
-/// Plays a range on so many threads, and prints the sums.
+/// Plays a range on `jobs` threads, and prints the sums.
 fn ranges(from: u64, to: u64, jobs: u64, most: u64, choice: &Choice) -> Result<Went, String> {
     let parts: Result<Vec<(Tally, u64, Duration)>, String> = std::thread::scope(|scope| {
         let threads: Vec<_> =

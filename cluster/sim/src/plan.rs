@@ -35,7 +35,7 @@ pub enum Shape {
     Single,
     /// A primary and a replica, and three sentinels.
     Sentinel,
-    /// So many primaries of a Redis Cluster.
+    /// A Redis Cluster with this number of primaries.
     Cluster(usize),
 }
 
@@ -97,7 +97,7 @@ pub enum What {
     NodeStops { node: usize, suspended: bool },
     /// Workers of a host are stopped between their clock and their call, for up to this long.
     WorkersLate { node: usize, most: Time },
-    /// So many workers of a host read their clock, and call when the fault ends.
+    /// This number of workers of a host read their clock, and call when the fault ends.
     WorkersStop { node: usize, count: u64 },
     /// A node is killed; it is opened again when the fault ends, with the first limit or with the newest.
     NodeKilled { node: usize, old: bool },
@@ -407,7 +407,7 @@ impl Plan {
             length: random.of(&[6 * SECOND, 12 * SECOND, 20 * SECOND, 20 * SECOND, 20 * SECOND]),
             faults: Vec::new(),
         };
-        // All hosts together ask for so many times the largest rate, so that the bounds are reached.
+        // All hosts together ask for a multiple of the largest rate, so that the bounds are reached.
         let most = plan.limits.iter().map(|limit| limit.units).max().unwrap_or(1);
         let offered = most * random.of(&[2, 4, 8]) / plan.hosts as u64;
         plan.gap = (SECOND * (plan.visit + 1) / 2 / offered.max(1)).clamp(5 * MS, SECOND);

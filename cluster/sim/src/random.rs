@@ -30,7 +30,7 @@ impl Random {
         low + self.below(high - low + 1)
     }
 
-    /// Returns true in so many of a thousand cases.
+    /// Returns true in `per_mille` of a thousand cases.
     pub fn chance(&mut self, per_mille: u64) -> bool {
         self.below(1_000) < per_mille
     }

@@ -72,7 +72,7 @@ pub(super) fn list<T: Grows>(p: *const T, count: usize) -> Result<Vec<T>, i32> {
     let stride = size_of_given(p)?;
     let bytes = count.checked_mul(stride).filter(|bytes| *bytes <= isize::MAX as usize);
     bytes.ok_or(TATCELL_CLUSTER_ERR_TOO_LARGE)?;
-    // SAFETY: within the list, which is valid for so many strides.
+    // SAFETY: within the list, which is valid for `count` strides.
     (0..count).map(|i| given(unsafe { p.byte_add(i * stride) })).collect()
 }
 
@@ -99,7 +99,7 @@ pub(super) fn bytes<'a>(p: *const c_void, count: usize) -> Result<&'a [u8], i32>
     if count > isize::MAX as usize {
         return Err(TATCELL_CLUSTER_ERR_TOO_LARGE);
     }
-    // SAFETY: not NULL; the contract: valid for so many bytes, quiet for the call.
+    // SAFETY: not NULL; the contract: valid for `count` bytes, quiet for the call.
     Ok(unsafe { std::slice::from_raw_parts(p.cast::<u8>(), count) })
 }
 
@@ -149,7 +149,7 @@ pub(super) fn write_text(p: *mut c_char, room: usize, text: &str) -> usize {
         while !text.is_char_boundary(fits) {
             fits -= 1;
         }
-        // SAFETY: the contract: so much room, nobody else's; the text fits with its end.
+        // SAFETY: the contract: the caller alone owns this room; the text and its NUL fit.
         unsafe {
             std::ptr::copy_nonoverlapping(text.as_ptr(), p.cast::<u8>(), fits);
             p.add(fits).write(0);

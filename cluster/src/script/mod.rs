@@ -9,9 +9,9 @@
 //! belongs to another call: a proxy sent an answer twice, or the connection is out of step for another reason. Nothing
 //! of it is used, and the connection is closed. The functions below leave the id out; a reply then has none.
 //!
-//! **Marks and keys have a format**, [`FORMAT`]: it stands first in the mark of a limit and in the name of a key. A node
-//! refuses a mark of another format, and never reads a key of one. Replies need none: a call names its script by the
-//! digest of its text, so each node is answered in its own form.
+//! **Marks and keys have a format**, [`FORMAT`]: it stands first in the mark of a limit and in the name of a key. A
+//! node refuses a mark of another format, and never reads a key of one. Replies need none: a call names its script by
+//! the digest of its text, so each node is answered in its own form.
 //!
 //! **The value of a key** is `"<us>:<frac>:<Tu>:<Tf>:<version>"`: its TAT in the server's time, and the time of a unit
 //! and the version of the limit as of the last write. With those, a debt keeps its units when the limit changes. The

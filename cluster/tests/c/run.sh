@@ -1,7 +1,7 @@
 #!/bin/sh
-# The C interface beside a redis-server: tests/c/api.c and examples/poll.c as C11, as C++17 and under sanitizers, then from
-# what `make install` installs, by pkg-config and by CMake; and the demo's verdict lines. `make test-c` runs it; it speaks
-# TAP.
+# The C interface with a redis-server: tests/c/api.c and examples/poll.c as C11, as C++17 and under sanitizers, then
+# from what `make install` installs, by pkg-config and by CMake; and the demo's verdict lines. `make test-c` runs it; it
+# prints TAP.
 set -u
 part=c
 . tests/tap.sh
@@ -86,7 +86,7 @@ END
 }
 with_pkg_config() {
     flags=$(PKG_CONFIG_PATH=$1/pkgconfig pkg-config $2 --cflags --libs tatcell_cluster) || return
-    # The archive lies beside the shared library, which the linker prefers.
+    # The archive lies next to the shared library, which the linker prefers.
     [ -z "$2" ] || flags=$(echo "$flags" | sed 's/-ltatcell_cluster/-l:libtatcell_cluster.a/')
     ${CC:-cc} $c11 -pthread $strict examples/poll.c $flags -o "$3"
 }

@@ -94,7 +94,7 @@ impl Drop for Ending<'_> {
     }
 }
 
-/// Two workers a node for so long, while `meanwhile` runs.
+/// Runs two workers a node for a time, while `meanwhile` runs.
 pub fn play(nodes: &[Cluster], load: Load, time: Duration, meanwhile: impl FnOnce()) -> Audit {
     let stop = AtomicBool::new(false);
     let mut all = Audit::default();

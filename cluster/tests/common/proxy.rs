@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use super::Random;
 
-/// What is done to answers, each by chance: so many of a thousand.
+/// What is done to answers, each by chance, in thousandths.
 #[derive(Clone, Copy, Default)]
 pub struct Faults {
-    /// Every answer comes so much later.
+    /// Every answer is late by this.
     pub delay: Duration,
     /// The connection is closed instead of the answer: the script ran, and nobody is told.
     pub cut: u64,

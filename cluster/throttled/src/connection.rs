@@ -26,15 +26,15 @@ use crate::session::{self, Flow, Session};
 /// Answers are written before they reach this many bytes, even if commands are left.
 const WRITE: usize = 32 * 1024;
 
-/// An answer is at most so much longer than its command.
+/// The most bytes by which an answer is longer than its command.
 const MORE: usize = 4 * 1024;
 
 /// The most bytes of answers that wait to be written: those of one long command, or those of many, whose buffer may be
 /// twice as long.
 const ANSWERS: usize = if MAX_COMMAND + MORE > 2 * WRITE { MAX_COMMAND + MORE } else { 2 * WRITE };
 
-/// The most bytes that a connection takes: a command, answers, a batch, whose buffer may be twice as long, what a session
-/// keeps, and its task.
+/// The most bytes that a connection takes: a command, answers, a batch, whose buffer may be twice as long, what a
+/// session keeps, and its task.
 pub const HELD: usize = MAX_COMMAND + ANSWERS + 2 * batch::BYTES + session::KEPT + TASK;
 const TASK: usize = 8 * 1024;
 

@@ -37,7 +37,7 @@ impl Rng {
         ((self.next() >> 11) as f64 + 1.0) / (1u64 << 53) as f64
     }
 
-    /// Ticks to the next event of a Poisson stream of so many a second.
+    /// Ticks to the next event of a Poisson stream with this rate a second.
     fn gap(&mut self, a_second: f64) -> f64 {
         -self.unit().ln() / a_second * SECOND as f64
     }
@@ -180,7 +180,7 @@ fn few_bits() -> impl Iterator<Item = u64> {
     })
 }
 
-/// A table of so many sets with a seed.
+/// A table with a number of sets and a seed.
 fn seeded<'a>(lines: &'a [Line], seed: &[u8; 16]) -> Table<'a> {
     Table::init(lines, &TableOptions::new(spec()).seed(*seed)).expect("it fits")
 }

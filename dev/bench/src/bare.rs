@@ -12,13 +12,13 @@ use crate::memory::Memory;
 /// Whether [`others`] makes instructions on this machine.
 pub const HAS_OTHERS: bool = cfg!(target_arch = "x86_64");
 
-/// The words of a table for so many keys, and a random order to visit them.
+/// The words of a table for a number of keys, and a random order to visit them.
 pub struct Words {
     pub words: &'static [AtomicU64],
     pub stream: Stream,
 }
 
-/// The words of a table for so many keys, made once, and a stream of one's own.
+/// The words of a table for a number of keys, made once, and a stream of one's own.
 pub fn words(keys: u32) -> Words {
     static MADE: Mutex<Vec<(u32, &'static [AtomicU64])>> = Mutex::new(Vec::new());
     let mut made = MADE.lock().expect("nobody panics with it");

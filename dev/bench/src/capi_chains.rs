@@ -25,9 +25,9 @@ enum Form {
     Singles(usize),
     /// The same with cells.
     SingleCells(usize),
-    /// A chain of so many keys.
+    /// A chain of this number of keys.
     Chain(usize),
-    /// A chain of so many cells.
+    /// A chain of this number of cells.
     Cells(usize),
     /// The same two, prepared.
     Prepared(usize),
@@ -36,9 +36,9 @@ enum Form {
     SinglesMixed,
     Mixed,
     PreparedMixed,
-    /// A burst of requests of a prepared chain of so many keys.
+    /// A burst of requests of a prepared chain of this number of keys.
     Chains(usize),
-    /// All prefixes of an address of so many bytes.
+    /// All prefixes of an address of this number of bytes.
     Ladder(usize),
     /// The same with the decision.
     Told(usize),

@@ -25,7 +25,7 @@ pub const GOALS: &[(&str, &[Asked])] = &[
         ],
     ),
     (
-        "bursts, keyed hash included, beside prefetch + cmpxchg over as much memory",
+        "bursts, keyed hash included, next to prefetch + cmpxchg over as much memory",
         &[
             (Times(1.25, "table1e6.ahead64", "floor1e6.ahead64"), &AHEAD_1E6),
             (Times(1.25, "table1e7.ahead64", "floor1e7.ahead64"), &AHEAD_1E7),
@@ -40,11 +40,11 @@ pub const GOALS: &[(&str, &[Asked])] = &[
         ],
     ),
     (
-        "a single call beside its hash, search and cmpxchg over as much memory",
+        "a single call next to its hash, search and cmpxchg over as much memory",
         &[(Times(1.25, "table1e6.single", "floor1e6.single"), &RANDOM_1E6)],
     ),
     (
-        "bursts beside each other",
+        "bursts next to each other",
         &[
             (Times(0.6, "table1e3.ahead64_denied", "table1e3.ahead64"), &LOAD_1E3),
             (Times(0.6, "table1e6.ahead64_denied", "table1e6.ahead64"), &LOAD_1E6),
@@ -57,7 +57,7 @@ pub const GOALS: &[(&str, &[Asked])] = &[
         ],
     ),
     (
-        "beside the peers, by medians",
+        "next to the peers, by medians",
         &[
             (Beside(4.0, "peer1e6.hash_srtcm_bulk32", "table1e6.ahead64"), &AHEAD_1E6),
             (Beside(8.0, "peer1e6.foldhash", "table1e6.ahead64"), &AHEAD_1E6),
@@ -69,7 +69,7 @@ pub const GOALS: &[(&str, &[Asked])] = &[
         ],
     ),
     (
-        "two threads beside one",
+        "two threads compared with one",
         &[
             (Faster(1.8, "threads.ahead64_1", "threads.ahead64_2"), &GAIN_BURST),
             (Faster(1.8, "threads.single_1", "threads.single_2"), &TWO_SINGLE),
@@ -110,7 +110,7 @@ pub const GOALS: &[(&str, &[Asked])] = &[
         ],
     ),
     (
-        "chains beside their single calls, from C",
+        "chains next to their single calls, from C",
         &[
             (Times(1.3, "c.chain2", "c.singles2"), &CHAIN_2),
             (Times(1.3, "c.chain3", "c.singles3"), &CHAIN_3),
@@ -170,7 +170,7 @@ pub const GOALS: &[(&str, &[Asked])] = &[
         ],
     ),
     (
-        "limits by address with a clock, beside governor with its own",
+        "limits by address with a clock, next to governor with its own",
         &[
             (Times(0.7, "ip.prefix_1", "ip.governor_1"), &PER_IP),
             (Times(0.7, "ip.prefix_1e5", "ip.governor_1e5"), &PER_IP),
@@ -179,7 +179,7 @@ pub const GOALS: &[(&str, &[Asked])] = &[
         ],
     ),
     (
-        "C beside Rust",
+        "C next to Rust",
         &[
             (Times(1.15, "c.conforming", "cell.conforming"), &CALL_SWAP),
             (Times(1.15, "c.denied", "cell.denied"), &CALL_DENIED),

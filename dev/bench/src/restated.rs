@@ -13,7 +13,7 @@
 //!                 their gain and the floor's say little of each other
 //!  Call           Rust's row, and what the C call of a bare operation takes above that operation in Rust
 //!  Instructions   those of a floor, or of the row beside it: of pairs that differ in nothing else, or too fast to time
-//!  More           so many instructions more than a floor
+//!  More           this many instructions more than a floor
 //! ```
 //!
 //! If the floor misses a goal too, the machine prevents it, not the table: "itself" is the value of the goal if the row

@@ -76,7 +76,7 @@ fn on_words<const AHEAD: bool, const R: usize>(
     });
 }
 
-/// The words of so many keys, and a stream over the share of thread `of`: not in the order of the other one, which
+/// The words of a number of keys, and a stream over the share of thread `of`: not in the order of the other one, which
 /// would be at the same lines at the same time.
 pub fn part_of_words(keys: u32, threads: usize, of: usize) -> (&'static [AtomicU64], Stream) {
     let words = words(keys).words;

@@ -7,7 +7,7 @@
 //!  on-off    ||||    ||||    ||||     at four times the rate for half a second, then silence for one and a half
 //! ```
 
-/// The limit of all: so many units a second.
+/// The limit of all, in units a second.
 pub const UNITS: u64 = 100;
 /// Ticks of a second; they are nanoseconds.
 pub const SECOND: u64 = 1_000_000_000;

@@ -41,7 +41,7 @@ extern "C" fn fault(signal: i32) {
     let input = AT.load(Ordering::Relaxed);
     let mut line = [b'0'; 2];
     let say = |text: &[u8]| {
-        // SAFETY: a buffer of so many bytes; write is safe in a handler.
+        // SAFETY: a buffer with this number of bytes; write is safe in a handler.
         let _ = unsafe { libc::write(2, text.as_ptr().cast(), text.len()) };
     };
     say(b"a fault with ");

@@ -14,7 +14,7 @@ enum { LONGEST = 1500, LAW = 36000, HOUR = 3600000 };
 static const tatcell_small32_limit_t law = TATCELL_SMALL32_DUTY(LAW, HOUR, LONGEST);
 static tatcell_cell32_t radio;
 
-/* Before a transmission: 0 = send now, else ask again in so many ms. */
+/* Before a transmission: 0 = send now, else the ms until it may ask again. */
 static uint32_t may_send(uint32_t now_ms, uint32_t airtime_ms) {
     return tatcell_small32_check(&radio, &law, now_ms, airtime_ms);
 }

@@ -75,7 +75,7 @@ static uint64_t ladder_all_left(const uint8_t *address, size_t length)
 	return all;
 }
 
-/* How many of so many requests of an address pass; an answer that is no verdict counts a million. */
+/* How many of a number of requests of an address pass; an answer that is no verdict counts a million. */
 static uint64_t ladder_passed(const uint8_t *address, size_t length, const tatcell_table_t *overrides,
 			      const tatcell_prefix_lengths_t *lengths, int requests)
 {

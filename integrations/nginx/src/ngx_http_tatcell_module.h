@@ -35,9 +35,9 @@
 #define NGX_HTTP_TATCELL_HZ         1000000000ULL
 /* Ticks a millisecond, the finest wait of nginx. */
 #define NGX_HTTP_TATCELL_MSEC       1000000ULL
-/* Processes that count by themselves: two share counts only if so many run at once. With counters= half as many. */
+/* Processes that count by themselves: two share counts only if more run at once. With counters= half of this. */
 #define NGX_HTTP_TATCELL_PROCESSES  256
-/* Log gates of a zone: keys share one with 1 in so many others. */
+/* Log gates of a zone. A key shares its gate with one key in this many. */
 #define NGX_HTTP_TATCELL_GATES      64
 /* Refused keys that are remembered, to name those with the longest debts. */
 #define NGX_HTTP_TATCELL_SAMPLES    64
@@ -46,7 +46,7 @@
 #define NGX_HTTP_TATCELL_CACHE      32
 #define NGX_HTTP_TATCELL_RATE_LEN   47
 
-/* A worker may be stopped for so long between its clock and its question, and nothing is minted. */
+/* A worker may be stopped for this long between reading its clock and its question, and nothing extra passes. */
 #define NGX_HTTP_TATCELL_SKEW       (60 * NGX_HTTP_TATCELL_HZ)
 
 /* The fields that a client is told. */

@@ -254,7 +254,7 @@ ngx_http_tatcell_find_old(ngx_conf_t *cf, ngx_http_tatcell_zone_t *zone)
 }
 
 
-/* Whether all keys get another rate than they had. A slot does not tell which rate its key has, if there are several. */
+/* Whether all keys get another rate than they had. If there are several, a slot does not tell the rate of its key. */
 static ngx_uint_t
 ngx_http_tatcell_has_other_rate(ngx_http_tatcell_zone_t *zone, ngx_http_tatcell_zone_t *old)
 {

@@ -162,7 +162,7 @@ impl KeyList<'_> {
         if self.lengths.is_empty() {
             return self.length;
         }
-        // No key is so long: it is refused.
+        // No key has this length, so the call refuses it.
         self.lengths.get(i).copied().unwrap_or_else(|| impossible!(usize::MAX))
     }
 

@@ -33,7 +33,7 @@ use crate::sync::{add64, update64, AtomicU64, Ordering};
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogLine {
-    /// Write it, and if `left_out` is not 0, say that so many lines before it were not written.
+    /// Write it, and if `left_out` is not 0, say that this many lines before it were not written.
     Write {
         /// Lines left out since the last written one; [`LogGate::MOST_LEFT_OUT`] means that many or more.
         left_out: u32,

@@ -129,7 +129,7 @@ impl<M: Access> Table<'_, M> {
         }
     }
 
-    /// Returns whether this processor may drop some of so many prefetches. Those with AVX2 and without AVX-512 have
+    /// Returns whether this processor may drop some of `count` prefetches. Those with AVX2 and without AVX-512 have
     /// room for few misses.
     #[inline(always)]
     fn drops(&self, count: usize) -> bool {

@@ -3,6 +3,7 @@
 use super::call::NextBurst;
 use super::*;
 use crate::keys::HashKind;
+use crate::limit::params::random;
 use crate::limit::LimitSpec;
 use crate::sync::{Exclusive, Shared};
 use crate::table::calls::full_answer::Request;
@@ -13,12 +14,6 @@ use crate::table::layout::policy::FullPolicy;
 
 extern crate std;
 use std::vec::Vec;
-
-fn random(seed: &mut u64) -> u64 {
-    *seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let z = (*seed ^ *seed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z ^ z >> 29
-}
 
 /// One combination of the options that change which code runs.
 struct World {

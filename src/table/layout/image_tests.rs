@@ -2,16 +2,10 @@
 
 use super::*;
 use crate::keys::HashKind;
+use crate::limit::params::random;
 use crate::limit::LimitSpec;
 use crate::table::layout::fit::choose;
 use crate::table::layout::options::TableOptions;
-
-fn random(seed: &mut u64) -> u64 {
-    *seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let z = (*seed ^ *seed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ z >> 31
-}
 
 fn options(seed: &mut u64) -> TableOptions {
     let policies = [FullPolicy::Admit, FullPolicy::Inherit, FullPolicy::Deny, FullPolicy::Sampled];

@@ -31,7 +31,7 @@ pub(crate) enum NoCounters {
     Other,
 }
 
-/// Returns the lines for so many blocks; `None` if there are too many, or none.
+/// Returns the lines for this many blocks; `None` if there are too many, or none.
 pub(crate) fn lines_for_blocks(blocks: usize) -> Option<usize> {
     blocks.checked_mul(BLOCK)?.checked_add(HEADER).filter(|_| blocks != 0)
 }

@@ -45,7 +45,7 @@ pub struct TableInfo {
     pub algorithm: Algorithm,
     /// Does it hold [overrides](crate::Override) instead of debts?
     pub overrides: bool,
-    /// Bits of a slot that count units beside the time; 0 for GCRA and decay.
+    /// Bits of a slot that count units, next to the time; 0 for GCRA and decay.
     pub count_bits: u32,
     /// Aligned windows: ticks by which callers' clocks may differ; else 0.
     pub guard: u64,

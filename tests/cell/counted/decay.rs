@@ -58,7 +58,7 @@ impl Oracle {
         Oracle { shift, exact: level(info.period), high: level(half_life), units: info.units as f64 }
     }
 
-    /// From now on so many units.
+    /// From now on this number of units.
     pub fn retune(&mut self, units: u64) {
         self.units = units as f64;
     }

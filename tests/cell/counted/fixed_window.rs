@@ -100,7 +100,7 @@ impl Oracle {
         back as u64
     }
 
-    /// From now on so many units a window.
+    /// From now on this number of units a window.
     pub fn retune(&mut self, units: u64) {
         self.units = units.into();
     }

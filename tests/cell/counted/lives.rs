@@ -160,7 +160,7 @@ fn any_spec(rng: &mut Rng, kind: usize) -> (LimitSpec, LimitSpec, Option<u64>) {
     (of(units), of(fewer), (kind == 1).then_some(phase))
 }
 
-/// A life of so many steps under an algorithm of this kind. Returns what it compared.
+/// A life of a number of steps under an algorithm of this kind. Returns what it compared.
 pub fn life(seed: u64, kind: usize, steps: u64) -> Counts {
     let _shown = Seed(seed);
     let mut rng = Rng(seed);

@@ -87,7 +87,7 @@ impl Oracle {
         }
     }
 
-    /// From now on so many units a window.
+    /// From now on this number of units a window.
     pub fn retune(&mut self, units: u64) {
         self.units = units.into();
     }

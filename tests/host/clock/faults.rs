@@ -18,7 +18,7 @@ const SECOND: u64 = 1_000 * MILLI;
 const HOUR: u64 = 3_600 * SECOND;
 /// The subject whose lockouts after a lap are not waited for.
 const LONG_SPAN: &str = "cell, default skew of a span of centuries";
-/// The fault comes so long after the start.
+/// When the fault comes, after the start.
 const AT: u64 = SECOND;
 
 /// A limiter with its skew and the span of its word.

@@ -143,7 +143,7 @@ struct Run {
 }
 
 impl Run {
-    /// Workers on a fresh table and cell for so long. Default options, or a skew of one burst time.
+    /// Runs workers on a fresh table and cell for a time. Default options, or a skew of one burst time.
     fn new(ticks: Ticks, ms: u64, seed: u64, one_burst_time: bool) -> Run {
         // One run at a time: two would hold each other back.
         static ALONE: Mutex<()> = Mutex::new(());

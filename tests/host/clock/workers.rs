@@ -70,7 +70,7 @@ impl Workers {
         false
     }
 
-    /// Stops and continues random workers for so long; all run when it returns. Returns how many stops there were.
+    /// Stops and continues random workers for a time; all run when it returns. Returns how many stops there were.
     pub fn stop_some(&self, ms: u64, longest: u64, rng: &mut Rng) -> u64 {
         let begin = monotonic();
         // When each worker is stopped or continued next, and whether it is stopped.

@@ -72,7 +72,7 @@ pub fn passes(service: &mut RateLimit<Inner>, request: Request<()>) -> bool {
     ask(service, request).status() == StatusCode::OK
 }
 
-/// How many of so many equal requests pass.
+/// How many of a number of equal requests pass.
 pub fn passed(service: &mut RateLimit<Inner>, of: usize, request: impl Fn() -> Request<()>) -> usize {
     (0..of).filter(|_| passes(service, request())).count()
 }

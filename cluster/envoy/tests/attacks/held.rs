@@ -15,7 +15,7 @@ use super::attack::{attack, flood, page_says, unread_pages};
 use super::common::{request, Client, Redis, Rules, Server};
 use super::{closed, connect, frame, good, next_frame, open_stream, speak, PREFACE, RULES};
 
-/// The MiB that so many connections may take, and 16 for everything else.
+/// The MiB that a number of connections may take, and 16 for everything else.
 fn held(count: usize) -> u64 {
     (count * HELD).div_ceil(1 << 20) as u64 + 16
 }
@@ -224,7 +224,7 @@ fn attacks_on_pages_take_the_memory_of_a_few() {
     };
     let rules = Rules::new(&format!("{RULES}{}", (0..300).map(long).collect::<String>()));
     let server = rules.start(&[]);
-    // A page has 3.6 MB. Four are held, and each of two threads makes another one, whose buffer grows by half of itself.
+    // A page has 3.6 MB. Four are held. Each of two threads makes another one, whose buffer grows by half of itself.
     let page = super::common::http(&server.metrics, "/metrics").1.len() >> 20;
     attack(&server, "long pages that nobody reads", 12 * page as u64 + 8, good(&server), |end| {
         unread_pages(&server, end);

@@ -8,7 +8,7 @@ use super::attack::{attack, flood, page_says, trickle};
 use super::common::{command, Redis, Reply, Server};
 use super::good;
 
-/// The MiB that so many connections may take, and 8 for everything else.
+/// The MiB that a number of connections may take, and 8 for everything else.
 fn held(count: usize) -> u64 {
     (count * HELD).div_ceil(1 << 20) as u64 + 8
 }

@@ -1,4 +1,4 @@
-//! tatcell beside the crates that firmware in Rust has already.
+//! tatcell together with crates that firmware in Rust already uses.
 //!
 //! - Feature `embassy-time`: [`Paced`], a cell whose tasks wait for their turn.
 //! - Feature `fugit`: [`limit`], [`limit32`] and [`wait`], limits and waits as durations.

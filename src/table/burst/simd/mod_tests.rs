@@ -9,6 +9,7 @@ use std::vec::Vec;
 
 use super::*;
 use crate::answer::{Decision, Tracking, Verdict};
+use crate::limit::params::random;
 use crate::limit::{LimitSpec, TableLimit};
 use crate::sync::{Exclusive, Shared};
 use crate::table::burst::call::NextBurst;
@@ -20,13 +21,6 @@ use crate::table::set::search::Base;
 
 const NOW: u64 = 1 << 40;
 const T: u64 = 4_096;
-
-fn random(seed: &mut u64) -> u64 {
-    *seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let z = (*seed ^ *seed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ z >> 31
-}
 
 fn memory() -> &'static mut [Line] {
     Vec::leak((0..lines_for(64)).map(|_| Line::new()).collect())

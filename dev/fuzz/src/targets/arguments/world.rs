@@ -213,7 +213,7 @@ impl<'w, 'd> World<'w, 'd> {
         let mut words = vec![0u64; ROOM / 8];
         let mut used = 0usize;
         let to = words.as_mut_ptr() as usize;
-        // SAFETY: a table, and a buffer of its own of so many bytes.
+        // SAFETY: a table, and a buffer of its own with this number of bytes.
         let code = unsafe {
             Function::find("tatcell_table_save").call(&[
                 table,
