@@ -93,7 +93,7 @@ struct Mark {
     length: usize,
     first: u8,
     quoted: bool,
-    /// Whether the value has no space: in known formats the client, the process, and the last word of Unbound's queries.
+    /// Whether the value has no space: in known formats the client, the process, and the class of Unbound.
     /// So no head is taken for a client, nothing that a client sends for a process, and no reply for a query.
     one_word: bool,
     /// What ends the port that follows, if the value ends at the last colon before it.

@@ -288,7 +288,7 @@ fn bind_and_unbound() {
         // print-category and print-severity are options.
         "14-Nov-2023 22:13:20.123 queries: client @0x7f 192.0.2.1#53211 (example.com): query: example.com IN AAAA +",
         "14-Nov-2023 22:13:20.123 info: client @0x7f 192.0.2.1#53211 (example.com): query: example.com IN AAAA +",
-        "2023-11-14T22:13:20.123Z named[7]: queries: client 192.0.2.1#53211 (example.com): query: example.com IN AAAA +",
+        "2023-11-14T22:13:20.123Z named[7]: queries: client 192.0.2.1#53211 (a): query: example.com IN AAAA +",
     ] {
         assert_eq!(one(line, Format::Bind, &["address", "name", "type"], None), want);
     }
