@@ -64,7 +64,8 @@ cluster/src
     sim: clock random machine wire lib
 cli/src
     failure progress record units words
-    input key
+    key
+    input
     limit
     emit: key limit units
     plan

@@ -14,6 +14,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use memchr::memchr;
 use tatcell::Address;
 
+use crate::words::{escaped, unescaped};
+
 /// A part of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
@@ -247,27 +249,20 @@ impl KeySpec {
                 self.parts.len()
             ));
         }
+        let backslash = || format!("key {text:?}: a backslash is written as two, and \\xff is a byte");
         let mut values = words;
         for (value, part) in values.iter_mut().zip(&self.parts) {
-            // A network may be written with its length.
-            if let (Part::Address { .. }, Some(slash)) = (part, memchr(b'/', value)) {
-                value.truncate(slash);
+            match (part, memchr(b'/', value)) {
+                // A network may be written with its length.
+                (Part::Address { .. }, Some(slash)) => value.truncate(slash),
+                (Part::Text | Part::Path { .. }, _) => *value = unescaped(value).ok_or_else(backslash)?,
+                _ => {}
             }
         }
         let mut key = Vec::new();
         self.write(&values, false, &mut key).map_err(|_| format!("key {text:?} is none of this plan"))?;
         Ok(key)
     }
-}
-
-/// Shows a text of a client on one line, so that two different ones look different.
-fn escaped(text: &[u8]) -> String {
-    let mut shown = String::new();
-    for chunk in text.utf8_chunks() {
-        shown.extend(chunk.valid().escape_debug());
-        chunk.invalid().iter().for_each(|byte| shown += &format!("\\x{byte:02x}"));
-    }
-    shown
 }
 
 /// Reads an address as logs have it: alone, with a port (`192.0.2.1:80`, `[2001:db8::1]:80`, `192.0.2.1#53`) or a zone
@@ -406,12 +401,18 @@ mod tests {
         let mut shown = |user: &[u8], address: &[u8]| {
             spec.write(&[user.to_vec(), address.to_vec()], false, &mut key).expect("a key");
             assert_eq!(spec.texts(&key)[0], user);
+            assert_eq!(spec.read(&spec.show(&key)).as_ref(), Ok(&key), "it is read back");
             spec.show(&key)
         };
         // The address is that of the nearest proxy, whatever the client has sent before.
         assert_eq!(shown(b"a\xff\\", b"\xff\xfe, 192.0.2.7"), "a\\xff\\\\ 192.0.2.7");
         assert_eq!(shown(b"a\xfe\n", b"192.0.2.7"), "a\\xfe\\n 192.0.2.7");
         assert_eq!(shown("\u{fffd}é".as_bytes(), b"192.0.2.7"), "\u{fffd}é 192.0.2.7");
+        assert_eq!(shown("O'\"\0\t\u{7f}".as_bytes(), b"192.0.2.7"), "O\\'\\\"\\0\\t\\u{7f} 192.0.2.7");
+        for bad in ["a\\", "\\q", "\\x1", "\\xg0", "\\u{110000}", "\\u0041"] {
+            let why = spec.read(&format!("{bad} 192.0.2.7")).expect_err(bad);
+            assert!(why.contains("backslash"), "{why}");
+        }
     }
 
     #[test]

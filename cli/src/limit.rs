@@ -127,13 +127,17 @@ impl Chained {
             };
             let lengths = if lengths.is_empty() { None } else { Some(crate::key::lengths(lengths)?) };
             let asked = Asked::parse(rest)?;
-            let options = TableOptions::new(asked.spec.burst(1));
+            let options = TableOptions::new(if asked.is_gcra() { asked.spec.burst(1) } else { asked.spec });
             let fit = options.slowest(asked.spec).fit();
-            if asked.is_gcra() && fit.is_ok_and(|fit| fit.culprit.is_some()) {
-                let most = largest_burst(options, asked.spec).unwrap_or(1);
-                return Err(format!(
-                    "limit {rest:?}: no word of a table holds its burst; at this rate {most} fits"
-                ));
+            if fit.is_ok_and(|fit| fit.culprit.is_some()) {
+                let what = match asked.is_gcra() {
+                    true => {
+                        let most = largest_burst(options, asked.spec).unwrap_or(1);
+                        format!("its burst; at this rate {most} fits")
+                    }
+                    false => "so many units in this time: take fewer, or count in larger ones".into(),
+                };
+                return Err(format!("limit {rest:?}: no word of a table holds {what}"));
             }
             Ok(Rung { asked, lengths })
         };

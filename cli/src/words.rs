@@ -97,6 +97,46 @@ pub fn wrap(text: &str) -> String {
     out
 }
 
+/// Shows a text of a client on one line, so that two different ones look different.
+pub fn escaped(text: &[u8]) -> String {
+    let mut shown = String::new();
+    for chunk in text.utf8_chunks() {
+        shown.extend(chunk.valid().escape_debug());
+        chunk.invalid().iter().for_each(|byte| shown += &format!("\\x{byte:02x}"));
+    }
+    shown
+}
+
+/// The bytes of a text that [`escaped`] shows. None if a backslash stands for nothing.
+pub fn unescaped(shown: &[u8]) -> Option<Vec<u8>> {
+    let (mut bytes, mut rest) = (Vec::new(), std::str::from_utf8(shown).ok()?);
+    while let Some((plain, after)) = rest.split_once('\\') {
+        bytes.extend_from_slice(plain.as_bytes());
+        let number = |digits: &str| u32::from_str_radix(digits, 16).ok();
+        let (kind, after) = after.split_at_checked(1)?;
+        let (made, after) = match kind {
+            "\\" | "'" | "\"" => (kind.into(), after),
+            "0" => (vec![0], after),
+            "t" => (vec![b'\t'], after),
+            "n" => (vec![b'\n'], after),
+            "r" => (vec![b'\r'], after),
+            "x" => {
+                let (digits, after) = after.split_at_checked(2)?;
+                (vec![u8::try_from(number(digits)?).ok()?], after)
+            }
+            "u" => {
+                let (digits, after) = after.strip_prefix('{')?.split_once('}')?;
+                (char::from_u32(number(digits)?)?.to_string().into(), after)
+            }
+            _ => return None,
+        };
+        bytes.extend(made);
+        rest = after;
+    }
+    bytes.extend_from_slice(rest.as_bytes());
+    Some(bytes)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -148,7 +148,8 @@ impl<R: Read + Send + 'static> Capture<R> {
                 Ok((size, block)) => {
                     let found = match block {
                         PcapBlockOwned::LegacyHeader(header) => {
-                            self.link = header.network;
+                            // Above the link type it may say how long the checksum behind each packet is.
+                            self.link = Linktype(header.network.0 & 0xffff);
                             self.nanoseconds = header.is_nanosecond_precision();
                             None
                         }

@@ -4,7 +4,7 @@
 //! asks itself, are passed over. The fields are `address`, `name`, `type`, `protocol` and `bytes` (of the query).
 //! Addresses are not text here but 4 or 16 bytes.
 
-use std::io::{self, Read};
+use std::io::{self, BufRead};
 
 use super::{Fields, Next};
 use crate::failure::{Failure, Problem};
@@ -144,7 +144,7 @@ fn type_name(number: u16) -> String {
     known.map_or_else(|| format!("TYPE{number}"), |(_, name)| (*name).into())
 }
 
-impl<R: Read> Dnstap<R> {
+impl<R: BufRead> Dnstap<R> {
     /// Prepares a reader for what is wanted.
     pub fn new(source: R, wants: &Wants) -> Result<Dnstap<R>, Failure> {
         Fields::one_time(wants)?;
@@ -186,9 +186,13 @@ impl<R: Read> Dnstap<R> {
         Ok(u32::from_be_bytes(word))
     }
 
-    /// Reads a frame. False at the end: the last frame of a whole file says that it is the last.
+    /// Reads a frame of data. False at the end of the input, which is no error between two frames: a program that is
+    /// killed writes no last one, and behind the last frame of a file that of another one may begin.
     fn frame(&mut self) -> io::Result<bool> {
         loop {
+            if self.source.fill_buf()?.is_empty() {
+                return Ok(false);
+            }
             let mut length = self.word()?;
             let is_control = length == 0;
             if is_control {
@@ -200,11 +204,8 @@ impl<R: Read> Dnstap<R> {
             }
             self.frame.resize(length as usize, 0);
             self.source.read_exact(&mut self.frame)?;
-            match self.frame.get(..4) {
-                // Stop.
-                Some([0, 0, 0, 3]) if is_control => return Ok(false),
-                _ if is_control => {}
-                _ => return Ok(true),
+            if !is_control {
+                return Ok(true);
             }
         }
     }
@@ -215,9 +216,13 @@ impl<R: Read> Dnstap<R> {
             match self.frame() {
                 Ok(true) => self.number += 1,
                 Ok(false) => return Ok(Next::End),
-                // A program that is killed writes no last frame.
-                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(Next::End),
-                Err(error) => return Err(Failure::Input(format!("{}: {error}", self.number + 1))),
+                Err(error) => {
+                    let what = match error.kind() {
+                        io::ErrorKind::UnexpectedEof => "the input ends inside of this message".into(),
+                        _ => error.to_string(),
+                    };
+                    return Err(Failure::Input(format!("{}: {what}", self.number + 1)));
+                }
             }
             let bad = |what: &str| Next::Bad(Problem { line: self.number, column: 0, what: what.into() });
             let Some(query) = query(&self.frame) else { return Ok(bad("no dnstap message")) };

@@ -1,7 +1,8 @@
 //! A JSON object a line: JSON logs of nginx, Caddy, Envoy, and any other, with fields named by their path.
 //!
-//! `request.remote_ip` is the field `remote_ip` of the object `request`. A number keeps its text, so a time loses no
-//! digit. Only what is asked for is decoded.
+//! `request.remote_ip` is the field `remote_ip` of the object `request`, or the field of that name. A number keeps its
+//! text, so a time loses no digit. Texts in an array, as Caddy writes headers, are one text with a comma and a space
+//! between. Only what is asked for is decoded.
 //!
 //! A line may have bytes that are not UTF-8: servers write what clients send. The structure is then read from a copy
 //! that has a question mark for each of them, and values are decoded from the line itself.
@@ -10,7 +11,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::{time, Fields};
@@ -65,18 +66,24 @@ const CADDY: &str = "request.uri";
 /// One value that is asked for: the paths where it may stand.
 struct Wanted {
     name: String,
-    paths: Vec<Vec<String>>,
+    paths: Vec<String>,
 }
 
 impl Wanted {
     fn new(name: &str) -> Wanted {
         let also = ALSO.iter().find(|(called, _)| *called == name).map(|(_, also)| *also);
-        let split = |path: &str| path.split('.').map(str::to_string).collect();
-        let paths = match also {
-            Some(names) => names.iter().map(|path| split(path)).collect(),
-            None => vec![split(name)],
-        };
+        let paths = also.map_or(vec![name.into()], |also| also.iter().map(|path| (*path).into()).collect());
         Wanted { name: name.to_string(), paths }
+    }
+}
+
+/// What is left of a path below a field: empty, if the path is its name. A name may have points, too.
+fn below<'a>(path: &'a str, field: &str) -> Option<&'a str> {
+    let rest = path.strip_prefix(field)?;
+    if rest.is_empty() {
+        Some(rest)
+    } else {
+        rest.strip_prefix('.')
     }
 }
 
@@ -140,15 +147,14 @@ impl Json {
     pub fn column(&self, line: &[u8], field: usize) -> usize {
         let Some((rank, _)) = &self.best[field] else { return 1 };
         let whole = readable(line);
-        let mut value = None;
-        for name in &self.wanted[field].paths[*rank] {
-            let text = value.map_or(&*whole, |value: &RawValue| value.get());
-            let Ok(object) = serde_json::from_str::<HashMap<Cow<'_, str>, &RawValue>>(text) else {
-                return 1;
-            };
-            value = object.get(name.as_str()).copied();
+        let (mut path, mut text) = (&*self.wanted[field].paths[*rank], &*whole);
+        while !path.is_empty() {
+            let object = serde_json::from_str::<HashMap<Cow<'_, str>, &RawValue>>(text).unwrap_or_default();
+            let found = object.iter().find_map(|(name, value)| Some((below(path, name)?, value.get())));
+            let Some(found) = found else { return 1 };
+            (path, text) = found;
         }
-        value.map_or(1, |value| offset(&whole, value.get()) + 1)
+        offset(&whole, text) + 1
     }
 
     /// Whether records so far had neither a duration nor the time of their start.
@@ -185,7 +191,7 @@ impl Json {
             Some((rank, when)) => (
                 time::parse(when)
                     .ok_or_else(|| Problem::at(1, format!("no time: {}", Fields::quote(when))))?,
-                self.wanted[time].paths[*rank].last().map_or("", |name| name),
+                self.wanted[time].paths[*rank].rsplit('.').next().unwrap_or(""),
             ),
             None => (head.filter(|_| self.by_head).ok_or_else(|| missing(time))?, ""),
         };
@@ -218,7 +224,7 @@ impl Json {
 struct Live<'a> {
     index: usize,
     rank: usize,
-    path: &'a [String],
+    path: &'a str,
 }
 
 /// Returns where a part of a text begins: their addresses say it.
@@ -259,8 +265,7 @@ impl<'de> Visitor<'de> for Object<'_, '_> {
             let below: Vec<_> = self
                 .live
                 .iter()
-                .filter(|live| live.path.first().is_some_and(|first| *first == *name))
-                .map(|live| Live { path: &live.path[1..], ..*live })
+                .filter_map(|live| Some(Live { path: below(live.path, &name)?, ..*live }))
                 .collect();
             if below.is_empty() {
                 map.next_value::<IgnoredAny>()?;
@@ -283,8 +288,12 @@ impl<'de> Visitor<'de> for Object<'_, '_> {
     }
 }
 
-/// The bytes of a leaf: what a string says, else as it is written.
+/// The bytes of a leaf: what a string says, and what the strings of an array say, else as it is written.
 fn plain(raw: &[u8]) -> Vec<u8> {
+    if raw.starts_with(b"[") {
+        let texts = serde_json::Deserializer::from_slice(raw).deserialize_seq(Texts);
+        return texts.map_or_else(|_| raw.to_vec(), |texts| texts.join(&b", "[..]));
+    }
     match raw.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\"")) {
         Some(inner) if !inner.contains(&b'\\') => inner.to_vec(),
         Some(_) => serde_json::Deserializer::from_slice(raw)
@@ -294,8 +303,35 @@ fn plain(raw: &[u8]) -> Vec<u8> {
     }
 }
 
+/// Takes the strings of an array.
+struct Texts;
+
+impl<'de> Visitor<'de> for Texts {
+    type Value = Vec<Vec<u8>>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an array of strings")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<Vec<Vec<u8>>, A::Error> {
+        let mut texts = Vec::new();
+        while let Some(text) = array.next_element_seed(Bytes)? {
+            texts.push(text);
+        }
+        Ok(texts)
+    }
+}
+
 /// Takes the bytes of a string, which need not be UTF-8.
 struct Bytes;
+
+impl<'de> DeserializeSeed<'de> for Bytes {
+    type Value = Vec<u8>;
+
+    fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<Vec<u8>, D::Error> {
+        reader.deserialize_bytes(self)
+    }
+}
 
 impl Visitor<'_> for Bytes {
     type Value = Vec<u8>;

@@ -60,11 +60,16 @@ pub(super) fn head(mut input: Bytes) -> io::Result<Head> {
     Ok(Head { start, input, cut })
 }
 
+/// Whether an input begins as zstd does: with a frame, or with one to be skipped, as pzstd writes it.
+fn is_zstd(start: &[u8]) -> bool {
+    matches!(start, [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..])
+}
+
 /// Takes the compression away that the start of an input shows.
 pub(super) fn unpack(packed: Head) -> io::Result<Head> {
     if packed.start.starts_with(&[0x1f, 0x8b]) {
         head(Box::new(Gzip(Some(GzDecoder::new(BufReader::new(packed.input))))))
-    } else if packed.start.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
+    } else if is_zstd(&packed.start) {
         head(Box::new(zstd::Decoder::new(packed.input)?))
     } else {
         Ok(packed)

@@ -95,6 +95,22 @@ fn start(link: Linktype, bytes: &[u8]) -> Result<usize, NoPacket> {
     }
 }
 
+/// The protocol of a packet of IPv6, behind its extension headers: options for each hop, routing, fragment, options for
+/// the destination. And where its header begins, which only the first fragment has.
+fn behind_extensions(mut protocol: u8, header: &[u8]) -> (u8, Option<usize>) {
+    let mut at = 40;
+    while let (0 | 43 | 44 | 60, Some([next, length, high, low])) =
+        (protocol, header.get(at..).and_then(|rest| rest.first_chunk()))
+    {
+        let is_fragment = std::mem::replace(&mut protocol, *next) == 44;
+        if is_fragment && u16::from_be_bytes([*high, *low]) >> 3 != 0 {
+            return (protocol, None);
+        }
+        at += if is_fragment { 8 } else { 8 * (usize::from(*length) + 1) };
+    }
+    (protocol, Some(at))
+}
+
 /// Finds the IP header behind that of the link.
 pub(super) fn ip(link: Linktype, bytes: &[u8]) -> Result<Packet<'_>, NoPacket> {
     let header = bytes.get(start(link, bytes)?..).ok_or_else(|| short(bytes))?;
@@ -108,7 +124,8 @@ pub(super) fn ip(link: Linktype, bytes: &[u8]) -> Result<Packet<'_>, NoPacket> {
         }
         6 => {
             let fixed = header.get(..40).ok_or_else(|| short(bytes))?;
-            (&fixed[8..24], &fixed[24..40], fixed[6], Some(40))
+            let (protocol, next) = behind_extensions(fixed[6], header);
+            (&fixed[8..24], &fixed[24..40], protocol, next)
         }
         other => return Err(Bad(format!("not IP: version {other}"))),
     };

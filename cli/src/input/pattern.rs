@@ -12,62 +12,70 @@ use memchr::memmem::Finder;
 use super::syslog::{behind_head, head as head_of, Head};
 use super::{time, Fields, Format};
 use crate::failure::Problem;
+use crate::key::address;
 use crate::record::{cost, Record, Wants};
 
-/// The patterns of known formats; of those with one name, a line takes the first that fits.
-const KNOWN: [(&str, &str); 21] = [
-    (
-        "combined",
-        concat!(
+/// The patterns of a known format: each start with each rest, of which a line takes the first that fits.
+struct Known {
+    format: Format,
+    starts: &'static [&'static str],
+    rests: &'static [&'static str],
+}
+
+const KNOWN: [Known; 6] = [
+    Known {
+        format: Format::Combined,
+        starts: &[r#"$remote_addr $ident $remote_user [$time_local] "$request" $status $body_bytes_sent"#],
+        rests: &[r#" "$http_referer" "$http_user_agent""#, ""],
+    },
+    Known {
+        format: Format::Vhost,
+        starts: &["$server:$port "],
+        rests: &[concat!(
             r#"$remote_addr $ident $remote_user [$time_local] "$request" $status $body_bytes_sent "#,
             r#""$http_referer" "$http_user_agent""#,
-        ),
-    ),
-    ("combined", r#"$remote_addr $ident $remote_user [$time_local] "$request" $status $body_bytes_sent"#),
-    (
-        "vhost",
-        concat!(
-            r#"$server:$port $remote_addr $ident $remote_user [$time_local] "$request" $status $body_bytes_sent "#,
-            r#""$http_referer" "$http_user_agent""#,
-        ),
-    ),
-    (
-        "haproxy",
-        concat!(
-            "$client:$client_port [$time] $frontend $backend/$server $timers $status $bytes $rest ",
-            r#""$request""#,
-        ),
-    ),
-    ("haproxy", "$client:$client_port [$time] $frontend $backend/$server $timers $bytes $rest"),
-    // Behind a head that is not known. They come last: a client may send what looks like them.
-    (
-        "haproxy",
-        concat!(
-            "$before[$pid]: $client:$client_port [$time] $frontend $backend/$server $timers $status $bytes $rest ",
-            r#""$request""#,
-        ),
-    ),
-    ("haproxy", "$before[$pid]: $client:$client_port [$time] $frontend $backend/$server $timers $bytes $rest"),
-    (
-        "envoy",
-        concat!(
-            r#"[$time] "$request" $status $flags $bytes_received $bytes $duration_ms $upstream_ms "#,
-            r#""$x_forwarded_for" "$user_agent" "$request_id" "$host" "$upstream""#,
-        ),
-    ),
-    ("bind", "$time queries: info: client @$object $client ($q)$view: query: $name $class $type $flags"),
-    ("bind", "$time queries: info: client $client ($q)$view: query: $name $class $type $flags"),
-    ("bind", "$time client @$object $client ($q)$view: query: $name $class $type $flags"),
-    ("bind", "$time client $client ($q)$view: query: $name $class $type $flags"),
-    ("bind", "queries: info: client @$object $client ($q)$view: query: $name $class $type $flags"),
-    ("bind", "client @$object $client ($q)$view: query: $name $class $type $flags"),
-    ("bind", "client $client ($q)$view: query: $name $class $type $flags"),
-    ("unbound", "[$time] unbound[$pid] info: $client $name $type $class"),
-    ("unbound", "[$time] unbound[$pid] query: $client $name $type $class"),
-    ("unbound", "unbound[$pid] info: $client $name $type $class"),
-    ("unbound", "unbound[$pid] query: $client $name $type $class"),
-    ("unbound", "[$pid] info: $client $name $type $class"),
-    ("unbound", "[$pid] query: $client $name $type $class"),
+        )],
+    },
+    Known {
+        format: Format::Haproxy,
+        // Behind a head that is not known. It comes last: a client may send what looks like it.
+        starts: &["", "$before[$pid]: "],
+        rests: &[
+            concat!(
+                "$client:$client_port [$time] $frontend $backend/$server $timers $status $bytes $rest ",
+                r#""$request""#,
+            ),
+            "$client:$client_port [$time] $frontend $backend/$server $timers $bytes $rest",
+        ],
+    },
+    Known {
+        format: Format::Envoy,
+        starts: &[r#"[$time] "$request" $status $flags $bytes_received $bytes $duration_ms $upstream_ms "#],
+        rests: &[r#""$x_forwarded_for" "$user_agent" "$request_id" "$host" "$upstream""#],
+    },
+    Known {
+        format: Format::Bind,
+        // Its category and its severity are options; without a time, behind a head.
+        starts: &[
+            "$time queries: info: client ",
+            "$time queries: client ",
+            "$time info: client ",
+            "$time client ",
+            "queries: info: client ",
+            "queries: client ",
+            "info: client ",
+            "client ",
+        ],
+        rests: &[
+            "@$object $client ($q)$view: query: $name $class $type $flags",
+            "$client ($q)$view: query: $name $class $type $flags",
+        ],
+    },
+    Known {
+        format: Format::Unbound,
+        starts: &["[$time] unbound[$pid] ", "unbound[$pid] ", "[$pid] "],
+        rests: &["info: $client $name $type $class", "query: $client $name $type $class"],
+    },
 ];
 
 /// Where a value stands in a line.
@@ -85,8 +93,8 @@ struct Mark {
     length: usize,
     first: u8,
     quoted: bool,
-    /// Whether the value has no space: the client and the process in known formats. So no head is taken for a client,
-    /// and nothing that a client sends for a process.
+    /// Whether the value has no space: in known formats the client, the process, and the class of Unbound.
+    /// So no head is taken for a client, nothing that a client sends for a process, and no reply for a query.
     one_word: bool,
     /// What ends the port that follows, if the value ends at the last colon before it.
     port: Option<Finder<'static>>,
@@ -106,6 +114,8 @@ pub struct Pattern {
     stamps_end: bool,
     /// The last two values before the time of combined, of which only the user may have spaces.
     three: Option<(usize, usize)>,
+    /// Unbound's client, which must be an address: what it says of its own work may have as many words.
+    client: Option<usize>,
     cost: Option<Take>,
     /// Scratch: where each value begins and ends.
     found: Vec<(usize, usize)>,
@@ -122,10 +132,12 @@ pub struct Patterns {
 impl Patterns {
     /// Compiles the patterns of a format.
     pub fn known(format: Format, wants: &Wants) -> Result<Patterns, String> {
-        let known = KNOWN.iter().filter(|(name, _)| *name == format.name());
+        let known = KNOWN.iter().filter(|known| known.format == format);
+        let known = known.flat_map(|known| known.starts.iter().map(|start| (start, known.rests)));
+        let known = known.flat_map(|(start, rests)| rests.iter().map(move |rest| format!("{start}{rest}")));
         let (mut compiled, mut wrong) = (Vec::new(), None);
-        for (_, pattern) in known {
-            match Pattern::new(pattern, wants, true) {
+        for pattern in known {
+            match Pattern::new(&pattern, wants, true) {
                 Ok(pattern) => compiled.push(pattern),
                 // A pattern of the format may lack a field that another one has.
                 Err(why) => wrong = wrong.or(Some(why)),
@@ -276,12 +288,15 @@ impl Pattern {
             return Err(Fields::missing(want, &known()));
         }
         let begins = time.is_some_and(|time| Fields::is_start(&names[time].0));
+        // What Unbound says of its own work shows the format, too, but is no query.
+        let is_unbound = by_head && names.last().is_some_and(|(name, _)| name == "class");
+        let is_query = is_unbound && !wants.fields.is_empty();
         let after = names.iter().skip(1).map(Some).chain([None]);
         let marks = names.iter().zip(after).scan(start.clone(), |before, ((name, after), next)| {
             let port = next.filter(|(name, _)| after == ":" && name.ends_with("port"));
             let port = port.map(|(_, end)| Finder::new(end).into_owned());
             let quoted = before.ends_with('"') && after.starts_with('"');
-            let one_word = by_head && (port.is_some() || name == "pid");
+            let one_word = by_head && (port.is_some() || name == "pid") || is_query && next.is_none();
             *before = after.clone();
             let first = after.bytes().next().unwrap_or(b'\n');
             Some(Mark {
@@ -303,6 +318,7 @@ impl Pattern {
             three: place("ident")
                 .zip(place("remote_user"))
                 .filter(|_| by_head || place("remote_addr") == Some(0)),
+            client: place("client").filter(|_| is_query),
             cost: wants.cost.as_deref().map(take).transpose()?,
             found: vec![(0, 0); names.len()],
             fits: false,
@@ -331,17 +347,14 @@ impl Pattern {
         let mut at = self.start.len();
         for (mark, found) in self.marks.iter().zip(&mut self.found) {
             let rest = &line[at..];
-            let length = if mark.length == 0 {
-                rest.len()
-            } else {
-                let is_whole = |length: &usize| !mark.one_word || !rest[..*length].contains(&b' ');
-                mark.find(rest).filter(is_whole).ok_or_else(|| {
-                    Problem::at(
-                        at + 1,
-                        format!("{:?} should follow", String::from_utf8_lossy(mark.end.needle())),
-                    )
-                })?
-            };
+            let is_whole = |length: &usize| !mark.one_word || !rest[..*length].contains(&b' ');
+            let length = mark.find(rest).filter(is_whole).ok_or_else(|| {
+                let what = match mark.end.needle() {
+                    b"" => "one word should end the line: a reply is no query".into(),
+                    end => format!("{:?} should follow", String::from_utf8_lossy(end)),
+                };
+                Problem::at(at + 1, what)
+            })?;
             *found = (at, at + length);
             at += length + mark.length;
         }
@@ -353,6 +366,10 @@ impl Pattern {
                     "too many values before the time: for a log that begins with the server, --format vhost",
                 ));
             }
+        }
+        if let Some(client) = self.client.filter(|client| address(value(*client)).is_none()) {
+            let what = format!("address is no address: {}", Fields::quote(value(client)));
+            return Err(Problem::at(self.found[client].0 + 1, what));
         }
         let stamp = match self.time {
             Some(at) => time::parse(value(at)).ok_or_else(|| {
@@ -400,6 +417,7 @@ impl Mark {
         }
         if !self.quoted {
             return match self.length {
+                0 => Some(text.len()),
                 1 => memchr::memchr(self.first, text),
                 _ => self.end.find(text),
             };

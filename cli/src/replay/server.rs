@@ -179,11 +179,23 @@ impl Server {
         }
     }
 
+    fn late(&self) -> String {
+        format!("no answer within {:?}", self.timeout)
+    }
+
+    /// What went wrong at a server of `CL.THROTTLE`, on one line.
+    fn failed(&self, error: &redis::RedisError) -> String {
+        match error.is_timeout() {
+            true => self.late(),
+            false => error.to_string().replace('\n', ", "),
+        }
+    }
+
     /// Connects. For HTTP that is done by the first request.
     pub fn connect(&self) -> Result<Connection, String> {
         match &self.kind {
             Kind::Throttle { client, .. } => {
-                let fail = |error: redis::RedisError| error.to_string();
+                let fail = |error| self.failed(&error);
                 let connection = client.get_connection_with_timeout(self.timeout).map_err(fail)?;
                 connection.set_read_timeout(Some(self.timeout)).map_err(fail)?;
                 connection.set_write_timeout(Some(self.timeout)).map_err(fail)?;
@@ -216,7 +228,7 @@ impl Server {
                 }
                 let mut command = redis::cmd("CL.THROTTLE");
                 command.arg(key).arg(limit.burst - 1).arg(limit.units).arg(limit.seconds).arg(cost);
-                let answer: Vec<i64> = command.query(connection).map_err(|error| error.to_string())?;
+                let answer: Vec<i64> = command.query(connection).map_err(|error| self.failed(&error))?;
                 match answer[..] {
                     [0, ..] => Ok(true),
                     [1, ..] => Ok(false),
@@ -249,11 +261,16 @@ impl Server {
                 }
                 let mut response = request.call().map_err(|error| match error {
                     ureq::Error::Http(_) => Unanswered::Unsendable(error.to_string()),
+                    ureq::Error::Timeout(_) => Unanswered::Failed(self.late()),
                     _ => Unanswered::Failed(error.to_string()),
                 })?;
                 // To its end: then the connection is used again.
-                io::copy(&mut response.body_mut().as_reader(), &mut io::sink())
-                    .map_err(|error| error.to_string())?;
+                io::copy(&mut response.body_mut().as_reader(), &mut io::sink()).map_err(
+                    |error| match error.kind() {
+                        io::ErrorKind::TimedOut => self.late(),
+                        _ => error.to_string(),
+                    },
+                )?;
                 match response.status().as_u16() {
                     429 | 503 => Ok(false),
                     status if status < 500 => Ok(true),

@@ -154,6 +154,8 @@ fn bad_arguments_end_with_2_and_a_message_that_helps() {
             &["plan", name, "-l", "7/s burst 2000000000"],
             "limit \"7/s burst 2000000000\": no word of a table holds its burst; at this rate 5043631",
         ),
+        (&["plan", name, "-l", "sliding 1000000/s"], "no word of a table holds so many units in this time"),
+        (&["plan", name, "--good", "a\\qb", "-k", "path"], "a backslash is written as two"),
         (&["plan", name, "--report", name], "the file is also read: give another name"),
         (
             &["size", "-n", "1", "-l", "ladder 5/s"],

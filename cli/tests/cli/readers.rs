@@ -113,6 +113,23 @@ fn json_of_nginx_caddy_and_envoy() {
     assert_eq!(one(envoy, Format::Json, &["address", "path"], Some("bytes")), want);
 }
 
+/// Caddy writes each header as an array, and others write a path as one name.
+#[test]
+fn json_has_headers_in_arrays_and_names_with_points() {
+    let line = concat!(
+        r#"{"ts":1700000000,"request":{"uri":"/a","headers":{"X-Forwarded-For":["10.0.0.1","192.0.2.\u0037"]}},"#,
+        r#""client.ip":"192.0.2.8","url":{"path.raw":"/b"},"list":[1,"x"],"none":[]}"#,
+    );
+    let fields = ["request.headers.X-Forwarded-For", "client.ip", "url.path.raw", "list", "none"];
+    let want = read(T, 0, 1, &["10.0.0.1, 192.0.2.7", "192.0.2.8", "/b", r#"[1,"x"]"#, ""]);
+    assert_eq!(one(line, Format::Json, &fields, None), want);
+    let wrong = line.replace("192.0.2.8", "nobody");
+    let how = How { wants: wants(&["client.ip"], None), ..How::default() };
+    let mut input = open(wrong.as_bytes(), &how);
+    assert_eq!(input.next(&mut Record::new(&how.wants)), Ok(Next::Record));
+    assert_eq!(input.wrong(0, "x".into()).column, wrong.find("\"nobody").expect("it is there") + 1);
+}
+
 /// nginx writes bytes from 0x80 on as they are, also with escape=json.
 #[test]
 fn a_byte_that_is_no_text_loses_no_record_in_any_format() {
@@ -268,6 +285,10 @@ fn bind_and_unbound() {
             "example.com IN AAAA + (198.51.100.1)",
         ),
         "14-Nov-2023 22:13:20.123 client 192.0.2.1#53211 (example.com): query: example.com IN AAAA + (198.51.100.1)",
+        // print-category and print-severity are options.
+        "14-Nov-2023 22:13:20.123 queries: client @0x7f 192.0.2.1#53211 (example.com): query: example.com IN AAAA +",
+        "14-Nov-2023 22:13:20.123 info: client @0x7f 192.0.2.1#53211 (example.com): query: example.com IN AAAA +",
+        "2023-11-14T22:13:20.123Z named[7]: queries: client 192.0.2.1#53211 (a): query: example.com IN AAAA +",
     ] {
         assert_eq!(one(line, Format::Bind, &["address", "name", "type"], None), want);
     }
@@ -276,6 +297,33 @@ fn bind_and_unbound() {
         one(line, Format::Unbound, &["address", "name", "type"], None),
         read(T, 0, 1, &["192.0.2.1", "example.com.", "A"])
     );
+}
+
+/// With log-replies each query has a second line, and with more verbosity it says what it does for it.
+#[test]
+fn only_queries_of_unbound_count() {
+    let said = [
+        "192.0.2.1 example.com. A IN NOERROR 0.010000 0 55",
+        "example.com. static 192.0.2.1@50836 www.example.com. A IN",
+        "resolving example.com. A IN",
+        "query response was ANSWER",
+        "service stopped (unbound 1.17.1).",
+    ];
+    for key in ["address", "name"] {
+        let how = How { wants: wants(&[key], None), ..How::default() };
+        let log: String = ["192.0.2.1 example.com. A IN"]
+            .iter()
+            .chain(&said)
+            .map(|text| format!("[1700000000] unbound[1234:0] info: {text}\n"))
+            .collect();
+        let (records, bad) = all(log.as_bytes(), &how);
+        assert_eq!((records.len(), bad.len()), (1, 5), "{key}: {records:?}");
+        let want = [
+            "log:2:61: one word should end the line: a reply is no query",
+            "address is no address: \"resolving\"",
+        ];
+        assert!(bad[0] == want[0] && bad[2].contains(want[1]), "{bad:?}");
+    }
 }
 
 /// What stands before a line that went through syslog or the journal, at T. Some have no year.
@@ -576,6 +624,43 @@ fn packets_of_pcap() {
     assert_eq!(records, want);
     assert_eq!(bad, ["log:3: not IP: type 0x0806", "log:4: 20 bytes are no whole header"]);
     assert_eq!(all(&pcap(true, &packets[..1]), &how).0[0].0, T * 1_000_000_000 + 5);
+    // The upper half of the link type says that four bytes of checksum end each packet.
+    let mut checked = pcap(false, &packets[..1]);
+    checked[23] = 0x24;
+    assert_eq!(all(&checked, &how).0, want[..1]);
+}
+
+/// A packet of IPv6 from 2001:db8::9 to port 53, with headers before that of UDP.
+fn ip6(first: u8, headers: &[u8]) -> Vec<u8> {
+    let mut packet = [&[0; 12][..], &[0x86, 0xdd, 0x60, 0, 0, 0, 0, 8, first, 64]].concat();
+    for last in [9, 1] {
+        packet.extend([0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, last]);
+    }
+    [&packet, headers, &[0x12, 0x67, 0, 53, 0, 8, 0, 0]].concat()
+}
+
+#[test]
+fn ports_are_found_behind_the_extension_headers_of_ipv6() {
+    let options = |next, longer: u8| [&[next, longer][..], &vec![0; 6 + 8 * usize::from(longer)]].concat();
+    let fragment =
+        |next, offset: u16| [&[next, 0][..], &(offset << 3 | 1).to_be_bytes(), &[0, 0, 0, 7]].concat();
+    let packets = [
+        ip6(17, &[]),
+        ip6(0, &options(17, 0)),
+        ip6(0, &[options(60, 2), options(43, 0), options(44, 1), fragment(17, 0)].concat()),
+        ip6(44, &fragment(17, 3)),
+        ip6(60, &options(58, 0)),
+        ip6(0, &options(17, 200))[..70].to_vec(),
+    ];
+    let packets = packets.map(|packet| (SECONDS, 0, packet, 90));
+    let read = |fields: &[&str]| {
+        let how = How { wants: wants(fields, None), ..How::default() };
+        let (records, others) = all(&pcap(false, &packets), &how);
+        (records.into_iter().map(|record| record.2.concat()).collect::<Vec<_>>(), others)
+    };
+    let without = [4, 5, 6].map(|number| format!("log:{number}: a packet without ports"));
+    assert_eq!(read(&["destination_port"]), (vec!["53".into(); 3], without.into()));
+    assert_eq!(read(&["protocol"]), (["17", "17", "17", "17", "58", "17"].map(String::from).into(), vec![]));
 }
 
 #[test]
@@ -662,35 +747,51 @@ fn queries_of_dnstap() {
     ];
     assert_eq!(records, want);
     assert_eq!(bad, ["log:4: the query has no question"]);
-    // A server that was killed wrote no last frame, and perhaps half a message.
-    assert_eq!(all(&file[..file.len() - 20], &how).0, want);
+    // A server that was killed wrote no last frame, and behind that of one file another one may begin.
+    assert_eq!(all(&file[..file.len() - 12], &how).0, want);
+    assert_eq!(all(&file.repeat(2), &how).0, [&want[..], &want].concat());
+    // Half a message is an end that is said, also in a file that was compressed.
+    let gzip = gzip(&file.repeat(2_000));
+    for cut in [&file[..file.len() - 20], &file[..file.len() - 6], &gzip[..gzip.len() / 2]] {
+        let why = end(open(cut, &how), &how);
+        assert!(why.ends_with(": the input ends inside of this message"), "{why}");
+    }
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    out.write_all(bytes).expect("memory");
+    out.finish().expect("memory")
+}
+
+/// Why an input cannot be read any further.
+fn end(mut input: Input, how: &How) -> String {
+    let mut record = Record::new(&how.wants);
+    loop {
+        match input.next(&mut record) {
+            Ok(Next::End) => panic!("it ends as a whole one"),
+            Ok(_) => {}
+            Err(failure) => return failure.to_string(),
+        }
+    }
 }
 
 #[test]
 fn gzip_and_zstd_also_in_several_parts() {
     let line = b"192.0.2.1 - - [14/Nov/2023:22:13:20 +0000] \"GET / HTTP/1.1\" 200 1 \"-\" \"-\"\n";
     let part = line.repeat(3000);
-    let gzip = {
-        let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-        out.write_all(&part).expect("memory");
-        out.finish().expect("memory")
-    };
+    let gzip = gzip(&part);
     let zstd = zstd::encode_all(&part[..], 1).expect("memory");
+    // pzstd writes a frame to be skipped before each other one.
+    let pzstd =
+        [&[0x50, 0x2a, 0x4d, 0x18, 4, 0, 0, 0][..], &(zstd.len() as u32).to_le_bytes(), &zstd].concat();
     let how = How { wants: wants(&["address"], None), ..How::default() };
-    for bytes in [gzip.repeat(2), zstd.repeat(2), part.repeat(2)] {
+    for bytes in [gzip.repeat(2), zstd.repeat(2), pzstd.repeat(2), part.repeat(2)] {
         let (records, bad) = all(&bytes, &how);
         assert_eq!((records.len(), bad.len()), (6000, 0));
     }
     // A file that was cut is an error with its place, not a shorter file.
-    let mut input = open(&gzip[..gzip.len() - 9], &how);
-    let mut record = Record::new(&how.wants);
-    let end = loop {
-        match input.next(&mut record) {
-            Ok(Next::Record) => {}
-            other => break other,
-        }
-    };
-    let message = end.expect_err("it was cut").to_string();
+    let message = end(open(&gzip[..gzip.len() - 9], &how), &how);
     assert!(message.starts_with("log:"), "{message}");
 }
 

@@ -205,6 +205,25 @@ fn the_server_is_connected_to_when_the_first_record_is_due() {
 }
 
 #[test]
+fn a_server_that_does_not_answer_is_late_in_each_protocol() {
+    let file = folder("replay-late").join("log.csv");
+    fs::write(&file, "time,address\n1700000000,192.0.2.1\n").expect("a file");
+    // The system takes the connections, and nobody answers.
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let place = listener.local_addr().expect("an address");
+    for url in [format!("redis://{place}"), format!("http://{place}/"), format!("grpc://{place}/edge")] {
+        let output = Command::new(PROGRAM)
+            .args(["replay", file.to_str().expect("a name"), "--to", &url, "-l", "1/s", "--timeout", "50ms"])
+            .output()
+            .expect("the program runs");
+        let message = String::from_utf8_lossy(&output.stderr);
+        let is_late =
+            message.contains("no answer within 50ms") || message.contains("no connection within 50ms");
+        assert!(output.status.code() == Some(3) && is_late, "{message}");
+    }
+}
+
+#[test]
 fn units_are_charged_by_throttled() {
     let file = folder("replay-cost").join("log.csv");
     // At one instant: 4 of 10 units fit twice, 3 once, and then 5 fit no more.
