@@ -42,7 +42,7 @@ awk -v out="$out/readme" '/^```python$/ { file = out "/program" ++n ".py"; next 
     file { print > file }' README.md
 said types_of_a_program "$venv/bin/mypy" --strict tests "$out"/readme/*.py
 rm -f "$out/lines"
-TATCELL_LINES="$out/lines" "$venv/bin/python" -m pytest -q -p no:cacheprovider --no-header tests > "$out/tests" 2>&1
+TATCELL_LINES="$out/lines" "$venv/bin/python" -bb -m pytest -q -p no:cacheprovider --no-header tests > "$out/tests" 2>&1
 status=$?
 cat "$out/lines"
 [ $status = 0 ] || sed -n '/^=.* FAILURES/,$p' "$out/tests" | tail -n 60

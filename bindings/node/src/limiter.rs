@@ -44,7 +44,7 @@ pub(crate) fn unfit(text: &str, error: LimitError) -> Failed {
     let what = match error {
         LimitError::NotRepresentable => "the rate is too fast or the burst too large: make it smaller",
         LimitError::HorizonTooLong => {
-            "the burst is too large for this rate: make it smaller, or the rate faster"
+            "the period is too long, or the burst too large: make it shorter or smaller"
         }
         LimitError::TooManyUnits => "the limit counts more units than there are bits for: use larger units",
         error => error.text(),
@@ -123,7 +123,7 @@ impl Making {
             _ => match error {
                 TableError::Limit(error) => unfit(&limit, error),
                 TableError::SpanTooShort => wrong(format!(
-                    "limit \"{limit}\": the rate is too fast for this burst: make one of them smaller"
+                    "limit \"{limit}\": the period is too long, or the burst too large: make it shorter or smaller"
                 )),
                 error => wrong(format!("limit \"{limit}\": {error}")),
             },

@@ -48,8 +48,8 @@ test('a limit that does not fit says what to change', () => {
     [Cell, '1000000000000/s', 'decay', /use larger units$/], [Limiter, '1000000000000/s', 'decay', /use larger units$/],
     [Cell, '5/s burst 1000000000000', 'gcra', /burst too large: make it smaller$/],
     [Limiter, '1000000000/s', 'decay', /burst too large: make it smaller$/],
-    [Cell, '1/5000w', 'decay', /make it smaller, or the rate faster$/],
-    [Limiter, '1/5000w', 'decay', /too fast for this burst: make one of them smaller$/],
+    [Cell, '1/5000w', 'decay', /make it shorter or smaller$/],
+    [Limiter, '1/5000w', 'decay', /make it shorter or smaller$/],
     [Limiter, '1000000000/s', 'gcra', /it needs 2000 ms of horizon, and a table has 1073 ms at this rate/],
   ]) {
     assert.throws(() => new Kind(limit, { algorithm }), { name: 'RangeError', message: says }, `${Kind.name} ${limit}`);

@@ -18,8 +18,8 @@ void *wrong_type(const char *wanted, PyObject *got) {
 static const char *text_of(int32_t code) {
     switch (code) {
     case TATCELL_ERR_REPRESENT: return "the rate is too fast or the burst too large: make it smaller";
-    case TATCELL_ERR_HORIZON: return "the burst is too large for this rate: make it smaller, or the rate faster";
-    case TATCELL_ERR_SPAN: return "the rate is too fast for this burst: make one of them smaller";
+    case TATCELL_ERR_HORIZON:
+    case TATCELL_ERR_SPAN: return "the period is too long, or the burst too large: make it shorter or smaller";
     default: return tatcell_strerror(code);
     }
 }

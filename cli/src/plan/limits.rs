@@ -170,7 +170,7 @@ pub fn policy_name(policy: FullPolicy) -> &'static str {
     }
 }
 
-/// The `count` largest of `all` values; equal ones in their order. `at_least` of 1 leaves zeros out.
+/// The `count` largest of `all` values; equal ones in their order. Zeros are left out.
 pub(super) fn largest(count: usize, all: usize, value: impl Fn(usize) -> u64) -> Vec<usize> {
     let mut best = BTreeSet::new();
     for key in 0..all {

@@ -95,7 +95,12 @@ def merged(
     """Adds the fields of a limit to a response. The X-RateLimit fields have one value: that of the last limit stays."""
     headers = list(headers)
     names = {name.lower() for name, _ in headers}
-    return headers + [field for field in fields if field[0][:2] not in ("X-", b"x-") or field[0].lower() not in names]
+    return headers + [field for field in fields if not is_single(field[0]) or field[0].lower() not in names]
+
+
+def is_single(name: str | bytes) -> bool:
+    # A str beside bytes is a BytesWarning.
+    return name.startswith(b"x-" if isinstance(name, bytes) else "X-")
 
 
 def refusal(decision: Decision, method: str) -> tuple[int, bytes]:

@@ -149,7 +149,7 @@ class TatcellRateLimiter(strategies.RateLimiter):
         )
 
     def peek(self, item: RateLimitItem, *identifiers: str) -> Decision:
-        """The full answer to a request of cost 1, uncharged."""
+        """The full answer to a request of cost 1, uncharged. A limit with an amount of 0 has none: ValueError."""
         return self.storage.table(item.amount, item.get_expiry()).peek(item.key_for(*identifiers))
 
     def clear(self, item: RateLimitItem, *identifiers: str) -> None:
