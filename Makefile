@@ -7,10 +7,11 @@ endif
 MAKEFLAGS += --no-print-directory
 
 CARGO ?= cargo
+# CC and CXX are not exported where nobody set them: cargo builds a crate in C anew when they come or go.
 CXX ?= c++
 DEMO_PORT ?= 47474
 DEMO_SVG ?= demo.svg
-export CARGO CC CXX
+export CARGO
 
 .PHONY: all help
 all: lib

@@ -21,10 +21,11 @@ set -eu
 cd "$(dirname "$0")/../.."
 CARGO=${CARGO:-cargo} MAKE=${MAKE:-make}
 root=$PWD dist=$PWD/target/dist work=$PWD/target/release-tree
+say() { echo "dist: $*"; }
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 name=tatcell-$version
 target=$(rustc -vV | sed -n 's/^host: //p')
-SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
+SOURCE_DATE_EPOCH=$(git log -1 --format=%ct 2> /dev/null) || { say 'a release is made in a clone: here is no commit'; exit 1; }
 cargo_home=${CARGO_HOME:-$HOME/.cargo}
 RUSTFLAGS="--remap-path-prefix=$root=/tatcell --remap-path-prefix=$cargo_home=/cargo"
 RUSTC_WRAPPER=$root/packaging/release/rustc.sh
@@ -33,12 +34,11 @@ export CARGO SOURCE_DATE_EPOCH RUSTFLAGS RUSTC_WRAPPER
 umask 022
 unset MAKEFLAGS MFLAGS MAKELEVEL DESTDIR PREFIX LIBDIR INCLUDEDIR DOCDIR BINDIR MANDIR BASHDIR ZSHDIR FISHDIR CLI
 
-say() { echo "dist: $*"; }
 # packed FOLDER OF: an archive of FOLDER/OF, the same bytes from the same files.
 packed() {
     tar -C "$1" --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --mode=go=rX,u+rw \
         -cf "$dist/$2.tar" "$2"
-    xz -6 "$dist/$2.tar"
+    xz "$dist/$2.tar"
 }
 # The tree of the commit, as NAME in the work folder. A release needs no tests, so it has no crates for them either.
 tree() {
@@ -64,7 +64,8 @@ lacks() {
     deb) tools='dh dpkg-buildpackage dh_nginx pkg-config python3'
         get='apt-get install debhelper dpkg-dev nginx-dev pkg-config python3' ;;
     sbom) tools='cargo-cyclonedx python3' get='cargo install --locked cargo-cyclonedx, apt-get install python3' ;;
-    *) return 1 ;;
+    crate) return 1 ;;
+    *) say "$1 is no part of a release; the first lines of packaging/release/dist.sh name them" && exit 1 ;;
     esac
     missing=
     for tool in $tools; do
@@ -162,9 +163,12 @@ packaging/debian/control Homepage: https://
 END
 git diff --quiet HEAD || say 'the tree has changes that are not committed: binaries and packages contain them, the source does not'
 [ $# -gt 0 ] || set -- source crate go binary python node firmware deb sbom
-whole=yes
-for part; do ! lacks "$part" || whole=no; done
-[ $whole = yes ] || { say 'get these tools, or name the other parts'; exit 1; }
+others= whole=yes
+for part; do if lacks "$part"; then whole=no; else others="$others $part"; fi; done
+[ $whole = yes ] || {
+    say "nothing is made: get these tools${others:+, or leave their parts out: packaging/release/dist.sh$others}"
+    exit 1
+}
 rm -rf "$dist" && mkdir -p "$dist"
 # Make would take an archive that was built with other flags. Cargo builds it anew only if it was.
 case " $* " in *' python '* | *' binary '* | *' deb '*) rm -f target/lib/release/libtatcell.a ;; esac

@@ -47,7 +47,9 @@ incomplete() {
     for tool in dh arm-none-eabi-ld tar python3; do
         printf '#!/bin/sh\nexit 1\n' > "$out/few/$tool" && chmod +x "$out/few/$tool" || return 1
     done
-    fails env "PATH=$out/few" packaging/release/dist.sh > "$out/said" 2>&1 || return 1
+    fails env "PATH=$out/few" packaging/release/dist.sh > "$out/said" 2>&1 &&
+        grep -x 'dist: nothing is made: .* leave their parts out: packaging/release/dist.sh crate go' "$out/said" &&
+        fails packaging/release/dist.sh crate tree > "$out/none" 2>&1 && grep 'tree is no part' "$out/none" || return 1
     while read -r line; do
         grep -F "dist: $line: " "$out/said" || { echo "not said: $line"; cat "$out/said"; return 1; }
     done << 'END'

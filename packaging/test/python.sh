@@ -17,8 +17,10 @@ built() {
 }
 again() { built second && diff "$out/first.sums" "$out/second.sums"; }
 no_registry() { ! built first > "$out/log" 2>&1 && unreached "$out/log"; }
+# pip NAME ARGUMENTS...: the pip of the build, for another environment. A pip for each would take seconds to install.
+pip() { venv=$out/$1; shift; target/python/venv/bin/pip --disable-pip-version-check --python "$venv/bin/python" "$@"; }
 # fresh NAME ARGUMENTS...: an environment with what pip installs.
-fresh() { venv=$out/$1; shift; "$PYTHON" -m venv "$venv" && "$venv/bin/pip" install --disable-pip-version-check "$@"; }
+fresh() { "$PYTHON" -m venv --without-pip "$out/$1" && name=$1 && shift && pip "$name" install "$@"; }
 runs() { (cd "$out" && "$out/$1/bin/python" "$root/packaging/test/readme.py" "$root/bindings/python/README.md"); }
 wheel() { ls "$root"/target/python/dist/*.whl; }
 tagged() { wheel | grep -F "abi3-$1"; }
@@ -43,7 +45,7 @@ with_cargo() {
 }
 says_what_it_needs() {
     rm -rf "$out/tree/build"
-    fails env PATH="$out/stubs:$PATH" "$out/source/bin/pip" install --force-reinstall "$out/tree" > "$out/said" 2>&1 &&
+    (PATH="$out/stubs:$PATH" fails pip source install --force-reinstall "$out/tree") > "$out/said" 2>&1 &&
         grep 'so it needs Rust' "$out/said"
 }
 

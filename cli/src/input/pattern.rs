@@ -194,7 +194,7 @@ impl Patterns {
     /// Returns the column at which a wanted value of the last line begins.
     pub fn column(&self, field: usize) -> usize {
         // Those before the one that fits have been tried, those behind it have not.
-        self.all.iter().find(|pattern| pattern.fits).map_or(1, |pattern| pattern.column(field))
+        self.all.iter().find(|pattern| pattern.fits).map_or(1, |pattern| pattern.column(pattern.takes[field]))
     }
 
     /// Whether a record's time is that of its end, because the format has no duration.
@@ -326,9 +326,9 @@ impl Pattern {
         })
     }
 
-    /// Returns the column at which a wanted value of the last line begins.
-    fn column(&self, field: usize) -> usize {
-        let (Take::Value(index) | Take::Method(index) | Take::Path(index)) = self.takes[field];
+    /// Returns the column at which a value of the last line begins.
+    fn column(&self, take: Take) -> usize {
+        let (Take::Value(index) | Take::Method(index) | Take::Path(index)) = take;
         self.found[index].0 + 1
     }
 
@@ -392,11 +392,8 @@ impl Pattern {
         if let Some(take) = self.cost {
             let text = get(take);
             record.cost = cost(text).ok_or_else(|| {
-                let (Take::Value(index) | Take::Method(index) | Take::Path(index)) = take;
-                Problem::at(
-                    self.found[index].0 + 1,
-                    format!("no whole number of units: {}", Fields::quote(text)),
-                )
+                let what = format!("no whole number of units: {}", Fields::quote(text));
+                Problem::at(self.column(take), what)
             })?;
         }
         for (index, take) in self.takes.iter().enumerate() {
