@@ -164,6 +164,10 @@ TEST(flags_are_those_of_the_link_that_decided) {
     EQ(tatcell_chain_check(&chain, 0, &d), TATCELL_PASS);
     EQ(tatcell_chain_check(&chain, 0, &d), TATCELL_NON_CONFORMING);
     EXPECT(d.policy == 1 && d.flags == 0 && each[0].flags == TATCELL_FLAG_SHADOW && each[1].flags == 0);
+    EQ(tatcell_chain_reserve(&chain, 0, &d), TATCELL_NON_CONFORMING); /* as the other link alone */
+    links[1].cost = 0;
+    EQ(tatcell_chain_reserve(&chain, 0, &d), TATCELL_PASS); /* the link in shadow mode alone would refuse */
+    EXPECT(each[0].flags == TATCELL_FLAG_SHADOW && each[0].units == 0 && d.departure == 0 && d.retry_after == 100);
 }
 
 TEST(cells_of_both_widths_and_keys_mix) {

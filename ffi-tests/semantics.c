@@ -92,6 +92,39 @@ TEST(shadow_mode_passes_flagged_and_uncharged) {
     EQ(cell.word, word);
 }
 
+/* The same in cells of both widths and in a table: at once, a wait that it is spared, and two refusals. */
+TEST(shadow_mode_lets_a_reservation_leave_at_once_and_charges_its_wait) {
+    static const struct {
+        uint64_t cost, retry_after, units, flags;
+    } want[] = {{1, 0, 1, 0}, {1, 1000, 1, 2}, {1, 500, 0, 2}, {2, UINT64_MAX, 0, 2}};
+    tatcell_limit_spec_t s = kit_spec(1, 1000, 1);
+    tatcell_limit_t limit32;
+    tatcell_cell32_t cell32 = TATCELL_CELL32_INIT;
+    tatcell_counters_t c = TATCELL_COUNTERS_INIT;
+    fresh();
+    s.flags = TATCELL_LIMIT_SHADOW;
+    s.max_delay = 1500;
+    EQ(kit_make(&k, s, 64, NULL), 0);
+    EQ(tatcell_limit_init_spec(&limit, &s), 0);
+    EQ(tatcell_limit32_init_spec(&limit32, &s), 0);
+    for (int form = 0; form < 3; form++) {
+        for (size_t i = 0; i < sizeof want / sizeof want[0]; i++) {
+            NOTE("form %d, reservation %d", form, (int)i);
+            if (form == 0) EQ(tatcell_cell_reserve(&cell, &limit, 7, want[i].cost, &d), 0);
+            if (form == 1) EQ(tatcell_cell32_reserve(&cell32, &limit32, 7, (uint32_t)want[i].cost, &d), 0);
+            if (form == 2) EQ(tatcell_table_reserve_ex(&k.table, &k.limit, 7, "key", 3, want[i].cost, &d, &c), 0);
+            EQ(d.departure, 7);
+            EQ(d.flags, want[i].flags);
+            EQ(d.retry_after, want[i].retry_after);
+            EQ(d.units, want[i].units);
+            EQ(d.permit.stored != 0, want[i].units);
+        }
+        EQ(d.reset_after, 2000);
+    }
+    EXPECT(c.conforming == 1 && c.shadow == 3 && c.non_conforming == 0 && c.never == 0);
+    kit_free(&k);
+}
+
 TEST(penalty_charges_denied_requests_up_to_its_floor) {
     tatcell_limit_spec_t s = kit_spec(1, T, 2);
     fresh();
@@ -623,6 +656,7 @@ int main(void) {
     RUN(a_rate_and_a_clock_frequency_make_the_same_limit);
     RUN(everything_conforms_to_an_unlimited_limit);
     RUN(shadow_mode_passes_flagged_and_uncharged);
+    RUN(shadow_mode_lets_a_reservation_leave_at_once_and_charges_its_wait);
     RUN(penalty_charges_denied_requests_up_to_its_floor);
     RUN(heal_turns_an_impossible_word_into_one_burst_of_debt);
     RUN(refund_of_another_epoch_credits_nothing);

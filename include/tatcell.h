@@ -232,7 +232,12 @@ int32_t tatcell_limit_init_rate(tatcell_limit_t *limit,
  * nanoseconds, accept the flag; other limits return TATCELL_ERR_OPTION.
  */
 #define TATCELL_LIMIT_HEAL 1
-/** flags: a request that does not conform passes. It carries TATCELL_FLAG_SHADOW and is not charged. */
+/**
+ * flags: a request that does not conform passes. It carries TATCELL_FLAG_SHADOW and is not charged. A reservation
+ * leaves at once. If it would have waited, it carries the flag, is charged as without shadow mode (so the limit tells
+ * what its queue would be), and retry_after is that wait. If it would have been refused, it carries the flag and is
+ * not charged.
+ */
 #define TATCELL_LIMIT_SHADOW 2
 /** flags: use the resolution of the specification. Without the flag the library chooses one. */
 #define TATCELL_LIMIT_RESOLUTION 4
@@ -1112,7 +1117,10 @@ typedef struct tatcell_permit_t {
 #define TATCELL_FORGIVEN 3
 /** decision flags: the request passes above the soft threshold. */
 #define TATCELL_FLAG_SOFT 1
-/** decision flags: the request passes only because the limit is in shadow mode. It is not charged. */
+/**
+ * decision flags: the request passes, or a reservation leaves without a wait, only because the limit is in shadow
+ * mode. It is not charged, unless it is a reservation that would have waited (see TATCELL_LIMIT_SHADOW).
+ */
 #define TATCELL_FLAG_SHADOW 2
 /** decision flags: the request passes inside the elastic room of the call. */
 #define TATCELL_FLAG_ELASTIC 4
@@ -1200,7 +1208,7 @@ typedef struct tatcell_counters_t {
     uint64_t conforming;
     /** Conforming requests above the soft threshold. */
     uint64_t soft;
-    /** Requests that pass only because the limit is in shadow mode. */
+    /** Requests that pass, or leave without a wait, only because the limit is in shadow mode. */
     uint64_t shadow;
     /** Requests that are refused for now. */
     uint64_t non_conforming;
@@ -2384,6 +2392,7 @@ int32_t tatcell_chain_peek(const tatcell_chain_t *chain,
  * is then the time until all links would accept it. The call peeks first and charges in the order of
  * tatcell_chain_check. A request that the peek refuses, or that is banned, leaves nothing charged and takes over no
  * slot. If a link refuses after the peek, what was charged is refunded, with the exceptions of tatcell_chain_check.
+ * A limit in shadow mode neither refuses nor delays.
  *
  * @param chain started from TATCELL_CHAIN_INIT; not NULL.
  * @param now   the caller's clock, ticks.

@@ -448,7 +448,7 @@ struct [[nodiscard]] decision : tatcell_decision_t {
 
     /// The request passes above the soft threshold.
     constexpr bool soft() const noexcept { return (flags & TATCELL_FLAG_SOFT) != 0; }
-    /// The request passes only because the limit is in shadow mode. It is not charged.
+    /// The request passes, or leaves without a wait, only because the limit is in shadow mode (TATCELL_FLAG_SHADOW).
     constexpr bool shadow() const noexcept { return (flags & TATCELL_FLAG_SHADOW) != 0; }
     /// The request passes inside the elastic room of the call.
     constexpr bool elastic() const noexcept { return (flags & TATCELL_FLAG_ELASTIC) != 0; }
@@ -605,7 +605,8 @@ public:
     }
     /// A permit of another epoch credits nothing.
     constexpr limit_spec &epoch(std::uint32_t e) noexcept { return raw_.epoch = e, *this; }
-    /// A request that would be refused passes with decision::shadow() and is not charged.
+    /// A request that would be refused passes with decision::shadow() and is not charged. A reservation leaves at once;
+    /// one that would have waited is charged (TATCELL_LIMIT_SHADOW).
     constexpr limit_spec &shadow() noexcept { return flag(TATCELL_LIMIT_SHADOW); }
     /// A word that is too far ahead of now counts as a debt of one burst; see TATCELL_LIMIT_HEAL.
     constexpr limit_spec &heal() noexcept { return flag(TATCELL_LIMIT_HEAL); }

@@ -54,6 +54,9 @@ func (c *Cell) Charge(l *Limit, now, cost uint64) Decision {
 
 // Reserve reserves cost units for the earliest conforming instant, which the decision has as Departure. It refuses a
 // request that would wait longer than the MaxDelay of the limit.
+//
+// A limit in shadow mode lets it leave at once. If it would have waited, it is flagged and charged as without shadow
+// mode, and RetryAfter is that wait. If it would have been refused, it is flagged and not charged.
 func (c *Cell) Reserve(l *Limit, now, cost uint64) Decision {
 	return decide(&c.word, most, &op{&l.p, reserve, cost, 0}, now)
 }

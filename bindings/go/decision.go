@@ -38,7 +38,7 @@ const (
 // Flags of a decision.
 const (
 	Soft    = 1 << iota // passed, but above the soft threshold of the limit
-	Shadow              // passed only because the limit is in shadow mode; nothing was charged
+	Shadow              // passed, or left without a wait, only because the limit is in shadow mode
 	Elastic             // passed inside the elastic room of this call
 )
 

@@ -68,7 +68,7 @@ func (o *op) step(lead uint64) step {
 }
 
 // shadows returns whether the operation passes what the limit would deny.
-func (o *op) shadows() bool { return o.p.has(flagShadow) && o.kind == check }
+func (o *op) shadows() bool { return o.p.has(flagShadow) && (o.kind == check || o.kind == reserve) }
 
 func (p *params) check(lead, cost, room uint64) step {
 	room = min(room, p.room)
@@ -122,8 +122,18 @@ func (p *params) charge(lead, cost uint64) step {
 	return step{answer{Conforming, p.softFlag(next), next, 0, next - lead}, next, next != lead}
 }
 
-// reserve decides a request that may leave later, but not before ahead q-units from now.
+// reserve decides a request that may leave later, but not before ahead q-units from now. In shadow mode it is neither
+// refused nor sent later than it asks for, but stores what it would store without.
 func (p *params) reserve(lead, cost, ahead uint64) step {
+	s := p.place(lead, cost, ahead)
+	if p.has(flagShadow) && (s.verdict != Conforming || s.wait > ahead) {
+		s.verdict, s.flags = Conforming, s.flags|Shadow
+	}
+	return s
+}
+
+// place returns the step of reserve without shadow mode.
+func (p *params) place(lead, cost, ahead uint64) step {
 	if cost > p.burst {
 		return keep(Never, 0, lead, most)
 	}

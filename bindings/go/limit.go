@@ -16,7 +16,7 @@ type Spec struct {
 	Epoch    uint32 // permits carry it; a permit of another epoch gives nothing back
 
 	Heal          bool // takes a word that is impossibly far ahead for a full debt of one burst
-	Shadow        bool // passes what the limit would deny, flagged and uncharged
+	Shadow        bool // passes what the limit would deny, flagged and uncharged; see Cell.Reserve
 	StrictRefunds bool // makes refunds of several permits of one key safe in any order
 
 	skew  optional[uint64]

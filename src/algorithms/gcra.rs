@@ -173,9 +173,23 @@ pub(crate) fn charge(p: &Params, lead: u64, cost: u64) -> Step {
 /// Decides a request that may be sent later, but not before `ahead` q-units from now. `wait` is the time until
 /// departure; beyond the maximum delay the request is refused.
 ///
-/// The request counts as if it came at now + ahead. Seen from now, its lead is the larger of `lead` and `ahead`.
+/// In shadow mode it is neither refused nor sent later than it asks for, but stores what it would store without.
 #[inline(always)]
 pub(crate) fn reserve(p: &Params, lead: u64, cost: u64, ahead: u64) -> Step {
+    let mut step = place(p, lead, cost, ahead);
+    let answer = &mut step.answer;
+    if p.has(FLAG_SHADOW) && (answer.verdict != Verdict::Conforming || answer.wait > ahead) {
+        answer.verdict = Verdict::Conforming;
+        answer.flags |= Decision::SHADOW;
+    }
+    step
+}
+
+/// Returns the step of [`reserve`] without shadow mode.
+///
+/// The request counts as if it came at now + ahead. Seen from now, its lead is the larger of `lead` and `ahead`.
+#[inline(always)]
+fn place(p: &Params, lead: u64, cost: u64, ahead: u64) -> Step {
     if cost > p.burst {
         return Step::keep(Verdict::Never, 0, lead, u64::MAX);
     }
@@ -301,7 +315,7 @@ impl Operation for Op<'_> {
     }
 
     fn shadows(&self) -> bool {
-        self.p.has(FLAG_SHADOW) && matches!(self.kind, Kind::Check)
+        self.p.has(FLAG_SHADOW) && matches!(self.kind, Kind::Check | Kind::Reserve)
     }
 
     #[inline(always)]

@@ -69,7 +69,7 @@ pub struct Decision {
     /// The units that would conform right after this decision, rounded down.
     pub remaining: u64,
     /// Ticks until the same cost conforms: 0 if it conforms now, `u64::MAX` if it never will. With the shadow flag, the
-    /// ticks that a limit without shadow mode would have returned.
+    /// ticks that a limit without shadow mode would have returned, or would have made a reservation wait.
     pub retry_after: u64,
     /// Ticks until `remaining` grows by one; 0 if the burst is full.
     pub next_unit: u64,
@@ -90,7 +90,8 @@ pub struct Decision {
 impl Decision {
     /// Passed, but above the soft threshold of the limit.
     pub const SOFT: u32 = 1;
-    /// Passed only because the limit is in shadow mode; nothing was charged.
+    /// Passed, or left without a wait, only because the limit is in [shadow mode](crate::LimitSpec::shadow). Nothing
+    /// was charged, unless it is a reservation that would have waited.
     pub const SHADOW: u32 = 2;
     /// Passed inside the elastic room of this call.
     pub const ELASTIC: u32 = 4;
@@ -118,6 +119,16 @@ impl Decision {
             units: 0,
             in_debt: false,
         }
+    }
+
+    /// Returns this as the answer of a reservation that may not leave before `from`. Shadow mode spares it the wait for
+    /// its limit alone.
+    #[inline(always)]
+    pub(crate) const fn not_before(mut self, from: u64) -> Decision {
+        if self.flags & Decision::SHADOW != 0 && self.departure < from {
+            self.departure = from;
+        }
+        self
     }
 
     /// Returns this as the answer of a peek.

@@ -21,7 +21,8 @@ const _: () = assert!(TATCELL_FORGIVEN == Tracking::Forgiven as u32);
 
 /// decision flags: the request passes above the soft threshold.
 pub const TATCELL_FLAG_SOFT: u32 = 1;
-/// decision flags: the request passes only because the limit is in shadow mode. It is not charged.
+/// decision flags: the request passes, or a reservation leaves without a wait, only because the limit is in shadow
+/// mode. It is not charged, unless it is a reservation that would have waited (see TATCELL_LIMIT_SHADOW).
 pub const TATCELL_FLAG_SHADOW: u32 = 2;
 /// decision flags: the request passes inside the elastic room of the call.
 pub const TATCELL_FLAG_ELASTIC: u32 = 4;

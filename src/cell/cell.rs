@@ -333,7 +333,7 @@ macro_rules! operations {
             pub fn reserve_from($($recv)+, limit: &$limit, now: u64, from: u64, cost: u64) -> Decision {
                 let op = Op::new(&limit.0, Kind::Reserve, cost, limit.0.q_until(now, from));
                 let answer = $me.drive(&op, now);
-                Self::decision(limit, now, cost, answer)
+                Self::decision(limit, now, cost, answer).not_before(from)
             }
 
             /// Moves the state from one limit to another, from `now` on. Returns false when contended: try again.

@@ -229,7 +229,7 @@ impl<'a> Chain<'a> {
     /// is the time until all links would accept it. The other fields are as for [`check`](Chain::check), and so is the
     /// order: a peek at all links, then their charges, keys that have no slot last. Extras are charged as well. If a
     /// race or a full set refuses after the peek, what was charged is given back. Others may be refused or sent later
-    /// meanwhile.
+    /// meanwhile. A link in [shadow mode](crate::LimitSpec::shadow) neither refuses nor delays.
     ///
     /// # Errors
     /// [`ChainError::BadAlgorithm`] if a limit is not a GCRA limit: only GCRA knows when a request may leave.

@@ -299,6 +299,10 @@ impl LimitSpec {
     }
 
     /// Passes requests that would be denied, flagged ([`Decision::SHADOW`](crate::Decision::SHADOW)) and uncharged.
+    ///
+    /// A reservation leaves at once, at `now` (or at its `from`, if that is later). If it would have waited, it is
+    /// flagged and charged as without shadow mode, and `retry_after` is that wait, counted from `now`. So the limit
+    /// tells what its queue would be. If it would have been refused, it is flagged and not charged.
     pub const fn shadow(mut self) -> Self {
         self.shadow = true;
         self

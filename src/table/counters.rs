@@ -28,7 +28,7 @@ pub struct Counters {
     pub conforming: u64,
     /// Conforming requests above the soft threshold.
     pub soft: u64,
-    /// Requests that pass only because the limit is in shadow mode.
+    /// Requests that pass, or leave without a wait, only because the limit is in shadow mode.
     pub shadow: u64,
     /// Requests that are refused for now.
     pub non_conforming: u64,

@@ -2,7 +2,7 @@
 
 use crate::common::forms::{self, Form};
 use crate::common::oracle::{seen, Oracle};
-use crate::common::{cases, Rng};
+use crate::common::{cases, in_shadow, Rng};
 use tatcell::{
     Cell, Cell32, Change, Decision, ExclusiveCell, Limit, LimitError, LimitSpec, Outcome, Permit, Verdict,
 };
@@ -500,5 +500,47 @@ fn strict_refunds_stay_above_the_counterfactual() {
         for (now, cost) in kept {
             assert!(alone.check(&limit, now, cost.into()).passes(), "round {round}");
         }
+    }
+}
+
+/// A limit in shadow mode holds up no reservation, and its queue is that of the same limit without.
+#[test]
+fn a_reservation_in_shadow_mode_leaves_at_once_and_is_charged_as_without() {
+    let seen = std::cell::RefCell::new([0; 4]);
+    cases(300, |rng| {
+        let burst = rng.within(1, 6);
+        let spec = spec(burst).max_delay(rng.below(1_000)).soft(rng.within(1, burst));
+        for (mut plain, mut trial) in every(&spec).into_iter().zip(every(&spec.shadow())) {
+            let mut now = rng.below(1 << 40);
+            for _ in 0..60 {
+                now += rng.below(150);
+                let cost = rng.within(0, burst + 1) as u32;
+                let from = if rng.one_in(2) { now } else { (now + rng.below(1_200)).saturating_sub(200) };
+                let (wanted, got) = match from == now {
+                    true => (plain.reserve(now, cost), trial.reserve(now, cost)),
+                    false => (plain.reserve_from(now, from, cost), trial.reserve_from(now, from, cost)),
+                };
+                assert_eq!(got, in_shadow(wanted, now, from), "{} {cost} at {now}", plain.name());
+                assert_eq!(plain.state(now), trial.state(now), "{} {cost} at {now}", plain.name());
+                let held = got.flags & Decision::SHADOW != 0;
+                seen.borrow_mut()[if held { 1 + wanted.verdict as usize } else { 0 }] += 1;
+            }
+        }
+    });
+    let seen = seen.into_inner();
+    assert!(seen.iter().all(|&n| n > 1_000), "{seen:?}: at once, delayed, too long, never");
+}
+
+#[test]
+fn the_permit_of_a_delayed_reservation_in_shadow_mode_gives_its_charge_back() {
+    for mut form in every(&spec(1).max_delay(100).shadow()) {
+        let [first, second, third] = [0, 0, 0].map(|now| form.reserve(now, 1));
+        assert_eq!([first, second, third].map(|d| d.flags), [0, Decision::SHADOW, Decision::SHADOW]);
+        assert_eq!([first, second, third].map(|d| d.retry_after), [0, 64, 28]);
+        assert_eq!([first, second, third].map(|d| d.units), [1, 1, 0]);
+        assert_eq!((third.permit, form.peek(0, 0).reset_after), (Permit::NONE, 128));
+        assert_eq!(form.refund(0, &second.permit), Some(64), "{}", form.name());
+        let never = form.reserve(0, 2);
+        assert_eq!((never.flags, never.retry_after), (Decision::SHADOW, u64::MAX));
     }
 }

@@ -1,7 +1,7 @@
 //! Chains against one exact bucket for each cell or key, all or none; their errors, duplicates, undo and extras.
 
 use crate::common::oracle::Oracle;
-use crate::common::{cases, hash_of, memory, Rng};
+use crate::common::{cases, hash_of, in_shadow, memory, Rng};
 use tatcell::{
     Cell, Cell32, Chain, ChainError, Counters, Decision, ExclusiveTable, FullPolicy, Limit, Limit32,
     LimitSpec, Link, Permit, Request, Table, TableLimit, TableOptions, Tracking, Verdict, MAX_LINKS,
@@ -646,4 +646,49 @@ fn threads_never_pass_more_than_each_limit_allows_and_leave_no_debt_of_refused_c
         );
         assert_eq!(left(&cells[2], &wide), 0);
     }
+}
+
+/// A link in shadow mode neither refuses nor delays a reservation. The others decide as without it, and it is charged
+/// for what they let pass, as without shadow mode.
+#[test]
+fn a_link_in_shadow_mode_holds_up_no_reservation_of_a_chain() {
+    let counted = std::cell::RefCell::new([0; 3]);
+    cases(200, |rng| {
+        let spec = |rng: &mut Rng| LimitSpec::new(1, 64, rng.within(1, 6)).max_delay(rng.below(600));
+        let [own, all, tried] = [(); 3].map(|()| spec(rng));
+        let [own, all, trial, plain] = [own, all, tried.shadow(), tried].map(|spec| spec.build().unwrap());
+        let (cells, twins) = ([(); 3].map(|()| Cell::new()), [(); 3].map(|()| Cell::new()));
+        let mut now = rng.below(1 << 40);
+        for _ in 0..60 {
+            now += rng.below(150);
+            let costs = [(); 3].map(|()| rng.within(0, 3));
+            let links = [
+                Link::cell(&cells[0], &own, costs[0]),
+                Link::cell(&cells[2], &trial, costs[2]),
+                Link::cell(&cells[1], &all, costs[1]),
+            ];
+            let without = [Link::cell(&twins[0], &own, costs[0]), Link::cell(&twins[1], &all, costs[1])];
+            let wanted = Chain::new(&without).unwrap().reserve(now).unwrap();
+            let (mut counters, mut each) = (Counters::default(), [None; 3]);
+            let got =
+                Chain::new(&links).unwrap().reserve_ex(now, Some(&mut counters), |i, d| each[i] = Some(*d));
+            let (got, tried) = (got.unwrap(), each[1].unwrap());
+            assert_eq!((got.verdict, got.departure), (wanted.verdict, wanted.departure));
+            assert_eq!([0, 1].map(|i| cells[i].word()), [0, 1].map(|i| twins[i].word()));
+            if !got.passes() {
+                assert_eq!((got.policy == 1, got.retry_after >= wanted.retry_after), (false, true));
+                assert_eq!((cells[2].word(), counters.shadow), (twins[2].word(), 0));
+                counted.borrow_mut()[0] += 1;
+                continue;
+            }
+            let alone = in_shadow(twins[2].reserve(&plain, now, costs[2]), now, now);
+            assert_eq!(tried, Decision { policy: 1, ..alone });
+            assert_eq!((got.retry_after, cells[2].word()), (alone.retry_after, twins[2].word()));
+            let held = u64::from(alone.flags != 0);
+            assert_eq!((counters.shadow, counters.conforming), (held, 1 - held));
+            counted.borrow_mut()[1 + held as usize] += 1;
+        }
+    });
+    let counted = counted.into_inner();
+    assert!(counted.iter().all(|&n| n > 500), "{counted:?}: refused, at once, held up");
 }

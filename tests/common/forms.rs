@@ -14,6 +14,7 @@ pub trait Form {
     fn peek(&mut self, now: u64, cost: u32) -> Decision;
     fn charge(&mut self, now: u64, cost: u32) -> Decision;
     fn reserve(&mut self, now: u64, cost: u32) -> Decision;
+    fn reserve_from(&mut self, now: u64, from: u64, cost: u32) -> Decision;
     fn refund(&mut self, now: u64, permit: &Permit) -> Option<u64>;
     /// The state word (tables: a digest of all slots that are live now).
     fn state(&self, now: u64) -> u64;
@@ -49,6 +50,9 @@ macro_rules! cell_form {
             }
             fn reserve(&mut self, now: u64, cost: u32) -> Decision {
                 self.0.reserve(&self.1, now, cost.into())
+            }
+            fn reserve_from(&mut self, now: u64, from: u64, cost: u32) -> Decision {
+                self.0.reserve_from(&self.1, now, from, cost.into())
             }
             fn refund(&mut self, now: u64, permit: &Permit) -> Option<u64> {
                 self.0.refund(&self.1, now, permit)
@@ -103,6 +107,9 @@ macro_rules! table_form {
             }
             fn reserve(&mut self, now: u64, cost: u32) -> Decision {
                 self.0.reserve(&self.1, now, self.2, cost.into(), None).unwrap()
+            }
+            fn reserve_from(&mut self, now: u64, from: u64, cost: u32) -> Decision {
+                self.0.reserve_from(&self.1, (now, from), self.2, cost.into()).unwrap()
             }
             fn refund(&mut self, now: u64, permit: &Permit) -> Option<u64> {
                 self.0.refund(&self.1, now, self.2, permit).unwrap()

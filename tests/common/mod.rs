@@ -4,7 +4,7 @@
 pub mod forms;
 pub mod oracle;
 
-use tatcell::{LimitSpec, Line, Table, TableOptions};
+use tatcell::{Decision, LimitSpec, Line, Table, TableOptions, Verdict};
 
 /// A small generator (SplitMix64): the same numbers on every host.
 #[derive(Clone, Debug)]
@@ -44,6 +44,18 @@ impl Rng {
         } else {
             self.next() >> (64 - width)
         }
+    }
+}
+
+/// What a reservation from `from` on is answered in shadow mode, by the answer without.
+pub fn in_shadow(plain: Decision, now: u64, from: u64) -> Decision {
+    let (from, flags) = (from.max(now), plain.flags | Decision::SHADOW);
+    match plain.verdict {
+        Verdict::Conforming if plain.departure == from => plain,
+        Verdict::Conforming => {
+            Decision { flags, retry_after: plain.departure - now, departure: from, ..plain }
+        }
+        _ => Decision { verdict: Verdict::Conforming, flags, departure: from, ..plain },
     }
 }
 

@@ -1,6 +1,6 @@
 //! Full sets: what each policy answers, stores, counts, and lets through.
 
-use crate::common::{cases, hash_of, memory, Rng};
+use crate::common::{cases, hash_of, in_shadow, memory, Rng};
 use tatcell::{
     Burst, Counters, Decision, FullPolicy, LimitSpec, Line, NextBurst, Outcome, Permit, Request, Table,
     TableLimit, TableOptions, Tracking,
@@ -290,9 +290,60 @@ fn a_shadow_limit_passes_flagged_where_a_full_set_refuses() {
         assert!(table.check_hash(&shadow, 0, key(99), 1).unwrap().passes());
         assert_eq!(Burst::new(&shadow, 0, &[key(99); 3]).check(&table, None, NextBurst::NONE), Ok(7));
         assert_eq!(table.stats(0), before, "{policy:?}: something was stored");
-        // Charges and reservations have no shadow.
+        // A charge has no shadow.
         assert!(
             !table.charge(&shadow, 0, key(99), 1, None).unwrap().passes() || policy == FullPolicy::Inherit
         );
+    }
+}
+
+/// Under each policy a reservation of a limit in shadow mode stores what it stores without, and leaves at once.
+#[test]
+fn reservations_in_shadow_mode_leave_at_once_where_a_full_set_delays_or_refuses() {
+    for policy in POLICIES {
+        let (lines, seen) = ([memory(6), memory(6)], std::cell::RefCell::new([0; 4]));
+        let spec = SPEC.max_delay(6 * T);
+        let [plain, trial] = [spec, spec.shadow()]
+            .iter()
+            .zip(&lines)
+            .map(|(spec, lines)| {
+                let options = TableOptions::new(*spec).caller_hash().policy(policy);
+                let table = Table::init(lines, &options).unwrap();
+                let limit = table.limit(spec).unwrap();
+                (table, limit)
+            })
+            .collect::<Vec<_>>()
+            .try_into()
+            .ok()
+            .unwrap();
+        cases(20, |rng| {
+            let mut now = rng.below(1 << 20);
+            for _ in 0..500 {
+                now += rng.below(T / 2);
+                let (hash, cost) = (key(rng.within(1, 40) as u32), rng.within(0, B + 1));
+                let [(wanted, plainly), (got, tried)] = [&plain, &trial].map(|(table, limit)| {
+                    let mut counters = Counters::default();
+                    let d = table.reserve(limit, now, hash, cost, Some(&mut counters)).unwrap();
+                    (d, counters)
+                });
+                assert_eq!(got, in_shadow(wanted, now, now), "{policy:?}");
+                let held = u64::from(got.flags & Decision::SHADOW != 0);
+                let of =
+                    Counters { conforming: 1 - held, shadow: held, non_conforming: 0, never: 0, ..plainly };
+                assert_eq!(tried, of, "{policy:?}");
+                assert_eq!(plain.0.stats(now), trial.0.stats(now), "{policy:?}");
+                let untracked = got.tracking == Tracking::Untracked;
+                seen.borrow_mut()[held as usize * 2 + untracked as usize] += 1;
+            }
+        });
+        for tag in 1..=40 {
+            let left =
+                [&plain, &trial].map(|(table, limit)| table.peek(limit, 1 << 20, key(tag), 0).unwrap());
+            assert_eq!(left[0].remaining, left[1].remaining, "{policy:?}");
+        }
+        let seen = seen.into_inner();
+        assert!(seen[0] > 100 && seen[2] > 100, "{policy:?}: {seen:?}");
+        let refuses = matches!(policy, FullPolicy::Deny);
+        assert!(!refuses || seen[3] > 100, "{policy:?}: {seen:?}");
     }
 }

@@ -167,6 +167,7 @@ pub unsafe extern "C" fn tatcell_chain_peek(
 /// is then the time until all links would accept it. The call peeks first and charges in the order of
 /// tatcell_chain_check. A request that the peek refuses, or that is banned, leaves nothing charged and takes over no
 /// slot. If a link refuses after the peek, what was charged is refunded, with the exceptions of tatcell_chain_check.
+/// A limit in shadow mode neither refuses nor delays.
 ///
 /// @param chain started from TATCELL_CHAIN_INIT; not NULL.
 /// @param now   the caller's clock, ticks.

@@ -33,7 +33,10 @@ const _: () = assert!(core::mem::offset_of!(Params, fingerprint) == 0);
 /// flag it counts as no debt. Only 64-bit cells with a resolution of at most 9, whose span exceeds a year of
 /// nanoseconds, accept the flag; other limits return TATCELL_ERR_OPTION.
 pub const TATCELL_LIMIT_HEAL: u32 = 1;
-/// flags: a request that does not conform passes. It carries TATCELL_FLAG_SHADOW and is not charged.
+/// flags: a request that does not conform passes. It carries TATCELL_FLAG_SHADOW and is not charged. A reservation
+/// leaves at once. If it would have waited, it carries the flag, is charged as without shadow mode (so the limit tells
+/// what its queue would be), and retry_after is that wait. If it would have been refused, it carries the flag and is
+/// not charged.
 pub const TATCELL_LIMIT_SHADOW: u32 = 2;
 /// flags: use the resolution of the specification. Without the flag the library chooses one.
 pub const TATCELL_LIMIT_RESOLUTION: u32 = 4;

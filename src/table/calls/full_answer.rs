@@ -222,7 +222,7 @@ impl<M: Access> Table<'_, M> {
         }
         let op = Op::new(&limit.0, Kind::Reserve, cost, limit.0.q_until(now, from));
         self.verify_limit(limit)?;
-        Ok(self.operate((limit, now, hash), &op, None, 0))
+        Ok(self.operate((limit, now, hash), &op, None, 0).not_before(from))
     }
 
     /// Gives back what a permit proves was charged, has not drained since, and is still in the key's slot.

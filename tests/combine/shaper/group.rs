@@ -2,8 +2,8 @@
 
 use crate::common::{cases, memory, Rng};
 use tatcell::{
-    wheel_words, Cell, Cell32, ChainError, ExclusiveCell, Group, Limit, LimitSpec, Link, Shaper, Table,
-    TableOptions, Verdict,
+    wheel_words, Cell, Cell32, ChainError, Decision, ExclusiveCell, Group, Limit, LimitSpec, Link, Shaper,
+    Table, TableOptions, Verdict,
 };
 
 /// The eligibility time computation of 802.1Qcr, in ticks of the bucket's byte time: one byte is `t` ticks.
@@ -210,6 +210,24 @@ fn a_shaper_gives_a_group_out_in_its_order() {
     assert_eq!(made, Err(ChainError::BadAlgorithm));
     group.reset();
     assert_eq!(group.eligible(), 0);
+}
+
+/// A flow in shadow mode waits for its group, and neither for its own limit nor the group for it.
+#[test]
+fn a_flow_in_shadow_mode_holds_nobody_of_its_group_up() {
+    let spec = LimitSpec::new(1, 1, 1_500).max_delay(4_000);
+    let [plain, trial] = [spec, spec.shadow()].map(|spec| spec.build().unwrap());
+    let (group, cells) = (Group::new(), [Cell::new(), Cell::new()]);
+    let send = |limit, flow: usize| {
+        let made = group.reserve(0, &Link::cell(&cells[flow], limit, 1_500)).unwrap();
+        assert!(made.passes());
+        (made.departure, made.flags, made.retry_after)
+    };
+    assert_eq!([send(&plain, 0), send(&plain, 0)], [(0, 0, 0), (1_500, 0, 0)]);
+    assert_eq!(send(&trial, 1), (1_500, 0, 0), "as any flow of the group");
+    assert_eq!(send(&trial, 1), (1_500, Decision::SHADOW, 3_000));
+    assert_eq!(send(&trial, 1), (1_500, Decision::SHADOW, 500), "of 4500, the last one would be refused");
+    assert_eq!(send(&plain, 0), (3_000, 0, 0), "the group is where its limits have sent it");
 }
 
 /// The extra of a link is charged behind what it reserves, and told; without one nothing more is.

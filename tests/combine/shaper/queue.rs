@@ -100,6 +100,17 @@ fn a_deque_holds_payloads_of_any_type() {
     assert_eq!(std::rc::Rc::strong_count(&alive), 1);
 }
 
+/// A limit in shadow mode lets a queue go as fast as it is filled.
+#[test]
+fn a_queue_in_shadow_mode_keeps_nothing_back() {
+    let limit = LimitSpec::leaky_bucket(1, 100, 1).max_delay(100).shadow().build().unwrap();
+    let mut words = [0; ring_words(4)];
+    let mut queue = LeakyQueue::new(limit, Ring::new(&mut words), 0).unwrap();
+    let told = [0, 1, 2].map(|job| queue.push(0, 1, job).unwrap()).map(|d| (d.departure, d.retry_after));
+    assert_eq!(told, [(0, 0), (0, 100), (0, 100)], "at once, delayed, refused");
+    assert_eq!([queue.pop(0), queue.pop(0), queue.pop(0)], [Some(0), Some(1), Some(2)]);
+}
+
 /// A queue of Q: a job that finds Q waiting is refused, one that finds Q - 1 is not.
 #[test]
 fn a_delay_of_q_intervals_is_a_queue_of_q() {
