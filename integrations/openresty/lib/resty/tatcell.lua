@@ -106,8 +106,8 @@ local function count(options, name, default)
 end
 
 
--- What each limit was made of.
-local SPECS = setmetatable({}, { __mode = "k" })
+-- The longest delay of each limit, in nanoseconds.
+local MAX_DELAY = setmetatable({}, { __mode = "k" })
 local LIMIT_OPTIONS = { "rate", "per", "burst", "max_delay", "max_debt", "shadow" }
 local TABLE_OPTIONS = { "slots", "policy", "tag_bits", "name", "also", "keep" }
 
@@ -388,7 +388,7 @@ function _M.limit(self, options)
     end
     local limit = new("tatcell_limit_t")
     local rc = lib.tatcell_limit_init_table(limit, self.table, spec)
-    SPECS[limit] = spec
+    MAX_DELAY[limit] = spec.max_delay
     if rc ~= 0 then
         return nil, "resty.tatcell: " .. words(rc) .. ": name the limit in also = { ... } of new"
     end
@@ -500,7 +500,7 @@ function _M.incoming(self, key, commit, cost, limit)
     cost = units(key, cost)
     local decision, at = sized("tatcell_decision_t"), due(self)
     limit = limit or self.default
-    local spec, rc, delay = SPECS[limit]
+    local rc, delay
     if commit then
         rc = lib.tatcell_table_reserve_ex(self.table, limit, at, key, #key, cost, decision, self.counters)
         delay = decision.departure > at and decision.departure - at or 0
@@ -508,13 +508,9 @@ function _M.incoming(self, key, commit, cost, limit)
         -- A reservation would leave when the request conforms.
         rc = lib.tatcell_table_peek(self.table, limit, at, key, #key, cost, decision)
         delay = rc == 1 and decision.retry_after or 0
-        if rc == 1 and delay <= spec.max_delay then
+        if rc == 1 and delay <= MAX_DELAY[limit] then
             rc = 0
         end
-    end
-    -- A reservation knows no shadow mode.
-    if rc >= 0 and rc <= 2 and bit.band(spec.flags, lib.TATCELL_LIMIT_SHADOW) ~= 0 then
-        rc, delay = 0, 0
     end
     if rc == 0 then
         return seconds(delay), tonumber(decision.remaining)
