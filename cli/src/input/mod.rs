@@ -209,9 +209,7 @@ impl Input {
     pub fn wrong(&self, field: usize, what: String) -> Problem {
         let (line, column) = match &self.reader {
             Reader::Csv(csv) => csv.place_of(field),
-            Reader::Json(_, json) => {
-                (self.number, self.head + json.column(trim(&self.line[self.head..]), field))
-            }
+            Reader::Json(_, json) => (self.number, self.head + json.column(field)),
             Reader::Patterns(_, patterns) => (self.number, self.head + patterns.column(field)),
             _ => (self.line(), 0),
         };

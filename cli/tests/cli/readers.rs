@@ -130,6 +130,43 @@ fn json_has_headers_in_arrays_and_names_with_points() {
     assert_eq!(input.wrong(0, "x".into()).column, wrong.find("\"nobody").expect("it is there") + 1);
 }
 
+/// A field with an empty name is no part of any path, however deep such fields stand in one another.
+#[test]
+fn a_name_that_is_empty_is_no_part_of_a_path() {
+    let how = How { wants: wants(&["address"], None), ..How::default() };
+    let deep = [&r#"{"":"#.repeat(20_000), "1", &"}".repeat(20_000)].concat();
+    let log = format!(
+        "{{\"time\":{T},\"ip\":{deep},\"address\":\"192.0.2.1\"}}\n{}\n",
+        format_args!("{{\"time\":{T},\"client\":{{\"\":\"192.0.2.9\"}}}}")
+    );
+    let want = (vec![read(T, 0, 1, &["192.0.2.1"])], vec!["log:2:1: no field \"address\"".to_string()]);
+    assert_eq!(all(log.as_bytes(), &how), want);
+}
+
+/// A path may stand in a line twice: as one name, and as fields in one another.
+#[test]
+fn of_a_path_that_stands_twice_the_first_counts() {
+    let how = How { wants: wants(&["client.ip"], None), ..How::default() };
+    for fields in [
+        r#""client":{"x":1},"client.ip":"nobody""#,
+        r#""client.ip":"nobody","client":{"ip":"192.0.2.1"}"#,
+        r#""client":{"ip":"nobody"},"client.ip":"192.0.2.1""#,
+        r#""client":{"ip":null},"client.ip":"nobody""#,
+        r#""a\u0000":1,"é":2,"client":{"client.ip":"x","ip":"nobody"}"#,
+    ] {
+        let line = format!("{{\"ts\":1,{fields}}}");
+        let mut input = open(line.as_bytes(), &how);
+        let mut record = Record::new(&how.wants);
+        assert_eq!(input.next(&mut record), Ok(Next::Record), "{line}");
+        assert_eq!(record.values[0], b"nobody", "{line}");
+        assert_eq!(
+            input.wrong(0, "x".into()).column,
+            line.find("\"nobody").expect("it is there") + 1,
+            "{line}"
+        );
+    }
+}
+
 /// nginx writes bytes from 0x80 on as they are, also with escape=json.
 #[test]
 fn a_byte_that_is_no_text_loses_no_record_in_any_format() {
