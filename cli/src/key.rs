@@ -409,7 +409,7 @@ mod tests {
         assert_eq!(shown(b"a\xfe\n", b"192.0.2.7"), "a\\xfe\\n 192.0.2.7");
         assert_eq!(shown("\u{fffd}é".as_bytes(), b"192.0.2.7"), "\u{fffd}é 192.0.2.7");
         assert_eq!(shown("O'\"\0\t\u{7f}".as_bytes(), b"192.0.2.7"), "O\\'\\\"\\0\\t\\u{7f} 192.0.2.7");
-        for bad in ["a\\", "\\q", "\\x1", "\\xg0", "\\u{110000}", "\\u0041"] {
+        for bad in ["a\\", "\\q", "\\x1", "\\xg0", "\\x+f", "\\u{+41}", "\\u{110000}", "\\u0041"] {
             let why = spec.read(&format!("{bad} 192.0.2.7")).expect_err(bad);
             assert!(why.contains("backslash"), "{why}");
         }
