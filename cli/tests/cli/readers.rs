@@ -340,7 +340,6 @@ fn bind_and_unbound() {
 #[test]
 fn only_queries_of_unbound_count() {
     let said = [
-        "192.0.2.1 example.com. A IN NOERROR 0.010000 0 55",
         "example.com. static 192.0.2.1@50836 www.example.com. A IN",
         "resolving example.com. A IN",
         "query response was ANSWER",
@@ -348,18 +347,18 @@ fn only_queries_of_unbound_count() {
     ];
     for key in ["address", "name"] {
         let how = How { wants: wants(&[key], None), ..How::default() };
-        let log: String = ["192.0.2.1 example.com. A IN"]
-            .iter()
-            .chain(&said)
-            .map(|text| format!("[1700000000] unbound[1234:0] info: {text}\n"))
-            .collect();
+        let line = |text: &str| format!("[1700000000] unbound[1234:0] {text}\n");
+        let mut log = String::new();
+        // log-tag-queryreply names them.
+        for tag in ["info", "query"] {
+            let reply = if tag == "info" { "info" } else { "reply" };
+            log += &line(&format!("{reply}: 192.0.2.1 example.com. A IN NOERROR 0.010000 0 55"));
+            log += &line(&format!("{tag}: 192.0.2.1 example.com. A IN"));
+        }
+        log.extend(said.iter().map(|text| line(&format!("info: {text}"))));
         let (records, bad) = all(log.as_bytes(), &how);
-        assert_eq!((records.len(), bad.len()), (1, 5), "{key}: {records:?}");
-        let want = [
-            "log:2:61: one word should end the line: a reply is no query",
-            "address is no address: \"resolving\"",
-        ];
-        assert!(bad[0] == want[0] && bad[2].contains(want[1]), "{bad:?}");
+        assert_eq!((records.len(), bad.len()), (2, 4), "{key}: {records:?} {bad:?}");
+        assert!(bad[1].contains("address is no address: \"resolving\""), "{bad:?}");
     }
 }
 
