@@ -680,10 +680,13 @@ fn ports_are_found_behind_the_extension_headers_of_ipv6() {
     let options = |next, longer: u8| [&[next, longer][..], &vec![0; 6 + 8 * usize::from(longer)]].concat();
     let fragment =
         |next, offset: u16| [&[next, 0][..], &(offset << 3 | 1).to_be_bytes(), &[0, 0, 0, 7]].concat();
+    // An Authentication Header counts its length in words of four bytes, less two.
+    let signed = |next| [&[next, 4][..], &[0; 22]].concat();
     let packets = [
         ip6(17, &[]),
         ip6(0, &options(17, 0)),
         ip6(0, &[options(60, 2), options(43, 0), options(44, 1), fragment(17, 0)].concat()),
+        ip6(0, &[options(51, 0), signed(60), options(17, 0)].concat()),
         ip6(44, &fragment(17, 3)),
         ip6(60, &options(58, 0)),
         ip6(0, &options(17, 200))[..70].to_vec(),
@@ -694,9 +697,10 @@ fn ports_are_found_behind_the_extension_headers_of_ipv6() {
         let (records, others) = all(&pcap(false, &packets), &how);
         (records.into_iter().map(|record| record.2.concat()).collect::<Vec<_>>(), others)
     };
-    let without = [4, 5, 6].map(|number| format!("log:{number}: a packet without ports"));
-    assert_eq!(read(&["destination_port"]), (vec!["53".into(); 3], without.into()));
-    assert_eq!(read(&["protocol"]), (["17", "17", "17", "17", "58", "17"].map(String::from).into(), vec![]));
+    let without = [5, 6, 7].map(|number| format!("log:{number}: a packet without ports"));
+    assert_eq!(read(&["destination_port"]), (vec!["53".into(); 4], without.into()));
+    let protocols = ["17", "17", "17", "17", "17", "58", "17"];
+    assert_eq!(read(&["protocol"]), (protocols.map(String::from).into(), vec![]));
 }
 
 #[test]
