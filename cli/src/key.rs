@@ -187,13 +187,12 @@ impl KeySpec {
         Ok(())
     }
 
-    /// Shows a key as text: its parts, with a space between. Bytes that are not UTF-8 are shown as `\xff`.
+    /// Shows a key as text: its parts, with a space between. Bytes that are not UTF-8 are shown as `\xff`, and a space
+    /// in one of several parts as `\x20`.
     pub fn show(&self, key: &[u8]) -> String {
-        let shown = |(text, part): (Vec<u8>, &Part)| match part {
-            Part::Text | Part::Path { .. } => escaped(&text),
-            _ => String::from_utf8_lossy(&text).into_owned(),
-        };
-        self.texts(key).into_iter().zip(&self.parts).map(shown).collect::<Vec<_>>().join(" ")
+        let space = if self.parts.len() == 1 { " " } else { "\\x20" };
+        let shown = |text: &Vec<u8>| escaped(text).replace(' ', space);
+        self.texts(key).iter().map(shown).collect::<Vec<_>>().join(" ")
     }
 
     /// Returns the parts of a key: addresses as text, and other parts as they were.
@@ -238,25 +237,24 @@ impl KeySpec {
 
     /// Reads a key that a person wrote, as [`show`](Self::show) writes it.
     pub fn read(&self, text: &str) -> Result<Vec<u8>, String> {
-        let words: Vec<Vec<u8>> = match self.parts.len() {
+        let mut values: Vec<Vec<u8>> = match self.parts.len() {
             1 => vec![text.as_bytes().to_vec()],
             _ => text.split(' ').map(|word| word.as_bytes().to_vec()).collect(),
         };
-        if words.len() != self.parts.len() {
+        if values.len() != self.parts.len() {
             return Err(format!(
                 "key {text:?} has {} parts, the key of this plan {}",
-                words.len(),
+                values.len(),
                 self.parts.len()
             ));
         }
         let backslash = || format!("key {text:?}: a backslash is written as two, and \\xff is a byte");
-        let mut values = words;
         for (value, part) in values.iter_mut().zip(&self.parts) {
             match (part, memchr(b'/', value)) {
                 // A network may be written with its length.
                 (Part::Address { .. }, Some(slash)) => value.truncate(slash),
-                (Part::Text | Part::Path { .. }, _) => *value = unescaped(value).ok_or_else(backslash)?,
-                _ => {}
+                (Part::Address { .. }, None) => {}
+                _ => *value = unescaped(value).ok_or_else(backslash)?,
             }
         }
         let mut key = Vec::new();
@@ -380,6 +378,9 @@ mod tests {
             ("path:9", &["/a/b"], "/a/b"),
             ("address/24+path:1", &["192.0.2.7", "/a/b"], "192.0.2.0/24 /a"),
             ("user+host", &["ann", "example.com"], "ann example.com"),
+            ("user", &["ann b"], "ann b"),
+            ("user+address", &["ann b ", "192.0.2.7"], "ann\\x20b\\x20 192.0.2.7"),
+            ("path=/a b/*+user", &["/a b/c", "ann"], "/a\\x20b/* ann"),
         ] {
             assert_eq!(key(spec, values).as_deref(), Ok(want), "{spec} {values:?}");
         }
@@ -409,7 +410,7 @@ mod tests {
         assert_eq!(shown(b"a\xfe\n", b"192.0.2.7"), "a\\xfe\\n 192.0.2.7");
         assert_eq!(shown("\u{fffd}é".as_bytes(), b"192.0.2.7"), "\u{fffd}é 192.0.2.7");
         assert_eq!(shown("O'\"\0\t\u{7f}".as_bytes(), b"192.0.2.7"), "O\\'\\\"\\0\\t\\u{7f} 192.0.2.7");
-        for bad in ["a\\", "\\q", "\\x1", "\\xg0", "\\u{110000}", "\\u0041"] {
+        for bad in ["a\\", "\\q", "\\x1", "\\xg0", "\\x+f", "\\u{+41}", "\\u{110000}", "\\u0041"] {
             let why = spec.read(&format!("{bad} 192.0.2.7")).expect_err(bad);
             assert!(why.contains("backslash"), "{why}");
         }

@@ -130,12 +130,13 @@ impl Chained {
             let options = TableOptions::new(if asked.is_gcra() { asked.spec.burst(1) } else { asked.spec });
             let fit = options.slowest(asked.spec).fit();
             if fit.is_ok_and(|fit| fit.culprit.is_some()) {
-                let what = match asked.is_gcra() {
-                    true => {
+                let what = match asked.algorithm() {
+                    Algorithm::Gcra => {
                         let most = largest_burst(options, asked.spec).unwrap_or(1);
                         format!("its burst; at this rate {most} fits")
                     }
-                    false => "so many units in this time: take fewer, or count in larger ones".into(),
+                    Algorithm::Decay => "its burst: take a smaller one, or count in larger units".into(),
+                    _ => "its units in this time: take fewer, or count in larger ones".into(),
                 };
                 return Err(format!("limit {rest:?}: no word of a table holds {what}"));
             }

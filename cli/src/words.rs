@@ -112,7 +112,8 @@ pub fn unescaped(shown: &[u8]) -> Option<Vec<u8>> {
     let (mut bytes, mut rest) = (Vec::new(), std::str::from_utf8(shown).ok()?);
     while let Some((plain, after)) = rest.split_once('\\') {
         bytes.extend_from_slice(plain.as_bytes());
-        let number = |digits: &str| u32::from_str_radix(digits, 16).ok();
+        // A sign is no digit.
+        let number = |digits: &str| u32::from_str_radix(digits, 16).ok().filter(|_| !digits.starts_with('+'));
         let (kind, after) = after.split_at_checked(1)?;
         let (made, after) = match kind {
             "\\" | "'" | "\"" => (kind.into(), after),

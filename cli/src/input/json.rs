@@ -1,14 +1,13 @@
 //! A JSON object a line: JSON logs of nginx, Caddy, Envoy, and any other, with fields named by their path.
 //!
-//! `request.remote_ip` is the field `remote_ip` of the object `request`, or the field of that name. A number keeps its
-//! text, so a time loses no digit. Texts in an array, as Caddy writes headers, are one text with a comma and a space
+//! `request.remote_ip` is the field `remote_ip` of the object `request`, or the field of that name; the first one if a
+//! line has both. A number keeps its text, so a time loses no digit. Texts in an array, as Caddy writes headers, are one text with a comma and a space
 //! between. Only what is asked for is decoded.
 //!
 //! A line may have bytes that are not UTF-8: servers write what clients send. The structure is then read from a copy
 //! that has a question mark for each of them, and values are decoded from the line itself.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -77,9 +76,10 @@ impl Wanted {
     }
 }
 
-/// What is left of a path below a field: empty, if the path is its name. A name may have points, too.
+/// What is left of a path below a field: empty, if the path is its name. A name may have points, too. Nothing is below
+/// the end of a path, also no field with an empty name: so no line is read deeper than paths are long.
 fn below<'a>(path: &'a str, field: &str) -> Option<&'a str> {
-    let rest = path.strip_prefix(field)?;
+    let rest = path.strip_prefix(field).filter(|_| !path.is_empty())?;
     if rest.is_empty() {
         Some(rest)
     } else {
@@ -87,8 +87,8 @@ fn below<'a>(path: &'a str, field: &str) -> Option<&'a str> {
     }
 }
 
-/// For each value that is asked for: the rank of its path, and the bytes.
-type Best = Vec<Option<(usize, Vec<u8>)>>;
+/// For each value that is asked for: the rank of its path, where it begins in the line, and the bytes.
+type Best = Vec<Option<(usize, usize, Vec<u8>)>>;
 
 /// A line as text of the same length.
 fn readable(line: &[u8]) -> Cow<'_, str> {
@@ -143,18 +143,9 @@ impl Json {
         }
     }
 
-    /// Returns the column at which a wanted value of this line begins: the line is read again.
-    pub fn column(&self, line: &[u8], field: usize) -> usize {
-        let Some((rank, _)) = &self.best[field] else { return 1 };
-        let whole = readable(line);
-        let (mut path, mut text) = (&*self.wanted[field].paths[*rank], &*whole);
-        while !path.is_empty() {
-            let object = serde_json::from_str::<HashMap<Cow<'_, str>, &RawValue>>(text).unwrap_or_default();
-            let found = object.iter().find_map(|(name, value)| Some((below(path, name)?, value.get())));
-            let Some(found) = found else { return 1 };
-            (path, text) = found;
-        }
-        offset(&whole, text) + 1
+    /// Returns the column at which a wanted value of the last line begins.
+    pub fn column(&self, field: usize) -> usize {
+        self.best[field].as_ref().map_or(1, |(_, at, _)| at + 1)
     }
 
     /// Whether records so far had neither a duration nor the time of their start.
@@ -183,12 +174,12 @@ impl Json {
             .map_err(|error| Problem::at(error.column().max(1), no_object(&error)))?;
         let missing = |index: usize| Problem::at(1, format!("no field {:?}", self.wanted[index].name));
         for index in 0..self.fields {
-            let (_, value) = self.best[index].as_ref().ok_or_else(|| missing(index))?;
+            let (.., value) = self.best[index].as_ref().ok_or_else(|| missing(index))?;
             record.set(index, value);
         }
         let time = self.fields;
         let (stamp, named) = match &self.best[time] {
-            Some((rank, when)) => (
+            Some((rank, _, when)) => (
                 time::parse(when)
                     .ok_or_else(|| Problem::at(1, format!("no time: {}", Fields::quote(when))))?,
                 self.wanted[time].paths[*rank].rsplit('.').next().unwrap_or(""),
@@ -202,7 +193,7 @@ impl Json {
         let durations =
             DURATIONS.iter().zip(known).zip(&self.best[time + 1..]).filter(|((_, known), _)| *known);
         let mut found = durations.filter_map(|((name, _), best)| {
-            best.as_ref().and_then(|(_, text)| time::seconds(text)).map(|duration| (*name, duration))
+            best.as_ref().and_then(|(.., text)| time::seconds(text)).map(|duration| (*name, duration))
         });
         let duration = found.next().map_or(0, |(name, duration)| {
             self.subtracted = Some(name);
@@ -210,7 +201,7 @@ impl Json {
         });
         record.ended(stamp, duration);
         if self.has_cost {
-            let (_, text) = self.best[time + 4].as_ref().ok_or_else(|| missing(time + 4))?;
+            let (.., text) = self.best[time + 4].as_ref().ok_or_else(|| missing(time + 4))?;
             record.cost = cost(text).ok_or_else(|| {
                 Problem::at(1, format!("no whole number of units: {}", Fields::quote(text)))
             })?;
@@ -279,8 +270,8 @@ impl<'de> Visitor<'de> for Object<'_, '_> {
             let at = offset(self.of.1, raw);
             for live in below.iter().filter(|live| live.path.is_empty()) {
                 let best = &mut self.best[live.index];
-                if raw != "null" && best.as_ref().is_none_or(|(rank, _)| *rank > live.rank) {
-                    *best = Some((live.rank, plain(&self.of.0[at..at + raw.len()])));
+                if raw != "null" && best.as_ref().is_none_or(|(rank, ..)| *rank > live.rank) {
+                    *best = Some((live.rank, at, plain(&self.of.0[at..at + raw.len()])));
                 }
             }
         }

@@ -209,9 +209,7 @@ impl Input {
     pub fn wrong(&self, field: usize, what: String) -> Problem {
         let (line, column) = match &self.reader {
             Reader::Csv(csv) => csv.place_of(field),
-            Reader::Json(_, json) => {
-                (self.number, self.head + json.column(trim(&self.line[self.head..]), field))
-            }
+            Reader::Json(_, json) => (self.number, self.head + json.column(field)),
             Reader::Patterns(_, patterns) => (self.number, self.head + patterns.column(field)),
             _ => (self.line(), 0),
         };
@@ -227,6 +225,7 @@ impl Input {
     pub fn passed_over(&self) -> u64 {
         match &self.reader {
             Reader::Dnstap(queries) => queries.passed_over(),
+            Reader::Patterns(_, patterns) => patterns.replies(),
             _ => 0,
         }
     }
@@ -273,16 +272,20 @@ impl Input {
             Reader::Csv(csv) => csv.next(record),
             Reader::Packets(packets) => packets.next(record),
             Reader::Dnstap(queries) => queries.next(record),
-            // Lines that begin with # are those of a header.
             Reader::Patterns(source, patterns) => {
-                next_text(source, &mut self.line, &mut self.number, b"#", |line| {
+                next_text(source, &mut self.line, &mut self.number, |line| {
+                    // A line of a header.
+                    if line.starts_with(b"#") {
+                        return Ok(false);
+                    }
+                    let replies = patterns.replies();
                     self.head = patterns.read_line(line, &mut self.now, record)?;
-                    Ok(())
+                    Ok(patterns.replies() == replies)
                 })
             }
-            Reader::Json(source, json) => next_text(source, &mut self.line, &mut self.number, b"", |line| {
+            Reader::Json(source, json) => next_text(source, &mut self.line, &mut self.number, |line| {
                 self.head = behind_head(line, &mut self.now, |text, time| json.read(text, time, record))?;
-                Ok(())
+                Ok(true)
             }),
         };
         result.map_err(|failure| Failure::Input(format!("{}:{failure}", self.name)))
@@ -316,30 +319,27 @@ fn trim(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-/// Reads the next line that is neither empty nor a comment, as a record.
+/// Reads the next line that is not empty, as a record. `read` returns false for one that is passed over.
 fn next_text(
     source: &mut Source,
     line: &mut Vec<u8>,
     number: &mut u64,
-    comment: &[u8],
-    mut read: impl FnMut(&[u8]) -> Result<(), Problem>,
+    mut read: impl FnMut(&[u8]) -> Result<bool, Problem>,
 ) -> Result<Next, Failure> {
     loop {
         *number += 1;
         let found = match next_line(source, line) {
-            Ok(Line::Text) => {
-                let text = trim(line);
-                if text.is_empty() || !comment.is_empty() && text.starts_with(comment) {
-                    continue;
-                }
-                read(text)
-            }
+            Ok(Line::Text) => match trim(line) {
+                b"" => Ok(false),
+                text => read(text),
+            },
             Ok(Line::TooLong) => Err(Problem::at(1, TOO_LONG)),
             Ok(Line::End) => return Ok(Next::End),
             Err(error) => return Err(Failure::Input(format!("{number}: {error}"))),
         };
         return Ok(match found {
-            Ok(()) => Next::Record,
+            Ok(false) => continue,
+            Ok(true) => Next::Record,
             Err(problem) => Next::Bad(Problem { line: *number, ..problem }),
         });
     }

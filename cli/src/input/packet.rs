@@ -95,18 +95,22 @@ fn start(link: Linktype, bytes: &[u8]) -> Result<usize, NoPacket> {
     }
 }
 
-/// The protocol of a packet of IPv6, behind its extension headers: options for each hop, routing, fragment, options for
-/// the destination. And where its header begins, which only the first fragment has.
+/// The protocol of a packet of IPv6, behind its extension headers: options for each hop, routing, fragment,
+/// authentication, options for the destination. And where its header begins, which only the first fragment has.
 fn behind_extensions(mut protocol: u8, header: &[u8]) -> (u8, Option<usize>) {
     let mut at = 40;
-    while let (0 | 43 | 44 | 60, Some([next, length, high, low])) =
+    while let (0 | 43 | 44 | 51 | 60, Some([next, length, high, low])) =
         (protocol, header.get(at..).and_then(|rest| rest.first_chunk()))
     {
-        let is_fragment = std::mem::replace(&mut protocol, *next) == 44;
-        if is_fragment && u16::from_be_bytes([*high, *low]) >> 3 != 0 {
+        let (kind, length) = (std::mem::replace(&mut protocol, *next), usize::from(*length));
+        if kind == 44 && u16::from_be_bytes([*high, *low]) >> 3 != 0 {
             return (protocol, None);
         }
-        at += if is_fragment { 8 } else { 8 * (usize::from(*length) + 1) };
+        at += match kind {
+            44 => 8,
+            51 => 4 * (length + 2),
+            _ => 8 * (length + 1),
+        };
     }
     (protocol, Some(at))
 }

@@ -1,11 +1,10 @@
 //! Lines of text between fixed marks: nginx, Apache, HAProxy, Envoy, BIND, Unbound, and formats of one's own.
 //!
 //! A pattern is written as in nginx's `log_format`: `$name` stands for a value, everything else for itself. A value
-//! ends
-//! where the text that follows it in the pattern begins; between double quotes a quote after a backslash does not end
-//! it. A value before `:$..port` ends at the last colon before the end of the port, because addresses of IPv6 have
-//! colons, too. What a line has behind the pattern is left alone. A known pattern without a time is one
-//! of lines behind a head of syslog, which has the time.
+//! ends where the text that follows it in the pattern begins; between double quotes a quote after a backslash does not
+//! end it. A value before `:$..port` ends at the last colon before the end of the port, because addresses of IPv6 have
+//! colons, too. What a line has behind the pattern is left alone. A known pattern without a time is one of lines behind
+//! a head of syslog, which has the time.
 
 use memchr::memmem::Finder;
 
@@ -74,7 +73,11 @@ const KNOWN: [Known; 6] = [
     Known {
         format: Format::Unbound,
         starts: &["[$time] unbound[$pid] ", "unbound[$pid] ", "[$pid] "],
-        rests: &["info: $client $name $type $class", "query: $client $name $type $class"],
+        rests: &[
+            "info: $client $name $type $class",
+            "query: $client $name $type $class",
+            "reply: $client $name $type $class",
+        ],
     },
 ];
 
@@ -93,8 +96,8 @@ struct Mark {
     length: usize,
     first: u8,
     quoted: bool,
-    /// Whether the value has no space: in known formats the client, the process, and the class of Unbound.
-    /// So no head is taken for a client, nothing that a client sends for a process, and no reply for a query.
+    /// Whether the value has no space: in known formats the client and the process. So no head is taken for a client,
+    /// and nothing that a client sends for a process.
     one_word: bool,
     /// What ends the port that follows, if the value ends at the last colon before it.
     port: Option<Finder<'static>>,
@@ -127,6 +130,8 @@ pub struct Pattern {
 pub struct Patterns {
     all: Vec<Pattern>,
     is_own: bool,
+    /// How many lines were replies of Unbound.
+    replies: u64,
 }
 
 impl Patterns {
@@ -145,13 +150,13 @@ impl Patterns {
         }
         match wrong {
             Some(why) if compiled.is_empty() => Err(why),
-            _ => Ok(Patterns { all: compiled, is_own: false }),
+            _ => Ok(Patterns { all: compiled, is_own: false, replies: 0 }),
         }
     }
 
     /// Compiles a format of one's own.
     pub fn own(pattern: &str, wants: &Wants) -> Result<Patterns, String> {
-        Ok(Patterns { all: vec![Pattern::new(pattern, wants, false)?], is_own: true })
+        Ok(Patterns { all: vec![Pattern::new(pattern, wants, false)?], is_own: true, replies: 0 })
     }
 
     /// Reads a line with or without a head, and returns the length of the head that was left out. A format of one's own
@@ -181,7 +186,10 @@ impl Patterns {
         let mut worst: Option<Problem> = None;
         for pattern in &mut self.all {
             match pattern.read(line, head, record) {
-                Ok(()) => return Ok(()),
+                Ok(is_query) => {
+                    self.replies += u64::from(!is_query);
+                    return Ok(());
+                }
                 Err(problem) if worst.as_ref().is_none_or(|worst| worst.column < problem.column) => {
                     worst = Some(problem);
                 }
@@ -195,6 +203,11 @@ impl Patterns {
     pub fn column(&self, field: usize) -> usize {
         // Those before the one that fits have been tried, those behind it have not.
         self.all.iter().find(|pattern| pattern.fits).map_or(1, |pattern| pattern.column(pattern.takes[field]))
+    }
+
+    /// Returns how many lines were replies, which ask nothing and make no record.
+    pub fn replies(&self) -> u64 {
+        self.replies
     }
 
     /// Whether a record's time is that of its end, because the format has no duration.
@@ -296,7 +309,7 @@ impl Pattern {
             let port = next.filter(|(name, _)| after == ":" && name.ends_with("port"));
             let port = port.map(|(_, end)| Finder::new(end).into_owned());
             let quoted = before.ends_with('"') && after.starts_with('"');
-            let one_word = by_head && (port.is_some() || name == "pid") || is_query && next.is_none();
+            let one_word = by_head && (port.is_some() || name == "pid");
             *before = after.clone();
             let first = after.bytes().next().unwrap_or(b'\n');
             Some(Mark {
@@ -332,8 +345,8 @@ impl Pattern {
         self.found[index].0 + 1
     }
 
-    /// Reads a line. `head`: the time before it.
-    fn read(&mut self, line: &[u8], head: Option<u64>, record: &mut Record) -> Result<(), Problem> {
+    /// Reads a line. `head`: the time before it. False if it is a reply.
+    fn read(&mut self, line: &[u8], head: Option<u64>, record: &mut Record) -> Result<bool, Problem> {
         self.fits = false;
         if self.time.is_none() && head.is_none() {
             return Err(Problem::at(1, "no time, neither here nor in a head of syslog"));
@@ -349,11 +362,8 @@ impl Pattern {
             let rest = &line[at..];
             let is_whole = |length: &usize| !mark.one_word || !rest[..*length].contains(&b' ');
             let length = mark.find(rest).filter(is_whole).ok_or_else(|| {
-                let what = match mark.end.needle() {
-                    b"" => "one word should end the line: a reply is no query".into(),
-                    end => format!("{:?} should follow", String::from_utf8_lossy(end)),
-                };
-                Problem::at(at + 1, what)
+                let end = String::from_utf8_lossy(mark.end.needle());
+                Problem::at(at + 1, format!("{end:?} should follow"))
             })?;
             *found = (at, at + length);
             at += length + mark.length;
@@ -367,9 +377,15 @@ impl Pattern {
                 ));
             }
         }
-        if let Some(client) = self.client.filter(|client| address(value(*client)).is_none()) {
-            let what = format!("address is no address: {}", Fields::quote(value(client)));
-            return Err(Problem::at(self.found[client].0 + 1, what));
+        if let Some(client) = self.client {
+            if address(value(client)).is_none() {
+                let what = format!("address is no address: {}", Fields::quote(value(client)));
+                return Err(Problem::at(self.found[client].0 + 1, what));
+            }
+            // A reply has more behind the class.
+            if value(self.found.len() - 1).contains(&b' ') {
+                return Ok(false);
+            }
         }
         let stamp = match self.time {
             Some(at) => time::parse(value(at)).ok_or_else(|| {
@@ -401,7 +417,7 @@ impl Pattern {
         }
         self.fits = true;
         self.seen_duration |= duration.is_some();
-        Ok(())
+        Ok(true)
     }
 }
 

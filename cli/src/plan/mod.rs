@@ -86,7 +86,7 @@ pub struct Counts {
     pub others: u64,
     /// The first of these, with its place.
     pub first_other: Option<String>,
-    /// Messages of dnstap that are no queries of clients.
+    /// Messages of dnstap that are no queries of clients, and replies of Unbound.
     pub passed_over: u64,
     /// Where inputs could not be read any further.
     pub cut: Vec<String>,

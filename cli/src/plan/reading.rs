@@ -322,8 +322,18 @@ impl<'p> Reading<'p> {
         if self.found.counts.records == 0 {
             let counts = &self.found.counts;
             let first = counts.cut.first().or(counts.first_bad.first());
+            let passed_over = counts.passed_over;
+            let passed_over = match counts.formats.iter().any(|format| format == "unbound") {
+                _ if passed_over == 0 => None,
+                true => Some(format!("none of {passed_over} replies of Unbound counts: turn log-queries on")),
+                false => Some(format!(
+                    "none of {passed_over} messages counts: only CLIENT_QUERY and AUTH_QUERY do"
+                )),
+            };
             let why = match (first, counts.other_paths, &counts.first_other, &self.empty) {
-                (Some(first), ..) => first.clone(),
+                (Some(first), ..) => {
+                    [first.clone()].into_iter().chain(passed_over).collect::<Vec<_>>().join("; ")
+                }
                 (None, 1.., ..) => {
                     format!("none of {} paths has the form that the key asks for", counts.other_paths)
                 }
@@ -331,11 +341,7 @@ impl<'p> Reading<'p> {
                     format!("none of {} packets counts, the first: {other}", counts.others)
                 }
                 (None, 0, None, Some(empty)) => format!("{empty}:1:1: no known format: the input is empty"),
-                (None, 0, None, None) if counts.passed_over > 0 => {
-                    let messages = counts.passed_over;
-                    format!("none of {messages} messages counts: only CLIENT_QUERY and AUTH_QUERY do")
-                }
-                (None, 0, None, None) => "the input has no record".into(),
+                (None, 0, None, None) => passed_over.unwrap_or_else(|| "the input has no record".into()),
             };
             return Err(Failure::Input(why));
         }

@@ -259,18 +259,15 @@ impl Server {
                         request = request.header(name, &text[..end.unwrap_or(text.len())]);
                     }
                 }
-                let mut response = request.call().map_err(|error| match error {
+                let fail = |error| match error {
                     ureq::Error::Http(_) => Unanswered::Unsendable(error.to_string()),
                     ureq::Error::Timeout(_) => Unanswered::Failed(self.late()),
                     _ => Unanswered::Failed(error.to_string()),
-                })?;
-                // To its end: then the connection is used again.
-                io::copy(&mut response.body_mut().as_reader(), &mut io::sink()).map_err(
-                    |error| match error.kind() {
-                        io::ErrorKind::TimedOut => self.late(),
-                        _ => error.to_string(),
-                    },
-                )?;
+                };
+                let mut response = request.call().map_err(fail)?;
+                // To its end: then the connection is used again. The reader has wrapped its errors.
+                io::copy(&mut response.body_mut().as_reader(), &mut io::sink())
+                    .map_err(|error| fail(error.into()))?;
                 match response.status().as_u16() {
                     429 | 503 => Ok(false),
                     status if status < 500 => Ok(true),

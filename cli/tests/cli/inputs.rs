@@ -605,6 +605,29 @@ fn a_line_that_is_too_long_is_one_bad_record() {
     }
 }
 
+/// With log-replies each query of Unbound has a second line. A log of replies alone says what to turn on.
+#[test]
+fn replies_of_unbound_are_passed_over() {
+    let files = Files::new("replies");
+    let line = |at: u64, text: &str| format!("[{}] unbound[7:0] info: {text}\n", T + at);
+    let reply = |at| line(at, "192.0.2.1 example.com. A IN NOERROR 0.010000 0 55");
+    let both: String = (0..50).map(|at| line(at, "192.0.2.1 example.com. A IN") + &reply(at)).collect();
+    let replies: String = (0..2_000).map(reply).collect();
+    for log in [both.clone(), replies.clone() + &both] {
+        let json = plan(&[&files.file("both.log", log), "--sort", "1h"], &["--strict"]);
+        assert_eq!((numbers(&json).0, &json["input"]["bad"]), (50, &0.into()));
+    }
+    let advice = "none of 2000 replies of Unbound counts: turn log-queries on";
+    let message = fails(3, &[&files.file("replies.log", &replies)]);
+    assert!(message.contains(advice), "{message}");
+    let start = line(0, "start of service (unbound 1.17.1).");
+    let message = fails(3, &[&files.file("start.log", start + &replies)]);
+    assert!(
+        message.contains("start.log:1:33: address is no address") && message.contains(advice),
+        "{message}"
+    );
+}
+
 #[test]
 fn packets_have_one_time() {
     let files = Files::new("time");

@@ -154,7 +154,14 @@ fn bad_arguments_end_with_2_and_a_message_that_helps() {
             &["plan", name, "-l", "7/s burst 2000000000"],
             "limit \"7/s burst 2000000000\": no word of a table holds its burst; at this rate 5043631",
         ),
-        (&["plan", name, "-l", "sliding 1000000/s"], "no word of a table holds so many units in this time"),
+        (
+            &["plan", name, "-l", "sliding 1000000/s"],
+            "no word of a table holds its units in this time: take fewer",
+        ),
+        (
+            &["plan", name, "-l", "decay 1000000/s burst 300000000"],
+            "no word of a table holds its burst: take a smaller one",
+        ),
         (&["plan", name, "--good", "a\\qb", "-k", "path"], "a backslash is written as two"),
         (&["plan", name, "--report", name], "the file is also read: give another name"),
         (

@@ -211,7 +211,22 @@ fn a_server_that_does_not_answer_is_late_in_each_protocol() {
     // The system takes the connections, and nobody answers.
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let place = listener.local_addr().expect("an address");
-    for url in [format!("redis://{place}"), format!("http://{place}/"), format!("grpc://{place}/edge")] {
+    // This one begins an answer, and does not end it.
+    let stalled = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let begun = stalled.local_addr().expect("an address");
+    std::thread::spawn(move || {
+        let mut open = Vec::new();
+        for mut stream in stalled.incoming().map_while(Result::ok) {
+            let _ = stream.write_all(b"HTTP/1.1 200 x\r\nContent-Length: 10\r\n\r\nok");
+            open.push(stream);
+        }
+    });
+    for url in [
+        format!("redis://{place}"),
+        format!("http://{place}/"),
+        format!("http://{begun}/"),
+        format!("grpc://{place}/edge"),
+    ] {
         let output = Command::new(PROGRAM)
             .args(["replay", file.to_str().expect("a name"), "--to", &url, "-l", "1/s", "--timeout", "50ms"])
             .output()
