@@ -3905,7 +3905,8 @@ typedef struct TATCELL_ALIGNED(8) tatcell_sweeper_t {
  *
  * To restore a table (tatcell_table_restore), call it before the save, with the same now. Make the first call on the
  * restored table with a fresh sweeper and that now plus the offset. Then the time in between may be a silence. Before
- * tatcell_table_migrate, call it on the old table. The new table gets a fresh sweeper.
+ * tatcell_table_migrate, call it on the old table. Make the first call on the new table with a fresh sweeper and the
+ * now of the migration. Then a silence may follow.
  *
  * @param table   handle; not NULL.
  * @param sweeper of this table; not NULL.

@@ -67,6 +67,7 @@ class Nginx:
         self.module, self.run = module, pathlib.Path(folder).resolve()
         self.port = free_port()
         self.started = False
+        self.environment = None
 
     def __enter__(self):
         shutil.rmtree(self.run, ignore_errors=True)
@@ -91,7 +92,7 @@ class Nginx:
 
     def command(self, *arguments):
         line = [self.binary, "-p", str(self.run), "-c", str(self.run / "nginx.conf"), *arguments]
-        return subprocess.run(line, capture_output=True, text=True, timeout=60)
+        return subprocess.run(line, capture_output=True, text=True, timeout=60, env=self.environment)
 
     def documented(self, page):
         """Whether each nginx block of a document is a good configuration for nginx -t, and what that says."""

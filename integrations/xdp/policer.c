@@ -225,7 +225,7 @@ static void do_stats(const struct policer *p) {
 static void do_watch(const struct policer *p, uint64_t seconds) {
     tatcell_table_info_t info = TATCELL_TABLE_INFO_INIT;
     struct counts before = total(p);
-    uint64_t from = 0, slice, pause;
+    uint64_t from = 0, at = now(), slice, pause;
     if (seconds == 0) die("--every 0");
     must(tatcell_table_info(&p->table, &info), "info");
     /* Sweeps all slots within half of the interval, and at least a 60th of them a time, however seldom it tells. */
@@ -235,14 +235,16 @@ static void do_watch(const struct policer *p, uint64_t seconds) {
     for (;;) {
         tatcell_stats_t stats = TATCELL_STATS_INIT;
         struct counts sum;
-        for (uint64_t end = now() + seconds * SECOND; now() < end;) {
-            const struct timespec rest = {(time_t)(pause / SECOND), (long)(pause % SECOND)};
+        const uint64_t begin = at, end = begin + seconds * SECOND;
+        for (; at < end; at = now()) {
+            const uint64_t nap = end - at < pause ? end - at : pause;
+            const struct timespec rest = {(time_t)(nap / SECOND), (long)(nap % SECOND)};
             (void)nanosleep(&rest, NULL);
             must(tatcell_table_sweep(&p->table, now(), from, slice, &from), "sweep");
         }
         sum = total(p);
         must(tatcell_table_stats(&p->table, now(), &stats), "stats");
-#define PER_SECOND(i) (unsigned long long)((sum.of[i] - before.of[i]) / seconds)
+#define PER_SECOND(i) (unsigned long long)((double)(sum.of[i] - before.of[i]) * SECOND / (double)(at - begin))
         printf("%12llu %12llu %12llu %12llu %12llu %10llu\n", PER_SECOND(PASSED), PER_SECOND(REFUSED), PER_SECOND(ALL),
                PER_SECOND(UNDECIDED), PER_SECOND(INSERTED), (unsigned long long)stats.live);
         fflush(stdout);

@@ -159,16 +159,18 @@ def main():
         clock = later.Later(given.build)
         haproxy = Haproxy(given, "rate = 10, burst = 20", environment=clock.environment)
         with haproxy.recipe.open("a") as recipe:
-            recipe.write("core.register_fetches('live', function () return (limits:stats()) end)\n")
-        live = "    http-request return status 200 hdr Retry-After %[lua.live] if { req.hdr(x-key) live }\n"
-        haproxy.conf.write_text(haproxy.conf.read_text().replace("    http-request", live + "    http-request", 1))
+            recipe.write("core.register_fetches('live', function () return (limits:stats()) end)\n"
+                         "core.register_fetches('check', function () return tostring(limits:check('x', 20)) end)\n")
+        for ask in "live", "check":
+            line = f"    http-request return status 200 hdr Retry-After %[lua.{ask}] if {{ req.hdr(x-key) {ask} }}\n"
+            haproxy.conf.write_text(haproxy.conf.read_text().replace("    http-request", line + "    http-request", 1))
         with haproxy as h:
             for silence in later.SILENCES:
-                # Together they owe the burst, or are refused: an old debt would refuse the first of the next 20.
-                assert any(h.get("x")[0] == 429 for _ in range(500)), "nobody is refused"
-                clock.move(silence)
-                equal(h.get("live")[1], "0", "live keys")
-                equal(h.get("x")[0], 200, f"{silence} ns later")
+                # Each ask ends a silence of its own. An old debt would refuse one of the burst.
+                for key, times, want in ("live", 1, (200, "0")), ("x", 20, (200, None)), ("check", 1, (200, "true")):
+                    assert any(h.get("x")[0] == 429 for _ in range(500)), "nobody is refused"
+                    clock.move(silence)
+                    equal([h.get(key) for _ in range(times)], [want] * times, f"{key} {silence} ns later")
     claims.claim("nobody_waits_for_an_old_debt_after_a_silence", silent)
 
     def exact():

@@ -459,6 +459,9 @@ ngx_http_tatcell_move(ngx_http_tatcell_zone_t *zone, ngx_log_t *log)
         return NGX_ERROR;
     }
 
+    /* Its sweeps begin here. If they began with the first request, debts that moved could count once more. */
+    ngx_http_tatcell_sweep(zone, now);
+
     ngx_memcpy(zone->shared->counters, zone->old->shared->counters, sizeof(zone->shared->counters));
     ngx_memcpy(zone->shared->more, zone->old->shared->more, sizeof(zone->shared->more));
     ngx_memcpy(zone->shared->samples, zone->old->shared->samples, sizeof(zone->shared->samples));
@@ -535,7 +538,10 @@ ngx_http_tatcell_sweep(ngx_http_tatcell_zone_t *zone, uint64_t now)
 }
 
 
-/* One worker sweeps while no request comes, so that what looks at a table from outside finds no old debts. */
+/*
+ * One worker sweeps while no request comes: for those who look at a table from outside, and so that no request has to
+ * empty a large zone after a silence. Words that come round within its second may still show old debts outside.
+ */
 ngx_int_t
 ngx_http_tatcell_init_process(ngx_cycle_t *cycle)
 {

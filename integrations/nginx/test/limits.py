@@ -388,26 +388,6 @@ def claims(claims, server):
             equal(len(json.loads(n.get("/stats?x=1").body)["zones"]["a"]["top"]), 1)
     claims.claim("limits_are_inherited_but_not_by_the_stats", inherited)
 
-    def swept():
-        # A slot is swept when it has been expired for the longest debt and the skew: here for less than a second.
-        with server() as n:
-            n.start(workers=2, http="tatcell_zone $arg_k zone=a:96k rate=500mB/s burst=50000000 skew=500ms;",
-                    server="location / { tatcell zone=a cost=5000000 nodelay; } location /stats { tatcell_stats "
-                           "top=0; }")
-            connection = n.connection()
-            for i in range(300):
-                equal(n.get(f"/page?k={i}", connection).status, 200)
-            connection.close()
-            time.sleep(0.05)
-            assert stats(n)["a"]["expired"] > 20, "nothing to sweep"
-            # Without a sweep a word comes round every four seconds, and reads as a debt once more.
-            n.wait(lambda: stats(n)["a"]["expired"] == 0, 30)
-            for _ in range(60):
-                s = stats(n)["a"]
-                equal((s["expired"], s["live"]), (0, 0))
-                time.sleep(0.1)
-    claims.claim("slots_that_expired_are_swept", swept)
-
     def old_debts():
         # Words of so fast a rate come round each 0.14 s. A key owes its burst for a millisecond, and asks again later.
         with server() as n:

@@ -7,6 +7,7 @@ import threading
 import time
 
 from claims import Skip, equal
+import later
 import load
 from limits import stats
 
@@ -65,6 +66,20 @@ def claims(claims, server):
             equal(passed(n, 1, 4), 2)
             equal(n.statuses(8, "/page?k=other"), [200] * 7 + [429])
     claims.claim("a_reload_with_another_rate_keeps_the_units_that_were_used", units)
+
+    def silent():
+        # Right after a move comes a silence, and words come round: no request and no timer has swept the new zone.
+        with server() as n:
+            clock = later.Later(n.run)
+            n.environment, main = clock.environment, "env TATCELL_LATER;"
+            n.start(**conf(rate="1r/s", burst=60), main=main)
+            assert passed(n, 1, 100) < 100, "nobody is refused"
+            assert n.reload(**conf(rate="1r/s", burst=60, size="512k"), main=main), n.log()
+            assert " debts copied" in n.log() and " 0 debts copied" not in n.log(), n.log()
+            # Words come round after a power of two of nanoseconds, of at most a week.
+            clock.move(2 ** 50 - later.SECOND)
+            equal(passed(n, 1, 60), 60)
+    claims.claim("a_debt_that_moved_counts_once_after_a_silence", silent)
 
     def rates():
         with server() as n:

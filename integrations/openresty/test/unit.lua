@@ -35,15 +35,17 @@ claim("a_burst_passes_and_then_the_seconds_are_told", function ()
     equal(retry, nil, "a cost above the burst")
 end)
 
+local moved_on = 0ULL
+-- run.py moves the clock of this process on by what the file has.
+local function later(ticks)
+    moved_on = moved_on + ticks
+    local file = assert(io.open(os.getenv("TATCELL_LATER"), "w"))
+    file:write((tostring(moved_on):gsub("ULL", "")))
+    file:close()
+end
+local second, wrap = 1000000000ULL, 8796093022208ULL
+
 claim("nobody_waits_for_an_old_debt_after_a_silence", function ()
-    local now = 0ULL
-    -- run.py moves the clock of this process on by what the file has.
-    local function later(ticks)
-        now = now + ticks
-        local file = assert(io.open(os.getenv("TATCELL_LATER"), "w"))
-        file:write((tostring(now):gsub("ULL", "")))
-        file:close()
-    end
     local limits = made { rate = 10, burst = 20 }
     local asks = {
         function (key) return limits:check(key, 20) end,
@@ -53,7 +55,6 @@ claim("nobody_waits_for_an_old_debt_after_a_silence", function ()
         function (key) return tatcell.all({ limits, key, 20 }).allowed end,
         function () return limits:stats().live == 0 end,
     }
-    local second, wrap = 1000000000ULL, 8796093022208ULL
     for _, silence in ipairs { wrap - second, 3 * wrap - second, 8640000 * second } do
         for number, ask in ipairs(asks) do
             equal(limits:check("k", 20), true)
@@ -63,6 +64,18 @@ claim("nobody_waits_for_an_old_debt_after_a_silence", function ()
             later(60 * second)
         end
     end
+end)
+
+claim("a_debt_that_moved_counts_once_after_a_silence", function ()
+    local kept, before = {}, ngx
+    local keep = { get = function (_, k) return kept[k] end, set = function (_, k, v) kept[k] = v return true end }
+    ngx = { get_phase = function () return "init" end }
+    made({ rate = 1, burst = 60, keep = keep }):check("k", 60)
+    local limits, how = tatcell.new { rate = 1, burst = 60, keep = keep, slots = 262144 }
+    ngx = before
+    equal(how, "moved")
+    later(wrap - second)
+    equal(limits:check("k", 60), true)
 end)
 
 claim("a_decision_tells_all", function ()

@@ -48,7 +48,8 @@ const PART: usize = 4096;
 ///
 /// To restore a table ([`Table::restore`]), sweep before the save, with the same reading. After the restore, first call
 /// `sweep` of a fresh `Sweeper` with that reading plus the offset. Then the time in between may be a silence. Before
-/// [`Table::migrate`], sweep the old table. The new one gets a fresh `Sweeper`.
+/// [`Table::migrate`], sweep the old table. After it, first call `sweep` of a fresh `Sweeper` of the new table with the
+/// same reading. Then a silence may follow.
 ///
 /// ```
 /// use tatcell::{LimitSpec, Line, Sweeper, Table, TableOptions};

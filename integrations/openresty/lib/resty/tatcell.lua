@@ -364,6 +364,8 @@ function _M.new(options)
     end
 
     self.sweeper = cast("tatcell_sweeper_t *", cast("char *", self.memory) + self.bytes)
+    -- Its sweeps begin here. If they began with the first request, debts that moved could count once more.
+    lib.tatcell_table_sweep_due(self.table, self.sweeper, now())
 
     self.default, err = self:limit(options)
     if not self.default then
