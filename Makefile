@@ -7,8 +7,7 @@ endif
 MAKEFLAGS += --no-print-directory
 
 CARGO ?= cargo
-# CC and CXX are not exported where nobody set them: cargo builds a crate in C anew when they come or go.
-CXX ?= c++
+# CC and CXX are not exported where nobody has set them: cargo builds a crate in C anew when they come or go.
 DEMO_PORT ?= 47474
 DEMO_SVG ?= demo.svg
 export CARGO

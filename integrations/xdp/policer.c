@@ -226,7 +226,7 @@ static void do_watch(const struct policer *p, uint64_t seconds) {
     tatcell_table_info_t info = TATCELL_TABLE_INFO_INIT;
     struct counts before = total(p);
     uint64_t from = 0, at = now(), slice, pause;
-    if (seconds == 0) die("--every 0");
+    if (seconds == 0 || seconds > 1000000000) die("--every takes 1 to 1000000000 seconds");
     must(tatcell_table_info(&p->table, &info), "info");
     /* Sweeps all slots within half of the interval, and at least a 60th of them a time, however seldom it tells. */
     pause = info.sweep_interval / 8 < SECOND ? info.sweep_interval / 8 : SECOND;

@@ -38,7 +38,7 @@ unset MAKEFLAGS MFLAGS MAKELEVEL DESTDIR PREFIX LIBDIR INCLUDEDIR DOCDIR BINDIR 
 packed() {
     tar -C "$1" --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --mode=go=rX,u+rw \
         -cf "$dist/$2.tar" "$2"
-    xz "$dist/$2.tar"
+    xz "-${TATCELL_XZ:-6}" "$dist/$2.tar"
 }
 # The tree of the commit, as NAME in the work folder. A release needs no tests, so it has no crates for them either.
 tree() {

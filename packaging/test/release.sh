@@ -40,7 +40,7 @@ bare() {
         fails grep -rE 'dev-dependencies|governor' "$out/tatcell-tower-$version" --include=Cargo.toml --include='*.rs'
 }
 # How fast the code is and how small the tarball does not matter here, so less is asked of the compiler and of xz.
-export CARGO_PROFILE_RELEASE_OPT_LEVEL=1 XZ_OPT=-0
+export CARGO_PROFILE_RELEASE_OPT_LEVEL=1 TATCELL_XZ=0
 check 'two runs make the same tarball, crates and Go module' twice
 check 'the tarball builds without a registry' offline a
 check 'in another folder too' offline b

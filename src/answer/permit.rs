@@ -5,8 +5,8 @@
 /// A refund gives back the part of the charge that has not drained yet. A permit carries the tick of its charge, so it
 /// credits nothing once it is older than the limit's horizon, however long the clock has run. A permit of a table
 /// carries the table's generation, so it credits nothing after a restore of the table. It also credits nothing after a
-/// reset of its key. The permit of a request that was not charged (refused, untracked, shadow, cost 0) is all zero and
-/// credits nothing.
+/// reset of its key. The permit of a request that was not charged (refused, untracked, of cost 0, or a check that
+/// passes only by shadow mode) is all zero and credits nothing.
 ///
 /// If the charge inserted its key into a table, the permit covers up to one claim lifetime and one q-unit less than the
 /// charge.

@@ -74,7 +74,7 @@ pub struct tatcell_decision_t {
     /// Units that would conform right after this decision, rounded down.
     pub remaining: u64,
     /// Ticks until the same cost conforms: 0 if it conforms, UINT64_MAX if it never does. With TATCELL_FLAG_SHADOW,
-    /// the value that a refusal would have reported.
+    /// the value that a refusal would have reported, or the wait that a reservation was spared.
     pub retry_after: u64,
     /// Ticks until remaining grows by one; 0 if the burst is full.
     pub next_unit: u64,

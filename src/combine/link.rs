@@ -175,7 +175,8 @@ impl<'a> Link<'a> {
     }
 
     /// Charges this many units more once the chain has passed, like [`charge`](crate::Cell::charge). The extra refuses
-    /// nothing, ends at the burst (and the limit's `max_debt`), and is not given back.
+    /// nothing, ends at the burst (and the limit's `max_debt`), and is not given back. A request that passes only by
+    /// shadow mode is charged it, too.
     ///
     /// For an aggregate, a limit over all clients. An attacker who can make it refuse, and sees which requests passed,
     /// can count the requests of others by what is left. With a fresh random number from a small range here (0 to 2,

@@ -68,7 +68,7 @@ pub(crate) fn random(seed: &mut u64) -> u64 {
 
 /// Treats a word that is ahead of `now` by more than H + S as a full debt of one burst.
 pub(crate) const FLAG_HEAL: u8 = 1;
-/// Passes a request that would be denied, and stores nothing for it.
+/// Passes a request that would be denied, and stores nothing for it. A reservation is not held up.
 pub(crate) const FLAG_SHADOW: u8 = 2;
 /// Charges denied requests too.
 pub(crate) const FLAG_PENALTY: u8 = 4;

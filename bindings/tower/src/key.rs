@@ -245,8 +245,8 @@ pub struct Path;
 /// A router that axum nests in another one sees the rest of the path. With feature `axum` the key is the whole path
 /// there, too (`OriginalUri`).
 ///
-/// A client can ask for any number of paths, and a nest with a parameter has as many as the parameter has values. So use
-/// it in a tuple, or behind a router that knows them.
+/// A client can ask for any number of paths, and a nest with a parameter has as many as the parameter has values. So
+/// use it in a tuple, or behind a router that knows them.
 ///
 /// ```
 /// use tatcell_tower::key;

@@ -1,8 +1,8 @@
 //! A JSON object a line: JSON logs of nginx, Caddy, Envoy, and any other, with fields named by their path.
 //!
 //! `request.remote_ip` is the field `remote_ip` of the object `request`, or the field of that name; the first one if a
-//! line has both. A number keeps its text, so a time loses no digit. Texts in an array, as Caddy writes headers, are one text with a comma and a space
-//! between. Only what is asked for is decoded.
+//! line has both. A number keeps its text, so a time loses no digit. Texts in an array, as Caddy writes headers, are
+//! one text with a comma and a space between. Only what is asked for is decoded.
 //!
 //! A line may have bytes that are not UTF-8: servers write what clients send. The structure is then read from a copy
 //! that has a question mark for each of them, and values are decoded from the line itself.

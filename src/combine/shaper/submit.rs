@@ -115,7 +115,8 @@ impl<'a> Shaper<'a> {
     /// what the group made the request wait.
     ///
     /// # Errors
-    /// The errors of [`submit`](Shaper::submit).
+    /// The errors of [`submit`](Shaper::submit). If shapers with different horizons share a group, a flow in shadow
+    /// mode may get [`TooFar`](ShaperError::TooFar) after its charge.
     ///
     /// Source: IEEE 802.1Qcr, see [`Group`].
     pub fn submit_in(
