@@ -33,7 +33,8 @@ fn a_log_that_is_written_in_time_loses_nothing_by_a_crash() {
         }
     });
     within(&audit.replay(100.0, 1_000.0));
-    assert!(nodes.iter().all(|n| n.metrics().up && n.metrics().outages >= 3), "{nodes:?}");
+    until("both are there again", || nodes.iter().all(|n| n.metrics().up));
+    assert!(nodes.iter().all(|n| n.metrics().outages >= 3), "{nodes:?}");
 }
 
 /// Slots are lost with the rest: a node that is cut off goes on with its own, and another claims it.
