@@ -100,7 +100,7 @@ def merged(
 
 def is_single(name: str | bytes) -> bool:
     # A str beside bytes is a BytesWarning.
-    return name.startswith(b"x-" if isinstance(name, bytes) else "X-")
+    return name.startswith(b"x-") if isinstance(name, bytes) else name.startswith("X-")
 
 
 def refusal(decision: Decision, method: str) -> tuple[int, bytes]:
