@@ -53,13 +53,15 @@ FIRST := $(if $(TARGET),void rust_eh_personality(void) {})
 # For RISC-V `ld -r` drops entries of the table for unwinding and leaves their relocations, at which a later ld crashes.
 # So objects for it have no such table.
 BROKEN := $(if $(filter riscv%,$(TARGET)),-R .eh_frame)
+# For Arm `ld -r` makes one section of two functions of one name, and one table of theirs, at which a later ld crashes.
+UNIQUE := $(if $(filter arm%,$(TARGET)),--unique)
 
 # $(call localise,EXPORTS): one object that defines EXPORTS and nothing else.
 define localise
 	@mkdir -p $(NAMED)
 	@printf '%s\n' $(1) > $@.exports
 	@echo '$(FIRST)' | $(CC) -O2 -fPIC -c -x c - -o $@.first.o
-	@$(LD) -r --gc-sections $@.first.o $(addprefix -u ,$(1)) -o $@ $(RAW)
+	@$(LD) -r $(UNIQUE) --gc-sections $@.first.o $(addprefix -u ,$(1)) -o $@ $(RAW)
 	@$(OBJCOPY) --keep-global-symbols=$@.exports --strip-debug -R .comment -R .llvmbc -R .llvmcmd $(BROKEN) $@
 endef
 $(NAMED)/tatcell.o: $(RAW)
