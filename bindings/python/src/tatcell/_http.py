@@ -99,7 +99,7 @@ def merged(
 
 
 def is_single(name: str | bytes) -> bool:
-    # A str beside bytes is a BytesWarning.
+    # Python warns (-b) where a str is compared with bytes.
     return name.startswith(b"x-") if isinstance(name, bytes) else name.startswith("X-")
 
 
