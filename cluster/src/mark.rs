@@ -221,7 +221,8 @@ impl Limited {
         }
     }
 
-    /// Adopts a mark that was asked for at `sent` and came at `received`; returns what is new.
+    /// Adopts a mark that was asked for at `sent` and came at `received`; returns what is new. A change that came into
+    /// force meanwhile stays in force.
     ///
     /// # Errors
     /// The mark is not valid. Then nothing changes, and what is held ends as if the mark had not come.
@@ -232,6 +233,7 @@ impl Limited {
         received: u64,
         delay: Duration,
     ) -> Result<Option<String>, Fault> {
+        self.go_on(received);
         let (schedule, number) = (self.versions.load(), mark.version.max(1));
         let (known, between) = (schedule.newest(), Between::of(mark.ahead_us, sent, received));
         let (now, next) = if known.is(number, &mark.next) {
@@ -290,6 +292,7 @@ impl Limited {
 mod tests {
     use super::*;
     use crate::clock::NodeClock;
+    use crate::limit_versions::Now;
     use crate::random::{Random, Seeds};
     use crate::Cluster;
 
@@ -299,19 +302,37 @@ mod tests {
         SharedLimit::new("x", units, Duration::from_secs(1), units).reserve(units as u32 / 10, 100)
     }
 
-    #[test]
-    fn a_change_whose_moment_moves_later_starts_empty_at_the_later_moment() {
+    fn node() -> Node {
         let clock = NodeClock::given(Arc::new(crate::sync::AtomicU64::new(0)));
         let seeds = Seeds::Given(Random::new(1));
         let builder = Cluster::builder("redis://store/", 2).limit(limit(100)).keys(8).log(|_| {});
-        let (node, _jobs) = builder.node(clock, seeds, None).expect("a node");
+        builder.node(clock, seeds, None).expect("a node").0
+    }
+
+    /// The node reads that its limit of 100 is 200 after this time.
+    fn adopt(node: &Node, ahead_ms: u64, sent: u64, received: u64) -> Now<'_> {
         let limited = &node.limits[0];
         let text = |units| limited.maker.lock().expect("no panic").text(&limit(units));
+        let (next, before) = (text(200), text(100));
+        let mark = Mark { version: 2, ahead_us: ahead_ms * 1_000, next, before };
+        limited.adopt(&mark, sent, received, node.delay).expect("a mark");
+        limited.versions.load()
+    }
+
+    #[test]
+    fn a_change_that_comes_into_force_during_a_call_stays_in_force() {
+        let node = node();
+        let late = adopt(&node, 10_000, 1_000 * MS, 1_001 * MS).next.as_ref().expect("a change").between.late;
+        // The server's clock was set back before the call came there.
+        let schedule = adopt(&node, 3_600_000, late - 1, late);
+        assert!(schedule.next.is_none() && schedule.now.number == 2);
+    }
+
+    #[test]
+    fn a_change_whose_moment_moves_later_starts_empty_at_the_later_moment() {
+        let node = node();
         let adopt = |ahead_ms: u64, sent| {
-            let (next, before) = (text(200), text(100));
-            let mark = Mark { version: 2, ahead_us: ahead_ms * 1_000, next, before };
-            limited.adopt(&mark, sent, sent + MS, node.delay).expect("a mark");
-            let schedule = limited.versions.load();
+            let schedule = super::tests::adopt(&node, ahead_ms, sent, sent + MS);
             let next = schedule.next.as_ref().expect("a change");
             let full = next.version.split.reserve.expect("a reserve").full_ns;
             assert_eq!(next.version.reserve_from, next.version.share.from + full);
