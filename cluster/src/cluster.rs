@@ -173,12 +173,12 @@ impl Cluster {
         Ok(told)
     }
 
-    /// Returns the limit as it is now.
+    /// Returns the limit as it is now. As long as the moment of a change is in doubt, that is the limit before it.
     pub fn in_force(&self, limit: LimitId) -> SharedLimit {
         let schedule = self.node.limits[limit.0].versions.load();
         match schedule.at(self.node.clock.now()) {
             At::Version(version) => version.limit.clone(),
-            At::Neither(_) => schedule.newest().limit.clone(),
+            At::Neither(_) => schedule.now.limit.clone(),
         }
     }
 

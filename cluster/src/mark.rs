@@ -303,7 +303,11 @@ mod tests {
     }
 
     fn node() -> Node {
-        let clock = NodeClock::given(Arc::new(crate::sync::AtomicU64::new(0)));
+        node_at(Arc::new(crate::sync::AtomicU64::new(0)))
+    }
+
+    fn node_at(clock: Arc<crate::sync::AtomicU64>) -> Node {
+        let clock = NodeClock::given(clock);
         let seeds = Seeds::Given(Random::new(1));
         let builder = Cluster::builder("redis://store/", 2).limit(limit(100)).keys(8).log(|_| {});
         builder.node(clock, seeds, None).expect("a node").0
@@ -326,6 +330,19 @@ mod tests {
         // The server's clock was set back before the call came there.
         let schedule = adopt(&node, 3_600_000, late - 1, late);
         assert!(schedule.next.is_none() && schedule.now.number == 2);
+    }
+
+    #[test]
+    fn a_change_is_in_force_when_its_moment_is_surely_over() {
+        let now = Arc::new(crate::sync::AtomicU64::new(0));
+        let node = Arc::new(node_at(now.clone()));
+        let between = adopt(&node, 10_000, 1_000 * MS, 1_001 * MS).next.as_ref().expect("a change").between;
+        let cluster = Cluster::new(node, None);
+        for (at, units) in [(between.early, 100), (between.late - 1, 100), (between.late, 200)] {
+            // ORDERING: Relaxed; one thread.
+            now.store(at, Ordering::Relaxed);
+            assert_eq!(cluster.in_force(cluster.limit("x").expect("it")), limit(units), "at {at}");
+        }
     }
 
     #[test]
