@@ -104,6 +104,6 @@ impl<'a> LadderBurst<'a> {
             0 => either!(table, t => t.prefetch(core::slice::from_ref(&hash))),
             _ => either!(table, t => t.prefetch_home(hash)),
         };
-        hash_all(table, address, self.limits.ladder.rungs(address.is_v4()), &mut hashes.tiers, fetch)
+        hash_all(table, address, &self.limits.ladder, &mut hashes.tiers, fetch)
     }
 }

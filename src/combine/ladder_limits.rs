@@ -199,7 +199,7 @@ impl LadderLimits {
         let (hashes, count) = ([0; MAX_RUNGS], each.len());
         let mut rungs = Rungs { table, limits, hashes, count, cost, overrides };
         let fetch = |_, hash| either!(table, t => t.prefetch(core::slice::from_ref(&hash)));
-        hash_all(table, address, each, &mut rungs.hashes, fetch)?;
+        hash_all(table, address, &self.ladder, &mut rungs.hashes, fetch)?;
         Ok(Some(then(&rungs)))
     }
 
@@ -230,7 +230,7 @@ impl LadderLimits {
     ) -> Result<Chain<'a>, TableError> {
         let table = table.into();
         let (v4, mut hashes) = (address.is_v4(), [0; MAX_RUNGS]);
-        hash_all(table, address, self.ladder.rungs(v4), &mut hashes, |_, _| ())?;
+        hash_all(table, address, &self.ladder, &mut hashes, |_, _| ())?;
         self.chain_of(table, v4, &hashes, cost, room)
     }
 
@@ -314,17 +314,17 @@ impl<'a> Links<'a> for Rungs<'a> {
     }
 }
 
-/// Hashes prefixes of an address, none longer than the address, and calls `fetch` with each as soon as it is hashed.
+/// Hashes the prefixes of an address, and calls `fetch` with each as soon as it is hashed.
 #[inline(always)]
 pub(super) fn hash_all(
     table: TableRef<'_>,
     address: &Address,
-    rungs: &[Rung],
+    ladder: &Ladder,
     hashes: &mut [u64; MAX_RUNGS],
     fetch: impl Fn(usize, u64),
 ) -> Result<(), TableError> {
-    let (hasher, lengths) = (either!(table, t => &t.hasher), rungs.iter().map(|rung| rung.bits));
-    hasher.hash_prefixes(address, lengths, hashes, fetch).ok_or(TableError::BadHashKind)
+    let (hasher, cuts) = (either!(table, t => &t.hasher), ladder.cuts(address.is_v4()).iter().copied());
+    hasher.hash_prefixes(address, cuts, hashes, fetch).ok_or(TableError::BadHashKind)
 }
 
 /// Looks at the words of the first `count` keys of one table.

@@ -101,49 +101,25 @@ impl Address {
 
     /// The key of its prefix of this length. A length above that of the address means the whole address.
     pub fn prefix(&self, bits: u8) -> PrefixKey {
-        let block = self.block(bits);
-        let mut key = PrefixKey { bytes: [0; 18], length: block.length };
-        let words = key.bytes.chunks_mut(8).zip([block.head[0], block.head[1], block.tail]);
+        let (family, most) = if self.v4 { (4, 32) } else { (6, 128) };
+        let ([first, last], bits) = (self.words(), bits.min(most));
+        // Requests ask for the same lengths again and again, so that the processor predicts this branch.
+        let (first, last) = match bits > 64 {
+            true => (first, last & kept(bits - 64)),
+            false => (first & kept(bits), 0),
+        };
+        let mut key = PrefixKey { bytes: [0; 18], length: 2 + ((bits + 7) >> 3) };
+        let words = [first << 16 | (bits as u64) << 8 | family, last << 16 | first >> 48, last >> 48];
+        let words = key.bytes.chunks_mut(8).zip(words);
         words.for_each(|(to, word)| to.copy_from_slice(word.to_le_bytes().get(..to.len()).unwrap_or(&[])));
         key
     }
 
-    /// Returns the key of its prefix in whole words, as it is hashed.
+    /// Returns its bytes as little-endian words.
     #[inline(always)]
-    pub(crate) fn block(&self, bits: u8) -> Block {
-        self.blocks().of(bits)
-    }
-
-    /// Returns what makes the keys of its prefixes in whole words.
-    #[inline(always)]
-    pub(crate) fn blocks(&self) -> Blocks {
-        let (family, most) = if self.v4 { (4, 32) } else { (6, 128) };
+    pub(crate) fn words(&self) -> [u64; 2] {
         let whole = u128::from_le_bytes(self.bytes);
-        Blocks { family, most, first: whole as u64, last: (whole >> 64) as u64 }
-    }
-}
-
-/// An address as its bytes were loaded: little-endian words. An IPv4 address is in the first one.
-#[derive(Clone, Copy)]
-pub(crate) struct Blocks {
-    family: u64,
-    most: u8,
-    first: u64,
-    last: u64,
-}
-
-impl Blocks {
-    /// Returns the key of a prefix.
-    #[inline(always)]
-    pub fn of(&self, bits: u8) -> Block {
-        let bits = bits.min(self.most);
-        // Requests of one ladder ask for the same lengths again and again, so that the processor predicts this branch.
-        let (first, last) = match bits > 64 {
-            true => (self.first, self.last & kept(bits - 64)),
-            false => (self.first & kept(bits), 0),
-        };
-        let head = [first << 16 | (bits as u64) << 8 | self.family, last << 16 | first >> 48];
-        Block { head, tail: last >> 48, length: 2 + ((bits + 7) >> 3) }
+        [whole as u64, (whole >> 64) as u64]
     }
 }
 
@@ -154,15 +130,6 @@ const fn kept(bits: u8) -> u64 {
         0 => 0,
         bits => (i64::MIN >> (bits - 1)).swap_bytes() as u64,
     }
-}
-
-/// The bytes of a prefix's key as little-endian words: the first 16, and the last two. 0 behind the length.
-#[derive(Clone, Copy)]
-pub(crate) struct Block {
-    pub head: [u64; 2],
-    pub tail: u64,
-    /// Bytes of the key.
-    pub length: u8,
 }
 
 /// Holds the bytes that identify a prefix: family, length, and the prefix itself. Made by [`Address::prefix`].

@@ -19,7 +19,7 @@
 //! The result is the same on x86-64 and aarch64. A table's header says which hash it uses, and refuses a process that
 //! cannot compute it.
 
-use super::address::Block;
+use super::address::Address;
 
 /// Round keys K0..K5, as little-endian halves.
 #[derive(Clone, Copy)]
@@ -135,17 +135,80 @@ fn one_block(keys: &AesKeys, start: &[u64; 2], [low, high]: [u64; 2]) -> u64 {
     state.round(k1).round(k2).round(k3).round(k4).round(k5).low()
 }
 
-/// Does the same as [`hash`] for the key of a prefix.
-#[inline(always)]
-pub(crate) fn hash_block(keys: &AesKeys, block: &Block) -> u64 {
-    let Block { head, tail, length } = *block;
-    let [k0, k1, k2, k3, k4, k5] = &keys.keys;
-    let mut state = State::of([k0[0] ^ length as u64 ^ head[0], k0[1] ^ head[1]]);
-    state = state.round(k1).round(k2).round(k3).round(k4);
-    if length > 16 {
-        state = state.xor(State::of([tail, 0])).round(k1).round(k2).round(k3).round(k4);
+/// What an address keeps in the key of a prefix of one length, and the bytes before that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cut {
+    /// Where the mask of the first 16 bytes of the key is in [`KEPT`].
+    mask: u8,
+    /// The family, with the length of the key as it is mixed in; then the length of the prefix.
+    head: u16,
+}
+
+impl Cut {
+    /// A length above that of the address means the whole address.
+    #[inline(always)]
+    pub const fn new(v4: bool, bits: u8) -> Cut {
+        let (family, most) = if v4 { (4, 32) } else { (6, 128) };
+        let bits = if bits < most { bits } else { most };
+        let length = 2 + ((bits + 7) >> 3);
+        Cut { mask: (bits & 7) << 5 | (16 - (bits >> 3)), head: (bits as u16) << 8 | family ^ length as u16 }
     }
-    state.round(k5).low()
+
+    /// Returns the length of the prefix.
+    #[inline(always)]
+    pub const fn bits(self) -> u8 {
+        (self.head >> 8) as u8
+    }
+}
+
+/// Eight rows, one for each number of bits beyond whole bytes: 18 whole bytes, those bits, and bytes of which nothing
+/// is kept. 16 bytes follow each index that a `u8` can be.
+#[repr(align(64))]
+struct Kept([u8; 256 + 16]);
+static KEPT: Kept = Kept({
+    let (mut bytes, mut at) = ([0; 256 + 16], 0);
+    while at < 256 {
+        bytes[at] = match at % 32 {
+            0..18 => 0xff,
+            18 => !(0xff >> (at / 32)),
+            _ => 0,
+        };
+        at += 1;
+    }
+    bytes
+});
+
+/// An address whose prefixes are hashed.
+#[derive(Clone, Copy)]
+pub(crate) struct Whole {
+    /// The first 14 bytes of the address, where the key of a prefix has them.
+    head: State,
+    /// The last two.
+    tail: u16,
+}
+
+impl Whole {
+    #[inline(always)]
+    pub fn of(address: &Address) -> Whole {
+        let [first, last] = address.words();
+        Whole { head: State::of([first << 16, last << 16 | first >> 48]), tail: (last >> 48) as u16 }
+    }
+
+    /// Does the same as [`hash`] for the key of a prefix, [`Address::prefix`].
+    #[inline(always)]
+    pub fn hash(&self, keys: &AesKeys, cut: Cut) -> u64 {
+        let [k0, k1, k2, k3, k4, k5] = &keys.keys;
+        let Kept(kept) = &KEPT;
+        let mask = kept.get(cut.mask as usize..).and_then(|kept| kept.first_chunk());
+        let mut state = self.head.and(mask.unwrap_or_else(|| impossible!(&[0; 16])));
+        state = state.xor(State::at(k0)).xor(State::of([cut.head.into(), 0]));
+        state = state.round(k1).round(k2).round(k3).round(k4);
+        if cut.bits() > 112 {
+            let tail = self.tail & (u16::MAX << (128 - cut.bits())).swap_bytes();
+            state = state.xor(State::of([tail.into(), 0])).round(k1).round(k2).round(k3).round(k4);
+        }
+        state.round(k5).low()
+    }
 }
 
 /// Hashes a key of any length.
@@ -285,6 +348,13 @@ mod x86 {
             State(unsafe { _mm_xor_si128(self.0, other.0) })
         }
 
+        /// Keeps the bits of this mask.
+        #[inline(always)]
+        pub fn and(self, mask: &[u8; 16]) -> State {
+            // SAFETY: SSE2 is enabled; an unaligned load of 16 valid bytes.
+            State(unsafe { _mm_and_si128(self.0, _mm_loadu_si128(mask.as_ptr().cast())) })
+        }
+
         #[inline(always)]
         pub fn round(self, key: &[u64; 2]) -> State {
             let mut s = self.0;
@@ -345,6 +415,16 @@ mod arm {
             State(self.0, unsafe { veorq_u8(self.1, veorq_u8(other.0, other.1)) })
         }
 
+        /// Keeps the bits of this mask.
+        #[inline(always)]
+        pub fn and(self, mask: &[u8; 16]) -> State {
+            // SAFETY: as above; a load of 16 valid bytes.
+            unsafe {
+                let mask = vld1q_u8(mask.as_ptr());
+                State(vandq_u8(self.0, mask), vandq_u8(self.1, mask))
+            }
+        }
+
         #[inline(always)]
         pub fn round(self, key: &[u64; 2]) -> State {
             // SAFETY: the AES extension is enabled at compile time; a load of 16 valid bytes.
@@ -388,6 +468,11 @@ mod plain {
 
         #[inline(always)]
         pub fn xor(self, _: State) -> State {
+            State
+        }
+
+        #[inline(always)]
+        pub fn and(self, _: &[u8; 16]) -> State {
             State
         }
 

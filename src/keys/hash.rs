@@ -20,7 +20,7 @@ use core::hash::Hasher as _;
 use siphasher::sip::SipHasher13;
 
 use super::address::Address;
-use super::aes::{self, AesKeys};
+use super::aes::{self, AesKeys, Cut, Whole};
 
 /// Says how the keys of a table are hashed. The image stores the number.
 ///
@@ -177,8 +177,7 @@ impl Hasher {
     pub fn hash_prefix(&self, address: &Address, bits: u8) -> Option<u64> {
         match self {
             Hasher::Short(keys) | Hasher::Aes(keys) => {
-                let block = address.block(bits);
-                Some(aes::hash_block(keys, &block))
+                Some(Whole::of(address).hash(keys, Cut::new(address.is_v4(), bits)))
             }
             Hasher::Sip(seed, _) => Some(seed.hash_any(address.prefix(bits).as_ref())),
             Hasher::Caller(_) => None,
@@ -206,21 +205,21 @@ impl Hasher {
     pub fn hash_prefixes(
         &self,
         address: &Address,
-        lengths: impl Iterator<Item = u8>,
+        cuts: impl Iterator<Item = Cut>,
         to: &mut [u64],
         then: impl Fn(usize, u64),
     ) -> Option<()> {
         match self {
             Hasher::Short(keys) | Hasher::Aes(keys) => {
-                let blocks = address.blocks();
-                for (i, (hash, bits)) in to.iter_mut().zip(lengths).enumerate() {
-                    *hash = aes::hash_block(keys, &blocks.of(bits));
+                let whole = Whole::of(address);
+                for (i, (hash, cut)) in to.iter_mut().zip(cuts).enumerate() {
+                    *hash = whole.hash(keys, cut);
                     then(i, *hash);
                 }
             }
             Hasher::Sip(seed, _) => {
-                for (i, (hash, bits)) in to.iter_mut().zip(lengths).enumerate() {
-                    *hash = seed.hash_any(address.prefix(bits).as_ref());
+                for (i, (hash, cut)) in to.iter_mut().zip(cuts).enumerate() {
+                    *hash = seed.hash_any(address.prefix(cut.bits()).as_ref());
                     then(i, *hash);
                 }
             }

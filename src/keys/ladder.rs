@@ -11,6 +11,8 @@
 //! small.
 #![forbid(unsafe_code)]
 
+use super::aes::Cut;
+
 /// The most rungs of a family: as many as a chain has links.
 pub(crate) const MAX_RUNGS: usize = 8;
 
@@ -82,6 +84,7 @@ pub struct Ladder {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Rungs {
     each: [Rung; MAX_RUNGS],
+    cuts: [Cut; MAX_RUNGS],
     count: u8,
 }
 
@@ -93,15 +96,10 @@ const NONE: Rung = rung(0, 0);
 
 impl Ladder {
     /// The default ladder: IPv4 /32 x1, /24 x32, /20 x256, /18 x768; IPv6 /128 x1, /64 x2, /56 x3, /48 x4, /32 x64.
-    pub const DEFAULT: Ladder = Ladder {
-        v4: Rungs {
-            each: [rung(32, 1), rung(24, 32), rung(20, 256), rung(18, 768), NONE, NONE, NONE, NONE],
-            count: 4,
-        },
-        v6: Rungs {
-            each: [rung(128, 1), rung(64, 2), rung(56, 3), rung(48, 4), rung(32, 64), NONE, NONE, NONE],
-            count: 5,
-        },
+    pub const DEFAULT: Ladder = {
+        let v4 = [rung(32, 1), rung(24, 32), rung(20, 256), rung(18, 768), NONE, NONE, NONE, NONE];
+        let v6 = [rung(128, 1), rung(64, 2), rung(56, 3), rung(48, 4), rung(32, 64), NONE, NONE, NONE];
+        Ladder { v4: Rungs::of(v4, 4, true), v6: Rungs::of(v6, 5, false) }
     };
 
     /// Makes a ladder of 1 to 8 rungs for each family.
@@ -109,13 +107,20 @@ impl Ladder {
     /// # Errors
     /// Any [`LadderError`].
     pub fn new(v4: &[Rung], v6: &[Rung]) -> Result<Ladder, LadderError> {
-        Ok(Ladder { v4: Rungs::new(v4, 32)?, v6: Rungs::new(v6, 128)? })
+        Ok(Ladder { v4: Rungs::new(v4, true)?, v6: Rungs::new(v6, false)? })
     }
 
     /// Returns the rungs of IPv4 or of IPv6, the longest prefix first.
     pub fn rungs(&self, v4: bool) -> &[Rung] {
         let rungs = if v4 { &self.v4 } else { &self.v6 };
         rungs.each.get(..rungs.count as usize).unwrap_or_else(|| impossible!(&[]))
+    }
+
+    /// Returns the cuts of those rungs.
+    #[inline(always)]
+    pub(crate) fn cuts(&self, v4: bool) -> &[Cut] {
+        let rungs = if v4 { &self.v4 } else { &self.v6 };
+        rungs.cuts.get(..rungs.count as usize).unwrap_or_else(|| impossible!(&[]))
     }
 
     /// Returns the largest multiplier of both families.
@@ -132,13 +137,22 @@ impl Default for Ladder {
 }
 
 impl Rungs {
-    fn new(rungs: &[Rung], most: u8) -> Result<Rungs, LadderError> {
+    const fn of(each: [Rung; MAX_RUNGS], count: u8, v4: bool) -> Rungs {
+        let (mut cuts, mut i) = ([Cut::new(v4, 0); MAX_RUNGS], 0);
+        while i < MAX_RUNGS {
+            cuts[i] = Cut::new(v4, each[i].bits);
+            i += 1;
+        }
+        Rungs { each, cuts, count }
+    }
+
+    fn new(rungs: &[Rung], v4: bool) -> Result<Rungs, LadderError> {
+        let most = if v4 { 32 } else { 128 };
         if rungs.is_empty() || rungs.len() > MAX_RUNGS {
             return Err(LadderError::BadCount);
         }
-        let mut made = Rungs { each: [NONE; MAX_RUNGS], count: rungs.len() as u8 };
-        let mut last = None;
-        for (to, rung) in made.each.iter_mut().zip(rungs) {
+        let (mut each, mut last) = ([NONE; MAX_RUNGS], None);
+        for (to, rung) in each.iter_mut().zip(rungs) {
             if rung.bits > most {
                 return Err(LadderError::BadLength);
             }
@@ -151,7 +165,7 @@ impl Rungs {
             *to = *rung;
             last = Some(*rung);
         }
-        Ok(made)
+        Ok(Rungs::of(each, rungs.len() as u8, v4))
     }
 }
 

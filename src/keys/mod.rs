@@ -7,6 +7,7 @@ mod hash;
 mod ladder;
 
 pub use address::{Address, PrefixKey};
+pub(crate) use aes::Cut;
 pub(crate) use hash::{home_line, home_of, Hasher, NoHasher};
 pub use hash::{second_hash, HashKind};
 pub(crate) use ladder::MAX_RUNGS;

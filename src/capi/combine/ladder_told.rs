@@ -22,7 +22,7 @@ pub(super) struct Inside {
 }
 
 /// "tatcell", kind of object, version of `Inside`: raised whenever it, `LadderLimits` or `Params` change.
-const READY: u64 = 0x7461_7463_656c_6c01;
+const READY: u64 = 0x7461_7463_656c_6c02;
 
 // SAFETY: its mark comes first, and only tatcell_ladder_init writes that, with all of an Inside behind it.
 unsafe impl Marked for Inside {

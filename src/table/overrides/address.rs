@@ -8,7 +8,7 @@
 //! Not here: which lengths have overrides. The table does not know them, so the caller names them.
 
 use super::Override;
-use crate::keys::Address;
+use crate::keys::{Address, Cut};
 use crate::sync::access::Access;
 use crate::table::error::TableError;
 use crate::table::handle::Table;
@@ -209,10 +209,9 @@ impl<M: Access> Table<'_, M> {
     #[inline(always)]
     fn fetch_prefixes(&self, address: &Address, lengths: &[u8], hashes: &mut [u64; AT_ONCE]) {
         let fetch = |_, hash| self.prefetch(core::slice::from_ref(&hash));
+        let cuts = lengths.iter().map(|bits| Cut::new(address.is_v4(), *bits));
         // `asks` has tested that the table hashes.
-        self.hasher
-            .hash_prefixes(address, lengths.iter().copied(), hashes, fetch)
-            .unwrap_or_else(|| impossible!(()))
+        self.hasher.hash_prefixes(address, cuts, hashes, fetch).unwrap_or_else(|| impossible!(()))
     }
 
     /// Looks like [`look_address`](Table::look_address), with the hashes that [`fetch_address`](Table::fetch_address)
