@@ -129,7 +129,8 @@ impl LadderLimits {
         overrides: Option<&LadderOverrides<'_>>,
         to: &mut Decision,
     ) -> Result<bool, TableError> {
-        let made = self.with_rungs(table, (address, cost), overrides, |rungs| short::check(rungs, now, to));
+        let (then, order) = (|rungs: &Rungs<'_>| short::check(rungs, now, to), Order::Longest);
+        let made = self.with_rungs(table, (address, cost), overrides, order, then);
         Ok(made?.unwrap_or(false))
     }
 
@@ -156,7 +157,8 @@ impl LadderLimits {
         cost: u64,
         overrides: Option<&LadderOverrides<'_>>,
     ) -> Result<Option<bool>, TableError> {
-        let made = self.with_rungs(table, (address, cost), overrides, |rungs| short::passes(rungs, now));
+        let (then, order) = (|rungs: &Rungs<'_>| short::passes(rungs, now), Order::Ends);
+        let made = self.with_rungs(table, (address, cost), overrides, order, then);
         Ok(made?.flatten())
     }
 
@@ -186,6 +188,7 @@ impl LadderLimits {
         table: TableRef<'a>,
         (address, cost): (&'a Address, u64),
         overrides: Option<&'a LadderOverrides<'a>>,
+        order: Order,
         then: impl FnOnce(&Rungs<'a>) -> T,
     ) -> Result<Option<T>, TableError> {
         let v4 = address.is_v4();
@@ -197,7 +200,7 @@ impl LadderLimits {
         }
         let overrides = overrides.map(|overrides| (overrides, address));
         let (hashes, count) = ([0; MAX_RUNGS], each.len());
-        let mut rungs = Rungs { table, limits, hashes, count, cost, overrides };
+        let mut rungs = Rungs { table, limits, hashes, count, cost, overrides, order };
         let fetch = |_, hash| either!(table, t => t.prefetch(core::slice::from_ref(&hash)));
         hash_all(table, address, &self.ladder, &mut rungs.hashes, fetch)?;
         Ok(Some(then(&rungs)))
@@ -280,6 +283,7 @@ pub(super) struct Rungs<'a> {
     count: usize,
     cost: u64,
     overrides: Option<(&'a LadderOverrides<'a>, &'a Address)>,
+    order: Order,
 }
 
 impl<'a> Links<'a> for Rungs<'a> {
@@ -299,7 +303,7 @@ impl<'a> Links<'a> for Rungs<'a> {
 
     #[inline(always)]
     fn look(&self, now: u64, all: &mut All<'a>) -> Result<bool, Short> {
-        look((self.table, self.limits), &self.hashes, (self.count, self.cost), now, all)
+        look((self.table, self.limits, self.order), &self.hashes, (self.count, self.cost), now, all)
     }
 
     #[inline(always)]
@@ -327,19 +331,38 @@ pub(super) fn hash_all(
     hasher.hash_prefixes(address, cuts, hashes, fetch).ok_or(TableError::BadHashKind)
 }
 
+/// In which order a ladder looks at its words.
+#[derive(Clone, Copy)]
+pub(super) enum Order {
+    /// The longest prefix first, so that the first one that refuses is found.
+    Longest,
+    /// The longest prefix, the shortest, and then those between, where it does not matter which one refuses. Usually
+    /// one host or a whole network exceeds its limit.
+    Ends,
+}
+
 /// Looks at the words of the first `count` keys of one table.
 #[inline(always)]
 pub(super) fn look<'a>(
-    (table, limits): (TableRef<'a>, &'a [TableLimit; MAX_RUNGS]),
+    (table, limits, order): (TableRef<'a>, &'a [TableLimit; MAX_RUNGS], Order),
     hashes: &[u64; MAX_RUNGS],
     (count, cost): (usize, u64),
     now: u64,
     all: &mut All<'a>,
 ) -> Result<bool, Short> {
     let (mut absent, view) = (false, either!(table, t => t.view(now)));
-    for (((i, seen), limit), hash) in all.iter_mut().enumerate().zip(limits).zip(hashes).take(count) {
+    let (mut i, last) = (0, count.wrapping_sub(1));
+    for _ in 0..count {
+        let (Some(seen), Some(limit), Some(hash)) = (all.get_mut(i), limits.get(i), hashes.get(i)) else {
+            break;
+        };
         let place = either!(table, t => t.place(*hash));
         absent |= note(view.look_at(place, limit, cost), i, seen)?;
+        i = match order {
+            Order::Ends if i == 0 => last,
+            Order::Ends if i == last => 1,
+            _ => i.wrapping_add(1),
+        };
     }
     Ok(absent)
 }

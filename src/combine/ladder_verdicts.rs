@@ -1,7 +1,7 @@
 //! Many addresses under the limits of a ladder, of which only the verdicts are wanted.
 
 use super::ladder_burst::LadderBurst;
-use super::ladder_limits::look;
+use super::ladder_limits::{look, Order};
 use super::link::{TableRef, Target};
 use super::short::{self, All, Links, Short};
 use crate::keys::{Address, MAX_RUNGS};
@@ -80,6 +80,6 @@ impl<'a> Links<'a> for Tiers<'a, '_> {
 
     #[inline(always)]
     fn look(&self, now: u64, all: &mut All<'a>) -> Result<bool, Short> {
-        look((self.table, self.limits), self.hashes, (self.count, self.cost), now, all)
+        look((self.table, self.limits, Order::Ends), self.hashes, (self.count, self.cost), now, all)
     }
 }

@@ -3,7 +3,8 @@
 //! ```text
 //!  prefetch  0, 1, ... n-1    the lines of all keys
 //!  overrides                 a ban or an exemption decides, and nothing is charged
-//!  look      0, 1, ... n-1    the word of each link, and the word that a charge makes of it; a refusal ends here
+//!  look      0, 1, ... n-1    the word of each link, and the word that a charge makes of it; a refusal ends here.
+//!                            A ladder of which only the verdict is wanted looks at the last one after the first
 //!  swap      0, 1, ... n-1    the word that was seen by the next one; lost: looks again at that word
 //!  insert    keys without a word, by the ordinary insert, which takes over the slot of no other link
 //!  undo      n-1, ... 1, 0    only if a swap or an insert refuses after all: that link decides. If it was only
@@ -90,8 +91,8 @@ pub(crate) trait Links<'a> {
 pub(crate) enum Short {
     /// All links are charged.
     Passes,
-    /// Nothing is charged, because link `at` refuses: its word lies `lead` q-units ahead. The links before it
-    /// conform.
+    /// Nothing is charged, because link `at` refuses: its word lies `lead` q-units ahead. The links that were looked
+    /// at before it conform.
     Refused { at: u32, lead: u64 },
     /// Nothing is charged any more: link `at`, which is [`Seen::Refuses`], refuses after others were charged, because
     /// of a race or a full set.
