@@ -115,6 +115,16 @@ impl Address {
         key
     }
 
+    /// Makes it of its bytes as little-endian words.
+    #[inline(always)]
+    fn of(v4: bool, [first, last]: [u64; 2]) -> Address {
+        let mut bytes = [0; 16];
+        let (to_first, to_last) = bytes.split_at_mut(8);
+        to_first.copy_from_slice(&first.to_le_bytes());
+        to_last.copy_from_slice(&last.to_le_bytes());
+        Address { v4, bytes }
+    }
+
     /// Returns its bytes as little-endian words.
     #[inline(always)]
     pub(crate) fn words(&self) -> [u64; 2] {
@@ -157,24 +167,25 @@ impl AsRef<[u8]> for PrefixKey {
 }
 
 impl From<[u8; 4]> for Address {
-    fn from([a, b, c, d]: [u8; 4]) -> Address {
-        Address { v4: true, bytes: [a, b, c, d, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0] }
+    fn from(bytes: [u8; 4]) -> Address {
+        Address::of(true, [u32::from_le_bytes(bytes).into(), 0])
     }
 }
 
 impl From<[u8; 16]> for Address {
     fn from(bytes: [u8; 16]) -> Address {
-        let whole = u128::from_be_bytes(bytes);
-        let (high, low) = ((whole >> 64) as u64, whole as u64);
+        let whole = u128::from_le_bytes(bytes);
+        let [first, last] = [whole as u64, (whole >> 64) as u64];
+        let (high, low) = (first.swap_bytes(), last.swap_bytes());
         // 6to4, 2002::/16.
         if high >> 48 == 0x2002 {
-            return Address::from(((high >> 16) as u32).to_be_bytes());
+            return Address::of(true, [u64::from(((high >> 16) as u32).swap_bytes()), 0]);
         }
         // IPv4-mapped, ::ffff:0:0/96, and NAT64, 64:ff9b::/96.
         if high == 0 && low >> 32 == 0xffff || high == 0x0064_ff9b_0000_0000 && low >> 32 == 0 {
-            return Address::from((low as u32).to_be_bytes());
+            return Address::of(true, [u64::from((low as u32).swap_bytes()), 0]);
         }
-        Address { v4: false, bytes }
+        Address::of(false, [first, last])
     }
 }
 
