@@ -27,7 +27,6 @@
 enum {
     BURST = TATCELL_BURST_MAX, /* datagrams per system call */
     KEYS = 1 << 14,            /* sources in debt at the same time */
-    SWEPT = 16,                /* slots per system call */
     LEAST_BUFFER = 64 * 1024,  /* a smaller receive buffer overflows between two system calls */
 };
 struct message {               /* request and answer, of one length */
@@ -121,7 +120,7 @@ int main(int argc, char **argv) {
     tatcell_burst_t burst = TATCELL_BURST_INIT; /* key i is the address in from[i] */
     burst.limit = &gate.limit;
     burst.keys = &from[0].sin_addr, burst.key_len = sizeof from[0].sin_addr, burst.stride = sizeof from[0];
-    uint64_t bursts = 0, decisions = 0, decision_ns = 0, swept = 0;
+    uint64_t bursts = 0, decisions = 0, decision_ns = 0;
     while (!stop) {
         int n = recvmmsg(fd, in, BURST, MSG_WAITFORONE, NULL);
         if (n < 0 && errno != EINTR && errno != EAGAIN) die("recvmmsg", strerror(errno));
@@ -129,6 +128,7 @@ int main(int argc, char **argv) {
         uint32_t limited = limiting != 0;
         if (limited && n > 0) { /* the whole limiter: bit i of pass is the verdict of key i */
             burst.now = now_us, burst.count = (uint32_t)n;
+            need("sweep", tatcell_table_sweep_due(&gate.table, &gate.sweeper, now_us), 0);
             need("limiter", tatcell_table_check_burst(&gate.table, &burst, NULL), 0), pass = burst.pass;
             decision_ns += clock_ns() - now_ns, decisions += (uint64_t)n, bursts++; /* only for the figures below */
         }
@@ -146,7 +146,6 @@ int main(int argc, char **argv) {
             int sent = sendmmsg(fd, out + done, answers - done, 0);
             done += sent > 0 ? (unsigned)sent : 1;
         }
-        need("sweep", tatcell_table_sweep(&gate.table, now_us, swept, SWEPT, &swept), 0);
     }
     printf("bursts %" PRIu64 "\ndecisions %" PRIu64 "\nns_per_decision %.1f\n", bursts, decisions,
            decisions ? (double)decision_ns / (double)decisions : 0.0);

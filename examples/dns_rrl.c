@@ -25,7 +25,7 @@ enum { SLOTS = 1 << 16, TURN = 64, SLIP = 2, HEADER = 12, RECORD = 16, MESSAGE =
 static const tatcell_rung_t v4[] = {{24, 1}, {16, 64}}, v6[] = {{56, 1}, {48, 16}}; /* a /16 gets 64 times a /24 */
 static tatcell_ladder_t ladder;
 static tatcell_table_t table;
-static uint64_t share, swept; /* slots to sweep in a turn, and where the last one stopped */
+static tatcell_sweeper_t sweeper; /* of the table */
 static tatcell_slip_t slip;
 static tatcell_log_t gate;
 
@@ -41,7 +41,6 @@ static void setup_limiter(const char *text) {
     tatcell_ladder_spec_t rungs = TATCELL_LADDER_SPEC_INIT;
     tatcell_table_options_t options = TATCELL_TABLE_OPTIONS_INIT;
     tatcell_host_memory_t memory = TATCELL_HOST_MEMORY_INIT;
-    tatcell_table_info_t info = TATCELL_TABLE_INFO_INIT;
     uint8_t seed[16]; /* secret and new at every start: nobody can choose addresses that collide */
     int32_t error = 0, rc = tatcell_limit_spec_parse(&one, text, strlen(text), SECOND, NULL);
     need(text, rc, 0);
@@ -52,8 +51,6 @@ static void setup_limiter(const char *text) {
     options.fastest = &fastest, options.slowest = &slowest, options.seed = seed, options.policy = TATCELL_FULL_ADMIT;
     need(text, tatcell_table_init(&table, memory.memory, memory.bytes, &options), 0);
     need(text, tatcell_ladder_init(&ladder, &table, &one, &rungs), 0);
-    need("table", tatcell_table_info(&table, &info), 0);
-    share = info.slots / (info.sweep_interval / (2 * SECOND) + 1) + 1; /* a turn comes at least once a second */
 }
 
 /* Says which network is over its limit: one line a second, and the number of those left out. */
@@ -90,7 +87,7 @@ static size_t answer(uint8_t *m, size_t end, int passes) {
     return memcpy(m + end, record, sizeof record), m[7] = 1, end + sizeof record;
 }
 
-/* Answers up to TURN datagrams that have come, and sweeps a part of the table. Returns how many there were. */
+/* Sweeps what is due, and answers up to TURN datagrams that have come. Returns how many there were. */
 static int turn(int fd, uint64_t now) {
     static uint8_t m[TURN][MESSAGE + RECORD];
     struct sockaddr_in6 from[TURN]; /* or a sockaddr_in, which is shorter */
@@ -112,6 +109,7 @@ static int turn(int fd, uint64_t now) {
         addresses[burst.count] = old ? (void *)&((struct sockaddr_in *)&from[i])->sin_addr : &from[i].sin6_addr;
         lengths[burst.count] = old ? 4 : 16, which[burst.count++] = i;
     }
+    need("sweep", tatcell_table_sweep_due(&table, &sweeper, now), 0);
     burst.now = now, burst.address_pointers = addresses, burst.address_lens = lengths;
     need("check", tatcell_ladder_check_burst(&ladder, &table, &burst, &pass), 0);
     for (unsigned k = 0; k < burst.count; k++) {
@@ -120,7 +118,7 @@ static int turn(int fd, uint64_t now) {
         if (!passes) report(addresses[k], lengths[k], now);
         if (out > 0) sendto(fd, m[i], out, MSG_DONTWAIT, (struct sockaddr *)&from[i], in[i].msg_hdr.msg_namelen);
     }
-    return need("sweep", tatcell_table_sweep(&table, now, swept, share, &swept), 0), n > 0 ? n : 0;
+    return n > 0 ? n : 0;
 }
 
 static int udp_socket(const char *host, const char *port) {

@@ -44,7 +44,8 @@ public:
     }
 
     // Decides one request. Any number of threads may call it.
-    reply decide(in_addr from, tatcell::instant now) const {
+    reply decide(in_addr from, tatcell::instant now) {
+        need("sweep", table_.sweep_due(sweeper_, now));
         const auto decision = ladder_.check(table_, now, from);
         need("check", decision);
         auto policy = tatcell::http_policy(decision.policy == 0 ? "address" : "network");
@@ -57,9 +58,6 @@ public:
         return {decision ? 200 : contended ? 503 : 429, fields};
     }
 
-    // Frees the slots of those who have stopped. A daemon calls it once a minute or more often.
-    void sweep(tatcell::instant now) const { need("sweep", table_.sweep(now, 0, slots)); }
-
 private:
     static constexpr std::uint64_t slots = 1 << 14;
     static constexpr auto window = 3600s;
@@ -67,6 +65,7 @@ private:
     static constexpr tatcell_rung_t v4[] = {{32, 1}, {24, 2}}, v6[] = {{64, 1}, {48, 4}};
     tatcell::table_memory<slots> memory_;
     tatcell::table table_;
+    tatcell_sweeper_t sweeper_ = TATCELL_SWEEPER_INIT;
     tatcell::ladder ladder_;
 };
 
@@ -145,5 +144,5 @@ int main(int argc, char **argv) {
     std::signal(SIGPIPE, SIG_IGN);
     for (int i = 0; i < 4; i++) std::thread(serve).detach();
     if (argc == 1) test(at);
-    for (std::printf("http://127.0.0.1:%d/\n", ntohs(at.sin_port)), std::fflush(stdout);; sleep(1)) limits.sweep(now());
+    for (std::printf("http://127.0.0.1:%d/\n", ntohs(at.sin_port)), std::fflush(stdout);;) pause();
 }

@@ -2,7 +2,7 @@
  *
  *   cc -O2 -Iinclude examples/login.c libtatcell.a -o login && ./login       tests itself; time is simulated
  *
- * Copy setup(), login() and upkeep(), which a daemon calls once a minute. Any number of threads may call login().
+ * Copy setup() and login(). Any number of threads may call login().
  *   - An account takes at most 5 failures in any 10 minutes (a sliding log, exact).
  *   - An address and its networks may fail at a limited rate. An address that goes on is banned for a day.
  *   - Each attempt is charged before the password is looked at, or else parallel guesses would all be free. A right
@@ -29,6 +29,7 @@ struct account {
 };
 static struct account accounts[ACCOUNTS];
 static tatcell_table_t failures, bans;
+static tatcell_sweeper_t failures_sweeper, bans_sweeper;
 static tatcell_ladder_t ladder;
 
 /* Ends the program if a call failed. Verdicts are not failures. */
@@ -74,6 +75,8 @@ static enum answer login(uint64_t now, struct account *a, const char *password, 
     size_t key_length = 0;
     uint32_t kind = TATCELL_OVERRIDE_NONE;
     need("address", tatcell_address_canonical(address, length, key, &key_length), 0);
+    need("sweep", tatcell_table_sweep_due(&failures, &failures_sweeper, now), 0);
+    need("sweep", tatcell_table_sweep_due(&bans, &bans_sweeper, now), 0);
     need("bans", tatcell_table_overridden(&bans, now, key, key_length, &kind, NULL), 0);
     if (kind == TATCELL_OVERRIDE_BAN) return BANNED;
     int32_t rc = tatcell_ladder_check(&ladder, &failures, now, address, length, 1, &per_network, permits, NULL);
@@ -91,12 +94,6 @@ static enum answer login(uint64_t now, struct account *a, const char *password, 
     need("refund", tatcell_sliding_log_refund(&a->log, now, &per_account.permit, NULL), 0);
     need("refund", tatcell_ladder_refund(&ladder, &failures, now, address, length, permits), 0);
     return WELCOME;
-}
-
-/* Frees the slots of those who have stopped. A daemon calls it once a minute. */
-static void upkeep(uint64_t now) {
-    need("sweep", tatcell_table_sweep(&failures, now, 0, SLOTS, NULL), 0);
-    need("sweep", tatcell_table_sweep(&bans, now, 0, SLOTS, NULL), 0);
 }
 
 /* Logs in n times. Returns whether each answer is as expected. */
@@ -118,7 +115,7 @@ int main(void) {
     for (int i = 0; i < 5; i++) right &= expect(now + (uint64_t)i * MINUTE, 1, 0, "guess", "192.0.2.1", WRONG);
     right &= expect(now + 10 * MINUTE - 1, 1, 0, good, "192.0.2.9", LOCKED);
     right &= expect(now + 10 * MINUTE, 9, 0, good, "192.0.2.9", WELCOME); /* the first failure is 10 minutes old */
-    now += 30 * MINUTE, upkeep(now);
+    now += 30 * MINUTE;
     for (int i = 0; i < 4; i++) right &= expect(now, 5, i, "guess", "198.51.100.9", WRONG); /* 20 on four accounts */
     right &= expect(now, 1, 7, good, "198.51.100.9", BANNED);
     right &= expect(now, 1, 7, good, "198.51.100.10", WELCOME);

@@ -75,6 +75,7 @@ static void arrive(uint64_t now, const struct packet *p, uint64_t handle) {
     tatcell_link_t link = TATCELL_LINK_INIT;
     tatcell_decision_t d = TATCELL_DECISION_INIT;
     level_of(0, &p->flow, &link);
+    need("sweep", tatcell_table_sweep_due(&flows.table, &flows.sweeper, now), 0);
     int32_t rc = tatcell_shaper_submit(&shaper, now, &link, NULL, handle, &d);
     counts[p->flow].offered++;
     if (rc == TATCELL_ERR_FULL) rc = TATCELL_NON_CONFORMING; /* WAITING packets wait: as good as a full queue */

@@ -26,6 +26,7 @@
 enum { WORKERS = 4, SLOTS = 1 << 14, LINE = 1002, PATIENCE = 60, ALL_HOUR = 30 };
 static struct shared {
     TATCELL_ALIGNED(64) unsigned char table[TATCELL_TABLE_BYTES(SLOTS)];
+    tatcell_sweeper_t sweeper; /* of the table */
     tatcell_cell_t recipients;
 } *shared;
 static tatcell_table_t table;
@@ -66,6 +67,7 @@ static int32_t charge(const struct in_addr *from, int recipient, int *seconds) {
     tatcell_permit_t permits[TATCELL_CHAIN_MAX];
     tatcell_decision_t d = TATCELL_DECISION_INIT;
     uint64_t now = clock_now();
+    need("sweep", tatcell_table_sweep_due(&table, &shared->sweeper, now), 0);
     int32_t rc = tatcell_ladder_check(&ladder, &table, now, from, sizeof *from, 1, &d, permits, NULL);
     if (need("client", rc, 0) == TATCELL_PASS && recipient) {
         rc = tatcell_cell_check(&shared->recipients, &all, now, 1, &d.retry_after);
@@ -138,12 +140,10 @@ int main(int argc, char **argv) {
         for (int i = 0; i < 8; i++) right = right && client("127.0.1.2", &at, 0, 0) == 0; /* 4 units came back */
         return right = right && client("127.0.1.2", &at, 0, 0) == -1, puts(right ? "PASS" : "FAIL"), !right;
     }
-    for (struct timespec second = {.tv_sec = 1};; sigtimedwait(&ended, NULL, &second)) {
+    for (;; sigwaitinfo(&ended, NULL))
         for (; (pid = waitpid(-1, &status, WNOHANG)) > 0; start_worker(listener))
             if (pid == tester && shutdown(listener, SHUT_RDWR) == 0) { /* accept fails, so the workers end */
                 while (wait(NULL) > 0) continue;
                 return status != 0;
             }
-        need("sweep", tatcell_table_sweep(&table, clock_now(), 0, SLOTS, NULL), 0); /* some 10 us */
-    }
 }

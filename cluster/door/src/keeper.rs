@@ -86,7 +86,6 @@ impl std::fmt::Display for Undecided {
 
 /// Holds a limit that a keeper has made.
 #[derive(Clone, Copy, Debug)]
-#[allow(clippy::large_enum_variant)] // a few are kept, and each decision reads one
 pub enum Limit {
     /// A limit of the tables.
     Local(TablesLimit),
@@ -226,8 +225,7 @@ impl KeeperSettings {
     }
 }
 
-/// Reads the clock for tables, in nanoseconds. It stands still while the system sleeps, because tables that nobody
-/// sweeps must not see time pass.
+/// Reads the clock for tables, in nanoseconds. It stands still while the system sleeps.
 pub fn now() -> u64 {
     now_ns(Clock::Monotonic).unwrap_or(0)
 }
@@ -325,10 +323,10 @@ impl Keeper {
     }
 
     /// Does the work that is due once a second.
-    pub fn every_second(&self, second: usize) {
+    pub fn every_second(&self) {
         let (counts, sum) = match self {
             Keeper::Local(tables, counts) => {
-                tables.sweep(now(), second);
+                tables.sweep(now());
                 (counts, tables.counts())
             }
             Keeper::Shared { counts, .. } => (counts, Counters::default()),

@@ -27,14 +27,17 @@
 //! A slot keeps a time, so a key may come with another limit each time, and keeps its debt as a time. Only if the limit
 //! moves to another table, the key starts there with a full burst. A table takes its memory when the first limit comes
 //! that needs it: 8 bytes a slot, two slots a key.
+//!
+//! Words come round, those of the finest wide table within 17 s, and then an old debt would count once more. So each
+//! call on a table first sweeps what is due, also the first one after the process was stopped.
 
 use std::sync::OnceLock;
 
 use tatcell::host::{random_seed, Memory};
 use tatcell::metrics::{write_text, Format, TableMetrics};
 use tatcell::{
-    lines_for, Counters, Decision, FullPolicy, LimitSpec, Line, Request, Table, TableLimit, TableOptions,
-    Tracking, Verdict,
+    lines_for, Counters, Decision, FullPolicy, LimitSpec, Line, Request, Sweeper, Table, TableLimit,
+    TableOptions, Tracking, Verdict,
 };
 
 use crate::counted::Counted;
@@ -100,24 +103,24 @@ const ATTEMPTS: u32 = 64;
 /// Keeps limits of any rate.
 #[derive(Debug)]
 pub struct Tables {
-    tables: [OnceLock<Option<Made>>; RANGES.len()],
+    tables: [OnceLock<Option<&'static Made>>; RANGES.len()],
     lines: usize,
     policy: FullPolicy,
     seed: [u8; 16],
 }
 
-/// A table, and the counts of its decisions. Both live as long as the process.
-#[derive(Clone, Copy, Debug)]
+/// A table, and the counts of its decisions. It lives as long as the process.
+#[derive(Debug)]
 struct Made {
     table: Table<'static>,
-    counted: &'static Counted,
+    sweeper: Sweeper,
+    counted: Counted,
 }
 
 /// Holds a limit in one of the tables.
 #[derive(Clone, Copy, Debug)]
 pub struct TablesLimit {
-    table: Table<'static>,
-    counted: &'static Counted,
+    made: &'static Made,
     limit: TableLimit,
     burst: u64,
 }
@@ -162,7 +165,7 @@ impl Tables {
             if fits.is_err() {
                 continue;
             }
-            let made = place.get_or_init(|| self.make(range)).as_ref().ok_or("no memory: give fewer keys")?;
+            let made = place.get_or_init(|| self.make(range)).ok_or("no memory: give fewer keys")?;
             let Ok(limit) = made.table.limit(&spec) else { continue };
             return Ok(made.with(limit, burst));
         }
@@ -207,10 +210,10 @@ impl Tables {
         options.tag_bits(range.tag_bits).policy(self.policy).seed(self.seed).tick_hz(1_000_000_000)
     }
 
-    fn make(&self, range: &Range) -> Option<Made> {
+    fn make(&self, range: &Range) -> Option<&'static Made> {
         let memory = Memory::huge(self.lines * std::mem::size_of::<Line>()).ok()?;
         let table = Table::init(memory.leak(), &self.options(range)).ok()?;
-        Some(Made { table, counted: Box::leak(Box::default()) })
+        Some(Box::leak(Box::new(Made { table, sweeper: Sweeper::new(), counted: Counted::default() })))
     }
 
     /// The tables in use, with their names.
@@ -218,27 +221,29 @@ impl Tables {
         let places = self.tables.iter().zip(&RANGES).enumerate();
         places.filter_map(|(i, (place, range))| {
             let wide = if i < USUAL.len() { "" } else { "wide " };
-            let made = place.get()?.as_ref()?;
+            let made = (*place.get()?)?;
             Some((format!("{wide}2^{} ns", -i32::from(range.resolution)), made))
         })
     }
 
-    fn tables(&self) -> impl Iterator<Item = &Table<'static>> {
-        self.tables.iter().filter_map(|place| Some(&place.get()?.as_ref()?.table))
+    /// The tables in use, after what is due was swept.
+    fn swept(&self, now: u64) -> impl Iterator<Item = &Table<'static>> {
+        self.tables.iter().filter_map(move |place| Some((*place.get()?)?.swept(now)))
     }
 
     /// Decides a request at this reading of a nanosecond clock. Returns `None`, and has charged nothing, if other
     /// threads decide the same key at this very time.
     pub fn check(limit: &TablesLimit, key: &[u8], cost: u64, now: u64) -> Option<Decision> {
-        let hash = limit.table.hash(key).ok()?;
+        let table = limit.made.swept(now);
+        let hash = table.hash(key).ok()?;
         let request = Request { limit: &limit.limit, now, cost, room: 0 };
-        until_decided(limit.counted, |counters| limit.table.check_ex(&request, hash, Some(counters)).ok())
+        until_decided(&limit.made.counted, |counters| table.check_ex(&request, hash, Some(counters)).ok())
     }
 
     /// Forgets a key: every limit starts with its full burst. Returns whether the key owed anything.
     pub fn forget(&self, key: &[u8], now: u64) -> bool {
         let mut owed = false;
-        for table in self.tables() {
+        for table in self.swept(now) {
             let any = LimitSpec::new(1, 1 << 30, 1);
             if let (Ok(hash), Ok(limit)) = (table.hash(key), table.limit(&any)) {
                 owed |= table.peek(&limit, now, hash, 0).is_ok_and(|seen| seen.reset_after > 0);
@@ -248,22 +253,16 @@ impl Tables {
         owed
     }
 
-    /// Empties expired slots, so that no key ever meets an old debt. Call it once a second.
-    pub fn sweep(&self, now: u64, second: usize) {
-        for table in self.tables() {
-            // In a third of the time that the table allows, and at most 32 s: 34 s in the finest usual table, and 4 s
-            // in the finest wide one.
-            let parts = (table.sweep_interval() / 3_000_000_000).clamp(1, 32) as usize;
-            let part = table.slots().div_ceil(parts);
-            table.sweep(now, part * (second % parts), part);
-        }
+    /// Sweeps what is due, as each call does: from a timer, so that none has much to sweep after a pause.
+    pub fn sweep(&self, now: u64) {
+        self.swept(now).for_each(drop);
     }
 
     /// Writes the metrics of the tables in use, for Prometheus. Reads them all.
     pub fn metrics(&self, now: u64, out: &mut String) {
         let made: Vec<_> = self.made().collect();
         let said = |(name, made): &'_ (String, &Made)| {
-            let stats = made.table.stats(now);
+            let stats = made.swept(now).stats(now);
             (name.clone(), made.counted.sum(), stats, made.table.info())
         };
         let said: Vec<_> = made.iter().map(said).collect();
@@ -291,8 +290,14 @@ fn until_decided(
 }
 
 impl Made {
-    fn with(&self, limit: TableLimit, burst: u64) -> TablesLimit {
-        TablesLimit { table: self.table, counted: self.counted, limit, burst }
+    fn with(&'static self, limit: TableLimit, burst: u64) -> TablesLimit {
+        TablesLimit { made: self, limit, burst }
+    }
+
+    /// Sweeps what is due by now. Then every call on the table is right.
+    fn swept(&self, now: u64) -> &Table<'static> {
+        self.sweeper.sweep(&self.table, now);
+        &self.table
     }
 }
 
@@ -304,11 +309,12 @@ impl TablesLimit {
         (info.emission_q, info.resolution)
     }
 
-    /// Returns what a key owed at `at`, as the table saw it then, in whole nanoseconds, rounded down. Only reads.
-    pub fn owed(&self, key: &[u8], at: u64) -> u64 {
-        let tick = self.tick();
-        let hash = self.table.hash(key);
-        let seen = hash.and_then(|hash| self.table.peek(&self.limit, at / tick * tick, hash, 0));
+    /// Returns what a key owed at `at`, as the table saw it then, in whole nanoseconds, rounded down. What has drained
+    /// by now may be forgotten.
+    pub fn owed(&self, key: &[u8], at: u64, now: u64) -> u64 {
+        let (tick, table) = (self.tick(), self.made.swept(now));
+        let hash = table.hash(key);
+        let seen = hash.and_then(|hash| table.peek(&self.limit, at / tick * tick, hash, 0));
         // The answer is rounded up. Units of time of whole nanoseconds need no rounding.
         seen.map_or(0, |seen| seen.reset_after.saturating_sub((self.unit().1 > 0).into()))
     }
@@ -321,12 +327,13 @@ impl TablesLimit {
         let least = self.time_of(u128::from(FASTEST));
         let full = self.full().max(least);
         // A limit whose only unit is the debt: a charge fills it to its brim.
-        let debt = more.saturating_add(self.owed(key, now)).clamp(least, full);
-        let limit = self.table.limit(&LimitSpec::new(1, debt, 1)).ok()?;
-        let hash = self.table.hash(key).ok()?;
+        let debt = more.saturating_add(self.owed(key, now, now)).clamp(least, full);
+        let table = self.made.swept(now);
+        let limit = table.limit(&LimitSpec::new(1, debt, 1)).ok()?;
+        let hash = table.hash(key).ok()?;
         (0..ATTEMPTS).find_map(|_| {
-            let decision = self.table.charge(&limit, now, hash, 1, None).ok()?;
-            let has = decision.tracking == Tracking::Tracked || self.owed(key, now) > 0;
+            let decision = table.charge(&limit, now, hash, 1, None).ok()?;
+            let has = decision.tracking == Tracking::Tracked || self.owed(key, now, now) > 0;
             (decision.verdict != Verdict::Contended).then_some(has)
         })
     }
@@ -336,20 +343,22 @@ impl TablesLimit {
     /// table's time and a claim lifetime, which is 21 ms in the coarsest table. Returns `None`, nothing changed, if
     /// other threads decide the same key at this very time.
     pub fn credit(&self, key: &[u8], units: u64, now: u64) -> Option<Decision> {
-        let hash = self.table.hash(key).ok()?;
+        let table = self.made.swept(now);
+        let hash = table.hash(key).ok()?;
         let given = (0..ATTEMPTS).find_map(|_| {
-            let decision = self.table.credit(&self.limit, now, hash, units).ok()?;
+            let decision = table.credit(&self.limit, now, hash, units).ok()?;
             (decision.verdict != Verdict::Contended).then_some(decision.units)
         })?;
-        let trace = self.time_of(18).saturating_add(self.table.info().claim_lifetime);
-        let state = self.table.peek(&self.limit, now.saturating_add(trace), hash, 0).ok()?;
+        let trace = self.time_of(18).saturating_add(table.info().claim_lifetime);
+        let state = table.peek(&self.limit, now.saturating_add(trace), hash, 0).ok()?;
         Some(Decision { units: given, ..state })
     }
 
     /// Makes a key owe nothing of what it owed at `at`.
     pub fn forgive(&self, key: &[u8], at: u64) {
-        if let Ok(hash) = self.table.hash(key) {
-            (0..ATTEMPTS).find(|_| self.table.reset_key(at, hash));
+        let table = &self.made.table;
+        if let Ok(hash) = table.hash(key) {
+            (0..ATTEMPTS).find(|_| table.reset_key(at, hash));
         }
     }
 

@@ -115,7 +115,7 @@ impl Pasts {
         let _one = lock.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut debt, mut before): (u64, Option<&Step<'_>>) = (0, None);
         for step in &steps {
-            let own = step.limit.owed(&step.key, step.until);
+            let own = step.limit.owed(&step.key, step.until, now);
             debt = own.saturating_add(later(debt, before, step.limit, step.until)).min(step.limit.full());
             before = Some(step);
         }

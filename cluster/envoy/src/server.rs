@@ -41,8 +41,8 @@ const CONNECTION: usize = (4 * WINDOW) as usize + (1 << 16);
 /// The most fields in the 4096 bytes that HTTP/2 remembers, where each counts as its length and 32.
 const REMEMBERED: usize = 4096 / 33;
 
-// README.md says 125 KiB for each request.
-const _: () = assert!(of_request() <= 125 << 10);
+// README.md says 97 KiB for each request.
+const _: () = assert!(of_request() <= 97 << 10);
 
 const fn of_request() -> usize {
     let coming = 3 * MAX_REQUEST;
@@ -221,13 +221,10 @@ async fn serve(settings: ServerSettings, mut signals: Signals) -> Result<(), Str
     let mut looking = settings.watch.map(tokio::time::interval);
     looking.iter_mut().for_each(|looking| looking.set_missed_tick_behavior(MissedTickBehavior::Delay));
     let mut seconds = tokio::time::interval(Duration::from_secs(1));
-    let (mut second, mut ended) = (0, false);
+    let mut ended = false;
     while !stop.is_said() {
         tokio::select! {
-            _ = seconds.tick() => {
-                service.keeper().every_second(second);
-                second += 1;
-            }
+            _ = seconds.tick() => service.keeper().every_second(),
             // One after the other; the stop does not wait for them.
             () = signals.hang_ups.next(), if reloads.is_empty() => {
                 let (service, paths, known) = (service.clone(), settings.rules.clone(), watch.in_force());
@@ -283,7 +280,7 @@ async fn serve(settings: ServerSettings, mut signals: Signals) -> Result<(), Str
     eprintln!("tatcell-ratelimit: stopped; {} requests, {how}", service.requests());
     let keeper = service.keeper();
     // The shared counts get the last requests, too.
-    keeper.every_second(second);
+    keeper.every_second();
     drop(service);
     if let Some(keeper) = Arc::into_inner(keeper) {
         Keeper::close(keeper, within);

@@ -54,13 +54,9 @@ async fn serve(settings: ServerSettings, mut signals: Signals) -> Result<(), Str
         accepting.spawn(accept(server.clone(), listener, stop.clone()));
     }
     let mut seconds = tokio::time::interval(Duration::from_secs(1));
-    let mut second = 0;
     while !stop.is_said() {
         tokio::select! {
-            _ = seconds.tick() => {
-                server.keeper.every_second(second);
-                second += 1;
-            }
+            _ = seconds.tick() => server.keeper.every_second(),
             () = signals.hang_ups.next() => {
                 eprintln!("tatcell-throttled: SIGHUP has no effect: restart to read the settings again");
             }
@@ -72,7 +68,7 @@ async fn serve(settings: ServerSettings, mut signals: Signals) -> Result<(), Str
     let all = u32::try_from(server.max_clients).unwrap_or(u32::MAX);
     let ended = tokio::time::timeout(settings.stop_within, server.places.acquire_many(all)).await.is_ok();
     // The shared counts get the last requests, too.
-    server.keeper.every_second(second);
+    server.keeper.every_second();
     let left = if ended { 0 } else { server.connected() };
     let seen = server.counters.read();
     eprintln!(

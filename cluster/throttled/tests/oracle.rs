@@ -93,11 +93,10 @@ fn replies_are_those_of_redis_cells_rule() {
 
 /// Passed and limited.
 fn run(keeper: &Keeper, resolution: i32, far: u64) -> [u64; 2] {
-    let Keeper::Local(tables, _) = keeper else { panic!("tables") };
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     let mut random = Random(20_261_122);
     let mut tats: HashMap<u64, i128> = HashMap::new();
-    let (mut now, mut swept, mut seen) = (1u64 << 40, 0, [0, 0]);
+    let (mut now, mut seen) = (1u64 << 40, [0, 0]);
     for call in 0..CALLS {
         let (rate, limit, unit) = draw(keeper, &mut random, resolution);
         let size = random.below(far);
@@ -105,9 +104,9 @@ fn run(keeper: &Keeper, resolution: i32, far: u64) -> [u64; 2] {
         let step = random.below(1 << size) << 10;
         let ns = |q: u64| if resolution > 0 { q >> resolution } else { q << -resolution };
         now += ns(step);
-        if now - swept > ns(1 << 40) {
-            (0..32).for_each(|part| tables.sweep(now, part));
-            swept = now;
+        // Now and then a silence, up to twice the time after which words come round.
+        if far == 30 && random.below(1_000) == 0 {
+            now += ns(random.below(if is_wide(resolution) { 1 << 48 } else { 1 << 44 }) >> 10 << 10);
         }
         let size = random.below(18);
         let quantity = match random.below(4) {
