@@ -47,6 +47,7 @@ fn closed(mut stream: TcpStream) -> bool {
         match stream.read(&mut bytes) {
             Ok(0) => return true,
             Ok(_) => {}
+            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
             Err(e) => return e.kind() == std::io::ErrorKind::ConnectionReset,
         }
     }
