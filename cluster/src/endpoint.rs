@@ -165,13 +165,18 @@ impl Endpoint {
     pub(crate) async fn find(&self, wire: &Wire, known: &[ConnectionAddr]) -> Result<Map, OpenError> {
         match &self.shape {
             Shape::Single => Ok(Map::of_one(self.given[0].clone())),
-            Shape::Sentinel(name) => self.ask_sentinels(wire, name).await,
+            Shape::Sentinel(name) => self.ask_sentinels(wire, name, known).await,
             Shape::Cluster => self.ask_cluster(wire, known).await,
         }
     }
 
     /// Returns the primary that most of the answering sentinels name.
-    async fn ask_sentinels(&self, wire: &Wire, name: &str) -> Result<Map, OpenError> {
+    async fn ask_sentinels(
+        &self,
+        wire: &Wire,
+        name: &str,
+        known: &[ConnectionAddr],
+    ) -> Result<Map, OpenError> {
         let ask = redis::cmd("SENTINEL").arg("get-master-addr-by-name").arg(name).to_owned();
         let (mut votes, mut unknown, mut trouble) = (Vec::<(ConnectionAddr, u32)>::new(), false, None);
         for at in &self.given {
@@ -187,8 +192,8 @@ impl Endpoint {
                 Err(error) => trouble = Some(OpenError::at(at, error)),
             }
         }
-        // Of equals, the first.
-        let most = votes.into_iter().rev().max_by_key(|(_, votes)| *votes);
+        // Of equals, the one in use: no half of the sentinels moves a node. If none is in use, the first.
+        let most = votes.into_iter().rev().max_by_key(|(at, votes)| (*votes, known.contains(at)));
         match (most, trouble) {
             (Some((at, _)), _) => Ok(Map::of_one(at)),
             (None, _) if unknown => Err(OpenError::UnknownPrimary(name.to_owned())),

@@ -6,20 +6,19 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use common::audit::{Audit, HAIR};
+use common::load::{node, patient, SECOND};
 use common::proxy::Proxy;
-use common::{server_or_skip, Server};
-use tatcell_cluster::{ChangeError, Cluster, Down, LimitError, OpenError, SharedLimit, Verdict};
+use common::{server_or_skip, until, Server};
+use tatcell_cluster::{Builder, ChangeError, Cluster, Down, LimitError, SharedLimit, Verdict};
 
-const SECOND: Duration = Duration::from_secs(1);
 const DELAY: Duration = Duration::from_millis(900);
 
 fn limit(units: u64, burst: u64) -> SharedLimit {
     SharedLimit::new("x", units, SECOND, burst)
 }
 
-fn open(url: &str, limit: SharedLimit) -> Result<Cluster, OpenError> {
-    let builder = Cluster::builder(url, 3).limit(limit).keys(64).log(|_| {});
-    builder.slot_ttl(Duration::from_millis(300)).change_delay(DELAY).open()
+fn open(url: &str, limit: SharedLimit) -> Cluster {
+    node(url, 3, limit, |builder| patient(builder).change_delay(DELAY))
 }
 
 /// Admissions of a unit: between which readings each was decided.
@@ -69,13 +68,13 @@ fn play(nodes: &[Cluster], strict: bool, meanwhile: impl FnOnce()) -> Admitted {
 
 /// Changes the limit one second into a run; audits before, after, and all of it. Returns units after it a second.
 fn changes(server: &Server, from: (u64, u64), to: (u64, u64), strict: bool) -> f64 {
-    let nodes = [0, 1, 2].map(|_| open(&server.url(), limit(from.0, from.1)).expect("a node"));
+    let nodes = [0, 1, 2].map(|_| open(&server.url(), limit(from.0, from.1)));
     // The store made the change between these two readings, which lie far apart if this thread waits for a core.
     let (asked, told) = (AtomicU64::new(0), AtomicU64::new(0));
     let admitted = play(&nodes, strict, || {
         std::thread::sleep(SECOND + SECOND / 2);
         let before = nodes[0].now();
-        let after = nodes[1].change(limit(to.0, to.1), SECOND).expect("changed");
+        let after = nodes[1].change(limit(to.0, to.1), 10 * SECOND).expect("changed");
         asked.store(before + after.as_nanos() as u64, Ordering::Relaxed);
         told.store(nodes[0].now() + after.as_nanos() as u64, Ordering::Relaxed);
         assert!(after > DELAY / 2 && after <= DELAY, "{after:?}");
@@ -86,7 +85,7 @@ fn changes(server: &Server, from: (u64, u64), to: (u64, u64), strict: bool) -> f
     let (before, after) = (audit(&admitted, 0..asked - doubt), audit(&admitted, told + doubt..u64::MAX));
     for node in &nodes {
         let x = node.limit("x").expect("it");
-        assert_eq!(node.in_force(x), limit(to.0, to.1), "{:?}", node.metrics());
+        until("it goes by it", || node.in_force(x) == limit(to.0, to.1));
         assert_eq!(node.metrics().changes, 1);
     }
     let most = (from.0.max(to.0) as f64, from.1.max(to.1) as f64);
@@ -123,7 +122,8 @@ fn a_node_that_does_not_hear_of_a_change_holds_nothing_when_it_is_in_force() {
     let way = Proxy::before(server.port());
     // 200 s of burst, of which a piece may wait 25 s; a reserve of 333.
     let slow = || limit(20, 4_000);
-    let nodes = [open(&server.url(), slow()), open(&way.url(), slow())].map(|node| node.expect("a node"));
+    // The second one finds the store away after a quarter of a second.
+    let nodes = [open(&server.url(), slow()), node(&way.url(), 3, slow(), |b| b.change_delay(DELAY))];
     let at = AtomicU64::new(0);
     let x = nodes[1].limit("x").expect("it");
     // Asked for that fast, it is granted large pieces; then it is asked slowly, so that one lasts.
@@ -137,7 +137,7 @@ fn a_node_that_does_not_hear_of_a_change_holds_nothing_when_it_is_in_force() {
         std::thread::sleep(Duration::from_micros(100));
     }
     way.silent(true);
-    let after = nodes[0].change(limit(4_000, 4_000), SECOND).expect("changed");
+    let after = nodes[0].change(limit(4_000, 4_000), 10 * SECOND).expect("changed");
     at.store(nodes[0].now() + after.as_nanos() as u64, Ordering::Relaxed);
     let (mut held, mut late) = (0, 0);
     while nodes[1].now() < at.load(Ordering::Relaxed) + 2 * SECOND.as_nanos() as u64 {
@@ -151,34 +151,26 @@ fn a_node_that_does_not_hear_of_a_change_holds_nothing_when_it_is_in_force() {
     assert_eq!(late, 0);
     assert_eq!(nodes[1].in_force(x), slow(), "it heard of it");
     way.silent(false);
-    for _ in 0..500 {
-        if nodes[1].in_force(x) == limit(4_000, 4_000) {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    assert_eq!(nodes[1].in_force(x), limit(4_000, 4_000));
-    assert_eq!(nodes[1].acquire(x, b"fresh", 1, SECOND), Verdict::Pass);
+    until("it has heard of it", || nodes[1].in_force(x) == limit(4_000, 4_000));
+    until("it is granted to", || nodes[1].acquire(x, b"fresh", 1, SECOND) == Verdict::Pass);
 }
 
 #[test]
 fn a_change_outlives_a_store_that_loses_all_and_nodes_that_open_go_by_it() {
     let Some(mut server) = server_or_skip(&[]) else { return };
-    let nodes = [0, 1].map(|_| open(&server.url(), limit(100, 100)).expect("a node"));
+    let nodes = [0, 1].map(|_| open(&server.url(), limit(100, 100)));
     let x = nodes[0].limit("x").expect("it");
-    let after = nodes[0].change(limit(200, 300), SECOND).expect("changed");
+    let after = nodes[0].change(limit(200, 300), 10 * SECOND).expect("changed");
     // The other one has heard of it by then, and the mark is written again by either.
     std::thread::sleep(DELAY / 2);
     server.restart();
     // Opened in between, with what it was.
-    let early = open(&server.url(), limit(100, 100)).expect("a node");
+    let early = open(&server.url(), limit(100, 100));
     std::thread::sleep(after);
     // And later, with what it never was.
-    let late = open(&server.url(), limit(1, 1)).expect("a node");
-    std::thread::sleep(DELAY / 2);
-    for node in nodes.iter().chain([&early, &late]) {
-        assert_eq!(node.in_force(x), limit(200, 300));
-    }
+    let late = open(&server.url(), limit(1, 1));
+    let all = || [&nodes[0], &nodes[1], &early, &late];
+    until("all go by it", || all().iter().all(|node| node.in_force(x) == limit(200, 300)));
     drop((nodes, early, late));
 }
 
@@ -190,8 +182,8 @@ fn a_node_that_opens_after_a_fault_of_the_store_does_not_bring_the_old_limit_bac
     for (fault, most) in [("data", 263.0), ("clock", 1.0)] {
         let Some(server) = server_or_skip(&[]) else { return };
         let (old, new) = (|| limit(4_000, 400), || limit(400, 400));
-        let nodes = [0, 1].map(|_| open(&server.url(), old()).expect("a node"));
-        std::thread::sleep(nodes[0].change(new(), SECOND).expect("changed"));
+        let nodes = [0, 1].map(|_| open(&server.url(), old()));
+        std::thread::sleep(nodes[0].change(new(), 10 * SECOND).expect("changed"));
         // All windows of before are over.
         std::thread::sleep(SECOND);
         let mut late = Admitted::new();
@@ -201,7 +193,7 @@ fn a_node_that_opens_after_a_fault_of_the_store_does_not_bring_the_old_limit_bac
                 "data" => server.say::<()>(&["FLUSHALL"]).expect("ok"),
                 _ => set_back(&server, 30),
             }
-            let third = [open(&server.url(), old()).expect("a node")];
+            let third = [open(&server.url(), old())];
             late = play(&third, false, || std::thread::sleep(2 * SECOND));
         });
         let by_third = late.len();
@@ -219,14 +211,13 @@ fn a_share_through_a_change_adds_its_part_of_the_old_rate_as_long_as_the_cut_las
     let Some(server) = server_or_skip(&[]) else { return };
     let way = Proxy::before(server.port());
     let (old, new) = (limit(4_000, 400), limit(400, 400));
-    let with =
-        |url: &str| Cluster::builder(url, 3).limit(old.clone()).keys(64).log(|_| {}).change_delay(DELAY);
-    let here = with(&server.url()).open().expect("a node");
-    let cut_off = [with(&way.url()).when_down(Down::Share).timeout(SECOND / 10).open().expect("a node")];
+    let here = open(&server.url(), old.clone());
+    let share = |builder: Builder| builder.when_down(Down::Share).timeout(SECOND / 10).change_delay(DELAY);
+    let cut_off = [node(&way.url(), 3, old, share)];
     let mut in_force = 0;
     let admitted = play(&cut_off, false, || {
         way.silent(true);
-        let after = here.change(new.clone(), SECOND).expect("changed");
+        let after = here.change(new.clone(), 10 * SECOND).expect("changed");
         in_force = here.now() + after.as_nanos() as u64;
         std::thread::sleep(after + 2 * SECOND);
     });
@@ -254,19 +245,18 @@ fn set_back(server: &Server, seconds: u64) {
 #[test]
 fn what_cannot_be_changed_is_said_and_changes_nothing() {
     let Some(mut server) = server_or_skip(&[]) else { return };
-    let nodes = [0, 1].map(|_| open(&server.url(), limit(100, 100)).expect("a node"));
+    let nodes = [0, 1].map(|_| open(&server.url(), limit(100, 100)));
     let unknown = SharedLimit::new("y", 1, SECOND, 1);
     assert_eq!(nodes[0].change(unknown, SECOND), Err(ChangeError::Unknown));
     assert_eq!(nodes[0].change(limit(100, 0), SECOND), Err(ChangeError::Limit(LimitError::ZeroBurst)));
-    assert!(nodes[0].change(limit(200, 100), SECOND).is_ok());
-    let second = nodes[1].change(limit(300, 100), SECOND).expect_err("one is on its way");
+    assert!(nodes[0].change(limit(200, 100), 10 * SECOND).is_ok());
+    let second = nodes[1].change(limit(300, 100), 10 * SECOND).expect_err("one is on its way");
     println!("{second}");
     assert!(matches!(second, ChangeError::Other { in_force_after } if in_force_after > Duration::ZERO));
     std::thread::sleep(DELAY + DELAY / 2);
-    for node in &nodes {
-        assert_eq!(node.in_force(node.limit("x").expect("it")), limit(200, 100));
-    }
-    assert!(nodes[1].change(limit(300, 100), SECOND).is_ok());
+    let x = nodes[0].limit("x").expect("it");
+    until("both go by the first", || nodes.iter().all(|node| node.in_force(x) == limit(200, 100)));
+    assert!(nodes[1].change(limit(300, 100), 10 * SECOND).is_ok());
     server.kill();
     while nodes[0].metrics().up {
         let _ = nodes[0].acquire(nodes[0].limit("x").expect("it"), b"k", 1, Duration::from_millis(10));

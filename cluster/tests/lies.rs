@@ -6,7 +6,7 @@ use std::io::Read;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use common::load::{node, play, within, HOT, SECOND};
+use common::load::{node, patient, play, within, HOT, SECOND};
 use common::proxy::Proxy;
 use common::{server_or_skip, until, Server};
 use tatcell_cluster::{Builder, Cluster, SharedLimit};
@@ -17,7 +17,7 @@ fn lead(limit: &SharedLimit, nodes: u32) -> f64 {
 }
 
 fn two(url: &str, limit: &SharedLimit) -> Vec<Cluster> {
-    (0..2).map(|_| node(url, 2, limit.clone(), |b| b)).collect()
+    (0..2).map(|_| node(url, 2, limit.clone(), patient)).collect()
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn a_store_that_loses_all_while_slots_are_held_adds_a_reserve_at_most() {
         std::thread::sleep(SECOND);
         proxy.silent(true);
         server.restart();
-        std::thread::sleep(ttl / 4);
+        std::thread::sleep(ttl / 8);
         (cut_off, soon) = (held()[0], held()[1]);
         std::thread::sleep(2 * ttl);
         proxy.silent(false);
@@ -112,22 +112,22 @@ fn a_server_whose_clock_is_set_forward_admits_that_much_of_the_axis_more_and_bac
         let limit = SharedLimit::new("x", 300, SECOND, 1_000).reserve(0, 0);
         server.say::<()>(&["FLUSHALL"]).expect("ok");
         let nodes = two(&server.url(), &limit);
-        let mut after = 0;
+        let granted = || nodes.iter().map(|n| n.metrics().granted_units).sum::<u64>();
         let audit = play(&nodes, HOT, 6 * SECOND, || {
             std::thread::sleep(3 * SECOND / 2);
             set_clock(&server, seconds);
             // Clamped: the key has its full debt, and is denied no longer than that takes.
             std::thread::sleep(3 * SECOND);
-            let at: u64 = nodes.iter().map(|n| n.metrics().granted_units).sum();
-            std::thread::sleep(SECOND);
-            after = nodes.iter().map(|n| n.metrics().granted_units).sum::<u64>() - at;
+            let at = granted();
+            if seconds > 0 {
+                until("it is granted again", || granted() > at + 150);
+            }
         });
         let found = audit.replay(300.0, 1_000.0);
-        println!("{seconds} s: {found:?}, at most {most} more; {after} granted in a second of after");
+        println!("{seconds} s: {found:?}, at most {most} more");
         // A unit for the rounding of what lies between two readings of the clock.
         assert!(found.excess <= most + 1.0, "{seconds}: {found:?}");
-        assert!(found.excess > most * 0.5 - 1.0 || seconds < 0, "nothing was seen of it: {found:?}");
-        assert!(after > 150 || seconds == -600 || seconds == -3, "it is denied for longer: {after}");
+        assert!(found.excess > most * 0.2 || seconds < 0, "nothing was seen of it: {found:?}");
     }
 }
 

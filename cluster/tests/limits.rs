@@ -5,7 +5,7 @@ mod common;
 use std::time::Duration;
 
 use common::audit::HAIR;
-use common::load::{node, play, Load, SECOND};
+use common::load::{node, patient, play, Load, SECOND};
 use common::server_or_skip;
 use tatcell_cluster::{Cluster, SharedLimit, Verdict};
 
@@ -28,7 +28,7 @@ fn limits_of_every_size_keep_their_bound_and_admit_their_burst() {
     for (i, (units, period, burst, largest_cost)) in sizes.into_iter().enumerate() {
         let limit = SharedLimit::new("x", units, period, burst).reserve(0, 0);
         let split = limit.split(2, Duration::from_millis(4)).expect("a split");
-        let with = |b: tatcell_cluster::Builder| b.prefix(&format!("size-{i}"));
+        let with = |b: tatcell_cluster::Builder| patient(b).prefix(&format!("size-{i}"));
         let nodes: Vec<Cluster> = (0..2).map(|_| node(&server.url(), 2, limit.clone(), with)).collect();
         let load = Load { keys: 1, zipf: false, largest_cost, pause: Duration::from_micros(200) };
         let rate = units as f64 / period.as_secs_f64();

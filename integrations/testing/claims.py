@@ -40,3 +40,21 @@ class Claims:
 
 def equal(found, wanted, what=""):
     assert found == wanted, f"{what} {found!r} instead of {wanted!r}"
+
+
+def patiently(ask, tries=5):
+    """Times are judged: a busy machine gets another chance, a defect does not hold five times."""
+    def claim():
+        for i in range(tries):
+            try:
+                return ask()
+            except (AssertionError, Skip):
+                if i == tries - 1:
+                    raise
+    return claim
+
+
+def bounded(passed, bound):
+    """What passed, by its bound: one that is broken is a failure at once, also of a claim that is asked patiently."""
+    if passed > bound:
+        raise RuntimeError(f"{passed} passed, bound {bound:.1f}")

@@ -47,6 +47,7 @@ fn closed(mut stream: TcpStream) -> bool {
         match stream.read(&mut bytes) {
             Ok(0) => return true,
             Ok(_) => {}
+            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
             Err(e) => return e.kind() == std::io::ErrorKind::ConnectionReset,
         }
     }
@@ -239,18 +240,19 @@ fn clients_beyond_the_most_are_turned_away_and_places_come_back() {
 #[test]
 fn a_connection_that_asks_nothing_is_closed() {
     let rules = Rules::new(RULES);
-    let server = rules.start(&["--idle", "300ms"]);
+    // So long that a busy machine does not let it pass between two requests.
+    let server = rules.start(&["--idle", "2s"]);
     // One that says nothing, and one that only greets.
     let mut greets = connect(&server);
     greets.write_all(PREFACE).expect("sent");
     let begun = Instant::now();
     assert!(closed(connect(&server)) && closed(greets));
-    assert!(begun.elapsed() < Duration::from_secs(10));
+    assert!(begun.elapsed() < PATIENCE);
     // One that asks goes on.
     let client = Client::to(&server.address);
-    for _ in 0..8 {
+    for _ in 0..5 {
         assert!(client.left("edge", &["user=a"]).0);
-        std::thread::sleep(Duration::from_millis(100));
+        std::thread::sleep(Duration::from_millis(600));
     }
 }
 
@@ -265,12 +267,12 @@ fn without_descriptors_the_clients_that_are_connected_are_served() {
 #[test]
 fn a_connection_that_does_not_greet_is_closed_and_one_that_has_greeted_stays() {
     let rules = Rules::new(RULES);
-    let server = rules.start(&["--greet", "300ms"]);
+    let server = rules.start(&["--greet", "2s"]);
     let (silent, mut half, mut greets) = (connect(&server), connect(&server), connect(&server));
     greets.write_all(PREFACE).expect("sent");
     half.write_all(&PREFACE[..23]).expect("sent");
     assert!(closed(silent) && closed(half));
-    std::thread::sleep(Duration::from_millis(400));
+    std::thread::sleep(Duration::from_millis(2_400));
     assert_eq!(server.metric("tatcell_ratelimit_connected"), 1);
     drop(greets);
 }

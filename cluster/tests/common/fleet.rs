@@ -66,7 +66,8 @@ impl RedisCluster {
         if !have_or_skip(&program(), "redis-server") || !have_or_skip("redis-cli", "redis-tools") {
             return None;
         }
-        let arguments = ["--cluster-enabled", "yes", "--cluster-node-timeout", "1000"];
+        // They forget one that they shall meet after this time: a short one comes when they have met.
+        let arguments = ["--cluster-enabled", "yes", "--cluster-node-timeout", "15000"];
         let count = primaries * (1 + replicas);
         let cluster = RedisCluster { servers: (0..count).map(|_| Server::start(&arguments)).collect() };
         let mut words = vec!["create".to_owned()];
@@ -82,6 +83,9 @@ impl RedisCluster {
             };
             cluster.servers.iter().all(|s| serves(s) && follows(s))
         });
+        for server in &cluster.servers {
+            server.say::<()>(&["CONFIG", "SET", "cluster-node-timeout", "1000"]).expect("ok");
+        }
         Some(cluster)
     }
 

@@ -98,13 +98,13 @@ fn without_descriptors_the_clients_that_are_connected_are_served() {
 
 #[test]
 fn a_connection_that_does_not_begin_is_closed_and_one_that_has_begun_stays() {
-    let server = Server::start(&["--greet", "300ms"]);
+    let server = Server::start(&["--greet", "2s"]);
     let (mut silent, mut slow, mut begun) = (server.connect(), server.connect(), server.connect());
     assert_eq!(begun.say("PING"), Reply::Simple("PONG".into()));
     // Empty lines are no command.
     slow.send(b"\r\n\r\n*1\r\n$4\r\nPI");
     assert_eq!((silent.reply(), slow.reply()), (None, None));
-    std::thread::sleep(Duration::from_millis(400));
+    std::thread::sleep(Duration::from_millis(2_400));
     assert_eq!(begun.say("PING"), Reply::Simple("PONG".into()));
 }
 

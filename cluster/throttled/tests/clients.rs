@@ -23,7 +23,7 @@ fn redis_cli_prints_what_redis_cell_prints() {
     assert_eq!(printed, "0\n16\n15\n-1\n2\n");
     assert_eq!(call("PING").as_deref(), Some("PONG\n"));
     assert!(call("INFO").is_some_and(|text| text.contains("throttle_decided:1")));
-    assert!(call("-3 CL.THROTTLE user123 15 30 60 1").is_some_and(|text| text == "0\n16\n14\n-1\n4\n"));
+    assert_eq!(call("-3 CL.THROTTLE user124 15 30 60 1").as_deref(), Some("0\n16\n15\n-1\n2\n"));
 }
 
 #[test]
@@ -32,16 +32,16 @@ fn the_redis_crate_connects_calls_and_pipelines() {
         let server = Server::start(&[]);
         let client = redis::Client::open(format!("redis://{}/{protocol}", server.address)).expect("a URL");
         let mut connection = client.get_connection().expect("a connection");
-        let call = redis::cmd("CL.THROTTLE").arg("user123").arg(15).arg(30).arg(60).clone();
-        assert_eq!(call.query::<Five>(&mut connection).expect("five"), (0, 16, 15, -1, 2));
+        let call = |key| redis::cmd("CL.THROTTLE").arg(key).arg(15).arg(30).arg(60).clone();
+        assert_eq!(call("user123").query::<Five>(&mut connection).expect("five"), (0, 16, 15, -1, 2));
         let mut pipe = redis::pipe();
-        for _ in 0..16 {
-            pipe.add_command(call.clone());
+        for _ in 0..17 {
+            pipe.add_command(call("user124"));
         }
         let replies: Vec<Five> = pipe.query(&mut connection).expect("replies");
         let passed = replies.iter().map(|reply| reply.0).collect::<Vec<_>>();
-        assert_eq!(passed, [vec![0; 15], vec![1]].concat());
-        assert_eq!(replies[15], (1, 16, 0, 2, 32));
+        assert_eq!(passed, [vec![0; 16], vec![1]].concat());
+        assert_eq!(replies[16], (1, 16, 0, 2, 32));
         let wrong = redis::cmd("CL.THROTTLE").arg("k").query::<Five>(&mut connection).expect_err("an error");
         assert!(wrong.to_string().contains("Usage"), "{wrong}");
     }
@@ -55,9 +55,9 @@ for protocol in (2, 3):
     key = f'python{protocol}'
     assert client.execute_command('CL.THROTTLE', key, 15, 30, 60) == [0, 16, 15, -1, 2]
     pipe = client.pipeline(transaction=False)
-    for _ in range(16):
-        pipe.execute_command('CL.THROTTLE', key, 15, 30, 60)
-    assert [reply[0] for reply in pipe.execute()] == [0] * 15 + [1]
+    for _ in range(17):
+        pipe.execute_command('CL.THROTTLE', key + 'p', 15, 30, 60)
+    assert [reply[0] for reply in pipe.execute()] == [0] * 16 + [1]
     # The default pipeline is a transaction.
     pipe = client.pipeline()
     pipe.execute_command('CL.THROTTLE', key + 't', 15, 30, 60)

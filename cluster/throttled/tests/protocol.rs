@@ -4,7 +4,7 @@ mod common;
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use common::{command, numbers, Client, Random, Reply, Server};
 
@@ -242,6 +242,7 @@ fn a_password_is_asked_for_and_every_other_one_is_wrong() {
 fn commands_may_come_in_any_pieces_and_many_at_once() {
     let server = Server::start(&[]);
     let mut client = server.connect();
+    let begun = Instant::now();
     let calls: Vec<u8> = (0..40).flat_map(|_| command("CL.THROTTLE pieces 49 1 1000 1")).collect();
     let mut random = Random(7);
     let mut rest = &calls[..];
@@ -254,7 +255,13 @@ fn commands_may_come_in_any_pieces_and_many_at_once() {
         }
     }
     for i in 1..=40 {
-        assert_eq!(client.reply(), Some(numbers([0, 50, 50 - i, -1, 1000 * i])), "call {i}");
+        let Some(Reply::Array(mut list)) = client.reply() else { panic!("no answer to call {i}") };
+        // Seconds that have passed since have drained.
+        let (debt, passed) = (1000 * i, begun.elapsed().as_secs() as i64 + 1);
+        let owed = matches!(list[4], Reply::Number(owed) if (debt - passed..=debt).contains(&owed));
+        assert!(owed, "call {i}: {list:?}");
+        list[4] = Reply::Number(debt);
+        assert_eq!(Reply::Array(list), numbers([0, 50, 50 - i, -1, debt]), "call {i}");
     }
     // 50 000 at once, and read only afterwards: the server must not hold their answers, nor lose one.
     let mut sender = client.0.get_ref().try_clone().expect("a clone");

@@ -45,7 +45,8 @@ fn two_servers_pass_together_what_one_would() {
     assert_eq!(passed, 5);
     // Leased: 1000 at once, 100 a second.
     let (begun, mut passed, mut asked) = (Instant::now(), 0u64, 0u64);
-    while begun.elapsed() < Duration::from_secs(2) {
+    while begun.elapsed() < Duration::from_secs(2) || passed <= 500 {
+        assert!(begun.elapsed() < common::PATIENCE, "{passed} of {asked} passed");
         for client in &mut clients {
             passed += u64::from(first(client.say("CL.THROTTLE many 999 1000 10")) == 0);
             asked += 1;
@@ -54,7 +55,7 @@ fn two_servers_pass_together_what_one_would() {
     let all_passed = passed + 5;
     let most = 1_000 + (100.0 * begun.elapsed().as_secs_f64()) as u64;
     println!("{passed} of {asked} passed; at most {most}");
-    assert!(passed <= most && passed > 500, "{passed} of at most {most}");
+    assert!(passed <= most, "{passed} of at most {most}");
     // Of two times 5 and 1000.
     assert_eq!(clients[0].say("CL.THROTTLE few 4 1 1000 6"), common::numbers([1, 5, 0, -1, 5_000]));
     let wrong = clients[0].say("CL.THROTTLE few 4 2 1000");
@@ -85,7 +86,8 @@ fn a_store_that_is_silent_is_an_error_and_then_a_refusal_and_never_a_pass() {
     let mut client = server.connect();
     redis.signal(libc::SIGSTOP);
     let (begun, mut late, mut denied) = (Instant::now(), 0, 0);
-    while begun.elapsed() < Duration::from_millis(800) {
+    while late == 0 || denied == 0 || begun.elapsed() < Duration::from_millis(800) {
+        assert!(begun.elapsed() < common::PATIENCE, "{late} late, {denied} denied");
         match client.say("CL.THROTTLE k 4 1 1000") {
             Reply::Error(text) if text.starts_with("TRYAGAIN") => late += 1,
             reply => {
@@ -96,7 +98,6 @@ fn a_store_that_is_silent_is_an_error_and_then_a_refusal_and_never_a_pass() {
     }
     redis.signal(libc::SIGCONT);
     println!("{late} late, {denied} denied");
-    assert!(late > 0 && denied > 0);
     let begun = Instant::now();
     loop {
         let reply = client.say("CL.THROTTLE k2 4 1 1000");

@@ -20,7 +20,7 @@ import claims as said  # noqa: E402
 import daemon  # noqa: E402
 import later  # noqa: E402
 import measure  # noqa: E402
-from claims import Skip, equal  # noqa: E402
+from claims import Skip, bounded, equal, patiently  # noqa: E402
 
 CONF = """
 setSecurityPollSuffix("")
@@ -174,7 +174,7 @@ def main():
             full, truncated = d.ask("127.0.0.2", 50, 0.3)
             assert full <= 2 and truncated == 0, (full, truncated)
             equal(d.ask("127.0.0.3", 5, 0.3), (5, 0), "another address")
-    claims.claim("an_address_has_its_burst_and_no_more", burst)
+    claims.claim("an_address_has_its_burst_and_no_more", patiently(burst))
 
     def silent():
         clock = later.Later(given.build)
@@ -185,7 +185,7 @@ def main():
                     assert d.ask("127.0.0.2", 200, 0.1)[0] < 200, "nobody is refused"
                     clock.move(silence)
                     equal(d.ask("127.0.0.2", 1, 0.1), (1, 0), f"{silence} ns later")
-    claims.claim("nobody_waits_for_an_old_debt_after_a_silence", silent)
+    claims.claim("nobody_waits_for_an_old_debt_after_a_silence", patiently(silent))
 
     def flood():
         with Dnsdist(given, "rate = '50/s burst 10', slip = 0") as d:
@@ -201,9 +201,10 @@ def main():
                 thread.join()
             bound = 10 + (time.monotonic() - start) * 50
             full = sum(f for f, _ in got)
-            assert 100 <= full <= bound, f"{full} answers, bound {bound:.1f}"
+            bounded(full, bound)
+            assert full >= 100, full
             equal(quiet, [(40, 0)], "a quiet client beside it:")
-    claims.claim("two_threads_answer_a_flood_no_faster_than_its_rate_and_others_as_ever", flood)
+    claims.claim("two_threads_answer_a_flood_no_faster_than_its_rate_and_others_as_ever", patiently(flood))
 
     def slip():
         with Dnsdist(given, "rate = 1, burst = 5, slip = 2") as d:
@@ -211,7 +212,7 @@ def main():
             refused = 105 - full
             assert 5 <= full <= 7, full
             assert abs(truncated - refused / 2) <= 1, (truncated, refused)
-    claims.claim("every_second_refusal_is_a_truncated_answer", slip)
+    claims.claim("every_second_refusal_is_a_truncated_answer", patiently(slip))
 
     def network():
         # The /24 has 32 times the limit of one address: 64 at once, and 32 a second.
@@ -219,16 +220,17 @@ def main():
             start = time.monotonic()
             full = d.ask_once([f"127.0.5.{i}" for i in range(1, 201)], 0.3)
             bound = 64 + 32 * (time.monotonic() - start)
-            assert 64 <= full <= bound, f"{full} answers, bound {bound:.1f}"
+            bounded(full, bound)
+            assert full >= 64, full
             equal(d.ask_once(["127.99.0.1", "127.99.1.1"], 0.3), 2, "another network")
-    claims.claim("addresses_of_one_network_share_its_limit", network)
+    claims.claim("addresses_of_one_network_share_its_limit", patiently(network))
 
     def alone():
         with Dnsdist(given, "rate = 1, burst = 2, slip = 0, networks = false") as d:
             equal(d.ask_once([f"127.0.5.{i}" for i in range(1, 201)], 0.3), 200)
             full, _ = d.ask("127.0.6.1", 20, 0.3)
             assert 2 <= full <= 4, full
-    claims.claim("without_networks_an_address_has_its_limit_alone", alone)
+    claims.claim("without_networks_an_address_has_its_limit_alone", patiently(alone))
 
     def undecided():
         # A ladder that is gone has no verdicts.
@@ -247,7 +249,7 @@ def main():
                 while sum(d.told()) < 20 and time.monotonic() < end:
                     time.sleep(0.1)
                 assert sum(d.told()) == 20 and len(d.told()) <= 2, d.told()
-    claims.claim("what_gets_no_verdict_passes_or_not_as_it_is_set_and_is_logged_once_a_second", undecided)
+    claims.claim("what_gets_no_verdict_passes_or_not_as_it_is_set_and_is_logged_once_a_second", patiently(undecided))
 
     def documented():
         # The lines of the README, from this folder, before the rule that answers.
@@ -262,7 +264,7 @@ def main():
             equal(d.ask("127.0.0.2", 50, 0.5), (50, 0))
             full, truncated = d.ask("127.0.0.2", 100, 0.5)
             assert full <= 30 and truncated >= 30, (full, truncated)
-    claims.claim("the_lines_of_the_readme_do_what_it_says", documented)
+    claims.claim("the_lines_of_the_readme_do_what_it_says", patiently(documented))
 
     def refused():
         daemon.refuses(lambda options: Dnsdist(given, options).check(), [

@@ -5,7 +5,7 @@ import re
 import threading
 import time
 
-from claims import Skip, equal
+from claims import Skip, equal, patiently
 
 
 def moved(line):
@@ -129,15 +129,3 @@ def claims(claims, server):
             for i, t in enumerate(left):
                 assert t - first >= 0.02 * i - 0.001, f"departure {i} after {t - first:.4f} s"
     claims.claim("no_request_leaves_before_its_time", never_early)
-
-
-def patiently(ask, tries=5):
-    """Times are judged: a busy machine gets another chance, a defect does not hold five times."""
-    def claim():
-        for i in range(tries):
-            try:
-                return ask()
-            except (AssertionError, Skip):
-                if i == tries - 1:
-                    raise
-    return claim

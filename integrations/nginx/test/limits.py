@@ -10,7 +10,7 @@ import subprocess
 import time
 import uuid
 
-from claims import Skip, equal
+from claims import Skip, bounded, equal, patiently
 import load
 
 FILTER = pathlib.Path(__file__).resolve().parent.parent / "fail2ban" / "nginx-tatcell.conf"
@@ -39,7 +39,7 @@ def claims(claims, server):
             equal(n.statuses(2, "/?k=x"), [200, 429])
             time.sleep(0.55)
             equal(n.statuses(2, "/?k=x"), [200, 429])
-    claims.claim("who_waits_passes", comes_back)
+    claims.claim("who_waits_passes", patiently(comes_back))
 
     def subrequests():
         """Four includes in a page, and 20 requests with a mirror: as many get through as with limit_req."""
@@ -215,7 +215,7 @@ def claims(claims, server):
             equal(found[3], ["204"] + ["-"] * 5)
             equal(found[5][:3], ["200", "DELAYED", "d"])
             assert 0.2 < float(found[5][5]) <= 0.5, found
-    claims.claim("variables_say_what_was_decided", variables)
+    claims.claim("variables_say_what_was_decided", patiently(variables))
 
     def undecided():
         with server() as n:
@@ -410,7 +410,8 @@ def claims(claims, server):
             load.wrk(n.port, "/?k=hot", seconds=3, connections=32)
             bound = 10 + (time.monotonic() - start) * 100
             s = stats(n)["a"]
+            bounded(s["passed"], bound)
             assert s["rejected"] > 1000, "too few requests"
-            assert 100 <= s["passed"] <= bound, f"{s['passed']} passed, bound {bound:.1f}"
+            assert s["passed"] >= 100, s
             assert sum(p["passed"] > 0 or p["rejected"] > 0 for p in s["processes"].values()) == 4, "not four workers"
-    claims.claim("four_workers_admit_no_more_than_the_rate", exact)
+    claims.claim("four_workers_admit_no_more_than_the_rate", patiently(exact))

@@ -11,8 +11,7 @@ import subprocess
 import threading
 import time
 
-from claims import Skip, equal
-from delays import patiently
+from claims import Skip, equal, patiently
 from server import free_port
 
 PAGE = pathlib.Path(__file__).resolve().parents[1] / "MOVING.md"
@@ -227,7 +226,7 @@ def claims(claims, server):
         assert "PASSED" in verdicts and ("REJECTED" in verdicts or "DELAYED" in verdicts), verdicts
 
     for case in CASES:
-        claims.claim(f"moved_from_limit_req_{case.name}", patiently(lambda: same(case), 5 if case.together else 1))
+        claims.claim(f"moved_from_limit_req_{case.name}", patiently(lambda: same(case)))
 
     def default():
         with server() as n:

@@ -17,7 +17,7 @@ import claims as said  # noqa: E402
 import later  # noqa: E402
 import load  # noqa: E402
 import measure  # noqa: E402
-from claims import Skip, equal  # noqa: E402
+from claims import Skip, bounded, equal, patiently  # noqa: E402
 from server import Nginx  # noqa: E402
 
 # What nginx needs to run Lua. libluajit2 cannot be installed beside luajit: the packages are unpacked alone.
@@ -146,8 +146,8 @@ class Tests:
             start = time.monotonic()
             total, refused, _, _, _ = load.wrk(n.port, "/page?k=hot", seconds=3, connections=32)
             passed, bound = total - refused, 10 + (time.monotonic() - start) * 100
-            assert refused > 5000, "too few requests"
-            assert 100 <= passed <= bound, f"{passed} passed, bound {bound:.1f}"
+            bounded(passed, bound)
+            assert refused > 5000 and passed >= 100, f"too few requests: {passed} passed, {refused} did not"
 
     def claim_fields_are_on_200_and_429(self):
         with self.nginx() as n:
@@ -248,7 +248,9 @@ def main():
         return
     unit(claims, tests.build)
     for ask in tests.all():
-        claims.claim("nginx: " + ask.__name__.removeprefix("claim_"), ask)
+        name = ask.__name__.removeprefix("claim_")
+        # A busy machine asks less.
+        claims.claim("nginx: " + name, patiently(ask) if name == "four_workers_admit_no_more_than_the_rate" else ask)
     claims.end()
 
 
