@@ -173,7 +173,8 @@ impl Cluster {
         Ok(told)
     }
 
-    /// Returns the limit as it is now. As long as the moment of a change is in doubt, that is the limit before it.
+    /// Returns the limit as it is now. While the moment of a change is in doubt, for a round trip and a thousandth of
+    /// `change_delay`, that is the limit before it.
     pub fn in_force(&self, limit: LimitId) -> SharedLimit {
         let schedule = self.node.limits[limit.0].versions.load();
         match schedule.at(self.node.clock.now()) {

@@ -200,7 +200,7 @@ impl Whole {
         let [k0, k1, k2, k3, k4, k5] = &keys.keys;
         let Kept(kept) = &KEPT;
         let mask = kept.get(cut.mask as usize..).and_then(|kept| kept.first_chunk());
-        let mut state = self.head.and(mask.unwrap_or_else(|| impossible!(&[0; 16])));
+        let mut state = self.head.and(mask.unwrap_or_else(|| impossible!(&[0xff; 16])));
         state = state.xor(State::at(k0)).xor(State::of([cut.head.into(), 0]));
         state = state.round(k1).round(k2).round(k3).round(k4);
         if cut.bits() > 112 {
