@@ -24,7 +24,7 @@ use crate::bell::Bell;
 use crate::clock::NodeClock;
 use crate::counts::{count, Counts};
 use crate::limit_version::{At, LimitVersion, Maker, Schedule};
-use crate::limit_versions::LimitVersions;
+use crate::limit_versions::{LimitVersions, Now};
 use crate::line::{Taken, When};
 use crate::lines::{Found, Lines};
 use crate::reserve::{Right, SlotState};
@@ -153,7 +153,7 @@ impl Node {
     ) -> Verdict {
         let limited = &self.limits[limit];
         let (hash, now) = (self.hasher.hash(key), self.clock.of(reading));
-        let schedule = limited.versions.load();
+        let (held, schedule) = limited.seen(now);
         let version = match schedule.at(now) {
             At::Version(version) => version,
             At::Neither(ns) => {
@@ -162,7 +162,7 @@ impl Node {
             }
         };
         let request = Request { limit, version, key, tag: version.tag(hash), cost, now };
-        let (held, leased) = (limited.holds(now), !version.split.strict);
+        let leased = !version.split.strict;
         let found = limited.lines.find(request.tag);
         if cost == 0 {
             let refused = found.and_then(|found| version.denied(found, now, 0));
@@ -206,11 +206,8 @@ impl Node {
     pub(crate) fn left(&self, limit: usize, key: &[u8], reading: u64) -> u64 {
         let limited = &self.limits[limit];
         let (hash, now) = (self.hasher.hash(key), self.clock.of(reading));
-        let schedule = limited.versions.load();
+        let (true, schedule) = limited.seen(now) else { return 0 };
         let At::Version(version) = schedule.at(now) else { return 0 };
-        if !limited.holds(now) {
-            return 0;
-        }
         let tag = version.tag(hash);
         let when = When { reading: now, hold: version.split.hold_ns };
         let pieces = limited.lines.find(tag).map_or([0, 0], |found| found.line.left(found.at, tag, when));
@@ -229,11 +226,8 @@ impl Node {
     pub(crate) fn give_back(&self, limit: usize, key: &[u8], units: u64, reading: u64) -> u64 {
         let limited = &self.limits[limit];
         let (hash, now) = (self.hasher.hash(key), self.clock.of(reading));
-        let schedule = limited.versions.load();
+        let (true, schedule) = limited.seen(now) else { return 0 };
         let At::Version(version) = schedule.at(now) else { return 0 };
-        if !limited.holds(now) {
-            return 0;
-        }
         let (tag, split) = (version.tag(hash), &version.split);
         let when = When { reading: now, hold: split.hold_ns };
         let of_line = |found: Found<'_>| found.line.put_back(found.at, tag, when, (units, split.unit_ns));
@@ -393,9 +387,15 @@ impl Limited {
         now < self.until.load(Ordering::Acquire)
     }
 
+    /// Returns that, and the schedule, which is read after it: who sees the time of a mark sees what the mark changed.
+    #[inline]
+    pub(crate) fn seen(&self, now: u64) -> (bool, Now<'_>) {
+        (self.holds(now), self.versions.load())
+    }
+
     /// Returns whether units that were granted under this version may be spent now.
     pub(crate) fn goes_by(&self, version: &LimitVersion, now: u64) -> bool {
-        let schedule = self.versions.load();
-        self.holds(now) && matches!(schedule.at(now), At::Version(now) if now.number == version.number)
+        let (held, schedule) = self.seen(now);
+        held && matches!(schedule.at(now), At::Version(now) if now.number == version.number)
     }
 }
