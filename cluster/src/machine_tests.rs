@@ -229,6 +229,42 @@ fn a_server_that_sends_what_nobody_asked_for_is_left() {
     }
 }
 
+/// Answers that a limit changes in so many microseconds; everything else as [`sound`] does.
+fn changes_in(call: &[Vec<u8>], us: u64) -> Vec<u8> {
+    if call.len() != 12 {
+        return sound(call);
+    }
+    let text = |n: usize| String::from_utf8_lossy(&call[n]).replace("burst 1000,", "burst 900,");
+    let bulk = |s: &str| format!("${}\r\n{s}\r\n", s.len());
+    format!("*5\r\n:2\r\n:{us}\r\n{}{}{}", bulk(&text(6)), bulk(&text(7)), bulk(&text(11))).into_bytes()
+}
+
+/// The node tells the others: they would believe a mark of a later moment after a step of the server's clock.
+#[test]
+fn a_change_that_comes_into_force_while_its_mark_is_read_is_said_at_once() {
+    let mut world = World::new(usize::MAX);
+    world.step(Event::Time, &sound);
+    world.wait(&sound);
+    assert_eq!(world.opened(), Some(Ok(())));
+    // The mark is read once a second: the next time shortly before the change.
+    world.wait(&|call| changes_in(call, 1_000_100));
+    let call = std::cell::RefCell::new(Vec::new());
+    world.wait(&|asked| {
+        call.replace(asked.to_vec());
+        Vec::new()
+    });
+    assert_eq!(call.borrow().len(), 12);
+    world.time += 10 * MS;
+    let answer = changes_in(&call.borrow(), 50);
+    world.actions.clear();
+    world.step(Event::Bytes(LinkId(1), &answer), &|asked| {
+        call.replace(asked.to_vec());
+        sound(asked)
+    });
+    assert_eq!(world.actions.len(), 1, "it is read again: {:?}", world.actions);
+    assert_eq!(call.borrow()[8], b"0", "in force by this node's clock");
+}
+
 /// A whole and valid reply, but not that of a script: the connection is not in step, as if it had another id.
 #[test]
 fn an_answer_of_another_shape_is_not_used_and_closes_the_connection() {

@@ -92,6 +92,10 @@ impl Marks {
                 Err(_) => {}
             }
             match found {
+                Ok((mark, _)) if mark.ahead_us > 0 && limited.versions.load().next.is_none() => {
+                    // It came into force during the call: the others must hear of it.
+                    self.next = 0;
+                }
                 Ok((_, None)) => {}
                 Ok((_, Some(new))) => {
                     count(&node.counts.changes);
@@ -171,7 +175,7 @@ pub(crate) async fn agree(node: &Node, store: &mut Store) -> Result<(), OpenErro
     let mut open = Vec::new();
     for limited in &node.limits {
         let ours = limited.versions.load().now.text.clone();
-        let mark = agree_on(node, limited, store, 0, &ours).await?;
+        let mark = agree_on(node, limited, store, false, &ours).await?;
         if mark.version == 0 || mark.ahead_us > 0 {
             open.push((limited, ours));
         }
@@ -181,22 +185,25 @@ pub(crate) async fn agree(node: &Node, store: &mut Store) -> Result<(), OpenErro
     }
     // From here on it is a node that runs.
     for (limited, ours) in open {
-        agree_on(node, limited, store, 1, &ours).await?;
+        agree_on(node, limited, store, true, &ours).await?;
     }
     Ok(())
 }
 
-/// Reads the mark of a limit as a node of this version, and adopts it. It is an error if the mark differs but was never
-/// changed.
+/// Reads the mark of a limit, as a node that opens or as one that runs, and adopts it. It is an error if the mark
+/// differs but was never changed.
 async fn agree_on(
     node: &Node,
     limited: &Limited,
     store: &mut Store,
-    version: u64,
+    runs: bool,
     ours: &str,
 ) -> Result<Mark, OpenError> {
     let sent = store.wire.now();
-    let mine = Mark { version, ahead_us: 0, next: ours.to_owned(), before: ours.to_owned() };
+    let mine = match runs {
+        true => limited.versions.load().mark(sent),
+        false => Mark { version: 0, ahead_us: 0, next: ours.to_owned(), before: ours.to_owned() },
+    };
     let mark = ask(node, limited, store, &mine, None).await?;
     let adopted = limited.adopt(&mark, sent, store.wire.now(), node.delay);
     // A node can adopt a changed limit, but no other number of nodes and no other delay.
@@ -225,7 +232,7 @@ impl Limited {
     /// force meanwhile stays in force.
     ///
     /// # Errors
-    /// The mark is not valid. Then nothing changes, and what is held ends as if the mark had not come.
+    /// The mark is not valid. Nothing else changes then, and what is held ends as if the mark had not come.
     pub(crate) fn adopt(
         &self,
         mark: &Mark,
