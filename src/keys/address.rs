@@ -101,6 +101,16 @@ impl Address {
 
     /// The key of its prefix of this length. A length above that of the address means the whole address.
     pub fn prefix(&self, bits: u8) -> PrefixKey {
+        let (words, length) = self.prefix_words(bits);
+        let mut key = PrefixKey { bytes: [0; 18], length };
+        let words = key.bytes.chunks_mut(8).zip(words);
+        words.for_each(|(to, word)| to.copy_from_slice(word.to_le_bytes().get(..to.len()).unwrap_or(&[])));
+        key
+    }
+
+    /// Returns the key of its prefix as little-endian words, 0 behind its end, and its length.
+    #[inline(always)]
+    pub(crate) fn prefix_words(&self, bits: u8) -> ([u64; 3], u8) {
         let (family, most) = if self.v4 { (4, 32) } else { (6, 128) };
         let ([first, last], bits) = (self.words(), bits.min(most));
         // Requests ask for the same lengths again and again, so that the processor predicts this branch.
@@ -108,11 +118,8 @@ impl Address {
             true => (first, last & kept(bits - 64)),
             false => (first & kept(bits), 0),
         };
-        let mut key = PrefixKey { bytes: [0; 18], length: 2 + ((bits + 7) >> 3) };
-        let words = [first << 16 | (bits as u64) << 8 | family, last << 16 | first >> 48, last >> 48];
-        let words = key.bytes.chunks_mut(8).zip(words);
-        words.for_each(|(to, word)| to.copy_from_slice(word.to_le_bytes().get(..to.len()).unwrap_or(&[])));
-        key
+        let head = [first << 16 | (bits as u64) << 8 | family, last << 16 | first >> 48];
+        ([head[0], head[1], last >> 48], 2 + ((bits + 7) >> 3))
     }
 
     /// Makes it of its bytes as little-endian words.

@@ -135,6 +135,19 @@ fn one_block(keys: &AesKeys, start: &[u64; 2], [low, high]: [u64; 2]) -> u64 {
     state.round(k1).round(k2).round(k3).round(k4).round(k5).low()
 }
 
+/// Does the same as [`hash`] for the key of one prefix, [`Address::prefix_words`]. Where the length is a constant, its
+/// mask is one, too: this is faster than [`Whole::hash`] then.
+#[inline(always)]
+pub(crate) fn hash_words(keys: &AesKeys, ([low, high, tail], length): ([u64; 3], u8)) -> u64 {
+    let [k0, k1, k2, k3, k4, k5] = &keys.keys;
+    let mut state = State::of([k0[0] ^ length as u64 ^ low, k0[1] ^ high]);
+    state = state.round(k1).round(k2).round(k3).round(k4);
+    if length > 16 {
+        state = state.xor(State::of([tail, 0])).round(k1).round(k2).round(k3).round(k4);
+    }
+    state.round(k5).low()
+}
+
 /// What an address keeps in the key of a prefix of one length, and the bytes before that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cut {
@@ -178,7 +191,7 @@ static KEPT: Kept = Kept({
     bytes
 });
 
-/// An address whose prefixes are hashed.
+/// An address of which several prefixes are hashed.
 #[derive(Clone, Copy)]
 pub(crate) struct Whole {
     /// The first 14 bytes of the address, where the key of a prefix has them.

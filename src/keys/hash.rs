@@ -177,7 +177,7 @@ impl Hasher {
     pub fn hash_prefix(&self, address: &Address, bits: u8) -> Option<u64> {
         match self {
             Hasher::Short(keys) | Hasher::Aes(keys) => {
-                Some(Whole::of(address).hash(keys, Cut::new(address.is_v4(), bits)))
+                Some(aes::hash_words(keys, address.prefix_words(bits)))
             }
             Hasher::Sip(seed, _) => Some(seed.hash_any(address.prefix(bits).as_ref())),
             Hasher::Caller(_) => None,
@@ -316,6 +316,9 @@ mod tests {
                 for bits in 0..=130 {
                     let (whole, key) = (hasher.hash_prefix(&address, bits), address.prefix(bits));
                     assert_eq!(whole, hasher.hash(key.as_ref()), "{kind:?}, {bits} bits");
+                    let (cuts, mut hashes) = ([Cut::new(address.is_v4(), bits); 2], [0; 2]);
+                    let many = hasher.hash_prefixes(&address, cuts.into_iter(), &mut hashes, |_, _| ());
+                    assert_eq!(many.map(|()| hashes), whole.map(|hash| [hash; 2]), "{kind:?}, {bits} bits");
                 }
             }
         }
