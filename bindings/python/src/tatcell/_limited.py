@@ -7,70 +7,18 @@ import asyncio
 import functools
 import inspect
 import math
-import re
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from ._core import Cell, Chain, Decision, Limiter
+from ._refused import RateLimited
 
 if TYPE_CHECKING:
     from ._types import Key
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-
-class Told(NamedTuple):
-    """A decision that came from another process: all that a Decision has."""
-
-    verdict: str
-    cost: int
-    burst: int
-    remaining: int
-    retry_after: float
-    reset_after: float
-    tracked: bool
-    link: int
-    fields: list[tuple[str, str]]
-
-    @property
-    def passes(self) -> bool:
-        return self.verdict == "pass"
-
-    def headers(self, *names: str, legacy: bool = False) -> list[tuple[str, str]]:
-        fields = [(name, value) for name, value in self.fields if legacy or not name.startswith("X-")]
-        if not names:
-            return fields
-        limits = self.fields[0][1].count(";q=")
-        if len(names) != limits:
-            raise ValueError(f"{len(names)} names for {limits} limits: pass one for each, or none")
-        # The library checks and quotes a name.
-        quoted = [Cell("1/s").peek().headers(name)[0][1].removesuffix(";q=1;w=1") for name in names]
-        return [
-            (name, re.sub('"(?:default|limit-([1-8]))"', lambda at: quoted[int(at[1] or 1) - 1], value))
-            for name, value in fields
-        ]
-
-    def __bool__(self) -> bool:
-        return self.passes
-
-
-class RateLimited(Exception):
-    """A call was refused by its limit. `decision` says for how long."""
-
-    def __init__(self, decision: Decision) -> None:
-        super().__init__(decision)
-        self.decision = decision
-
-    def __reduce__(self) -> tuple[type[RateLimited], tuple[Told]]:
-        numbers = (getattr(self.decision, name) for name in Told._fields[:-1])
-        return type(self), (Told._make((*numbers, self.decision.headers(legacy=True))),)
-
-    def __str__(self) -> str:
-        if self.decision.verdict == "never":
-            return f"refused: the cost {self.decision.cost} is above the burst {self.decision.burst}"
-        return f"refused: retry after {self.decision.retry_after:.3f} s"
 
 
 def asker(limit: Limiter | Cell | Chain, needs: str) -> Callable[[Key | tuple[Key, ...] | None, int], Decision]:
