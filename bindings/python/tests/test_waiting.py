@@ -180,6 +180,20 @@ def test_a_call_that_its_caller_stops_has_charged_nothing(world: World) -> None:
     assert world.left == [(0, "first"), (60_000, "second")]
 
 
+class Masked(str):
+    def __repr__(self) -> str:
+        return "***"
+
+
+@pytest.mark.parametrize("one, other, same", [(Masked("a"), Masked("b"), False), ("a", b"a", True), (1, True, True)])
+def test_a_line_is_that_of_the_key_which_the_library_reads(world: World, one: Any, other: Any, same: bool) -> None:
+    call = world.limited(Limiter("1/s burst 1", keys=10), key=lambda name: name[0], wait=60)
+    world.run(all_of(*map(call, [(one, 0), (one, 1), (other, 0)])))
+    order = [(one, 0), (one, 1), (other, 0)] if same else [(one, 0), (other, 0), (one, 1)]
+    assert [name for _, name in world.left] == order
+    assert [when for when, _ in world.left] == ([0, 1000, 2000] if same else [0, 0, 1000])
+
+
 def test_a_call_at_the_moment_at_which_a_unit_is_free_stands_behind(world: World) -> None:
     call = world.limited(Cell("1/s burst 1"), wait=60)
     world.late = 5 * MS

@@ -8,10 +8,11 @@ import contextlib
 import functools
 import inspect
 import math
+import operator
 import threading
 import time
 from collections.abc import Callable, Generator, Hashable
-from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, SupportsIndex, TypeVar, cast
 
 from ._core import Cell, Chain, Decision, Limiter
 from ._lines import E, clock, lines, steps
@@ -71,12 +72,23 @@ def is_coroutine(function: Callable[..., Any]) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))
 
 
+def name_of(key: object) -> Hashable:
+    """The same for all keys that are one for the library: "a" and b"a", 1 and True."""
+    if isinstance(key, str):
+        return str.encode(key)
+    if isinstance(key, bytes):
+        return bytes(key)
+    return operator.index(key) % 2**64 if isinstance(key, SupportsIndex) else repr(key)
+
+
 def places_of(limit: Limiter | Cell | Chain, key: Key | tuple[Key, ...] | None, loop: object) -> list[Hashable]:
     """Names the line of each limit and key that a call must meet. Each event loop has lines of its own."""
     if not isinstance(limit, Chain):
-        return [(limit, loop, 0, repr(key))]
+        return [(limit, loop, 0, name_of(key))]
     keys = iter(keys_of(key))
-    return [(limit, loop, link, repr(next(keys, None)) if keyed else None) for link, keyed in enumerate(limit._keyed)]
+    return [
+        (limit, loop, link, name_of(next(keys, None)) if keyed else None) for link, keyed in enumerate(limit._keyed)
+    ]
 
 
 def running_loop() -> asyncio.AbstractEventLoop | None:
