@@ -180,6 +180,21 @@ def test_a_call_that_its_caller_stops_has_charged_nothing(world: World) -> None:
     assert world.left == [(0, "first"), (60_000, "second")]
 
 
+def test_a_cost_above_the_burst_waits_for_nobody(world: World) -> None:
+    cell = Cell("1/s burst 2")
+    call, never = world.limited(cell, wait=60), world.limited(cell, wait=60, cost=3)
+
+    async def main() -> None:
+        calls = [asyncio.create_task(call(number)) for number in range(6)]
+        await asyncio.sleep(0.5)
+        with pytest.raises(RateLimited, match="above the burst"):
+            await never("never")
+        assert world.now() == 500
+        await asyncio.gather(*calls)
+
+    world.run(main())
+
+
 class Masked(str):
     def __repr__(self) -> str:
         return "***"

@@ -121,7 +121,7 @@ def limited(
         raise TypeError("a Limiter needs a key: limited(limiter, key=lambda user: user)")
     elif isinstance(limit, Chain) and limit.limiters > 0:
         raise TypeError(f"a Chain of {limit.limiters} limiters needs key=, which returns a tuple of as many keys")
-    trial(limit, cost)
+    never = trial(limit, cost).verdict == "never"
     if isinstance(wait, bool) or not isinstance(wait, int | float):
         raise TypeError(f"wait is a number of seconds, not {type(wait).__name__}")
     if math.isnan(wait) or wait < 0:
@@ -132,7 +132,7 @@ def limited(
     ) -> Generator[tuple[E | None, float], None, None] | None:
         """None: the call has passed. Otherwise what it must wait for."""
         of = key(*args, **kwargs) if key else None
-        if not wait:
+        if not wait or never:
             if decision := ask(of, cost):
                 return None
             raise RateLimited(decision)

@@ -171,7 +171,7 @@ def steps(
                     waits = refusal._waits(0)
                     link = max(range(len(waits)), key=waits.__getitem__)
                     due = at + waits[link]
-                if refusal.verdict == "never" or due > end:
+                if due > end:
                     raise RateLimited(refusal)
                 if line and link is not None and line.place == places()[link]:
                     line.answered(refusal, at, cost)
