@@ -180,6 +180,22 @@ def test_a_call_that_its_caller_stops_has_charged_nothing(world: World) -> None:
     assert world.left == [(0, "first"), (60_000, "second")]
 
 
+@pytest.mark.parametrize("algorithm, when", [("gcra", 6000), ("fixed-window", 500)])
+def test_a_small_call_moves_up_when_a_large_one_gives_up(world: World, algorithm: Any, when: int) -> None:
+    cell = Cell("10/min", algorithm=algorithm)
+    large, small = world.limited(cell, wait=120, cost=10), world.limited(cell, wait=120)
+
+    async def main() -> None:
+        await (large if algorithm == "gcra" else small)("first")
+        calls = [asyncio.create_task(large("large")), asyncio.create_task(small("small"))]
+        await asyncio.sleep(0.5)
+        calls[0].cancel()
+        await asyncio.gather(*calls, return_exceptions=True)
+
+    world.run(main())
+    assert world.left == [(0, "first"), (when, "small")]
+
+
 def test_a_cost_above_the_burst_waits_for_nobody(world: World) -> None:
     cell = Cell("1/s burst 2")
     call, never = world.limited(cell, wait=60), world.limited(cell, wait=60, cost=3)

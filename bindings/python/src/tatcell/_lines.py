@@ -68,7 +68,10 @@ class Line:
     def due(self, cost: int, before: int = 0) -> int:
         """The earliest instant at which a call passes that has so many units before it."""
         with lock:
-            more = max(0, self.passed + before + cost - self.refusal.cost)
+            more = self.passed + before + cost - self.refusal.cost
+            if more < 0:
+                # The call that was refused asked for more, and gave up.
+                return self.since
             return self.since + self.refusal._waits(more)[self.link]
 
 
