@@ -225,6 +225,19 @@ def test_a_line_is_that_of_the_key_which_the_library_reads(world: World, one: An
     assert [when for when, _ in world.left] == ([0, 1000, 2000] if same else [0, 0, 1000])
 
 
+def test_a_timer_that_is_early_lets_no_call_leave_early(world: World) -> None:
+    # Those of uvloop are early by up to half a millisecond, because it rounds to milliseconds.
+    cell = Cell("1/s burst 1")
+    assert cell.hit(now=world.time)
+    refusal = cell.check(now=world.time)
+    call = _lines.steps(lambda now: cell.check(now=now), lambda: ["place"], 1, world.time, 60, refusal, threading.Event)
+    assert next(call) == (None, 1.0)
+    world.time += SECOND - 1
+    assert next(call) == (None, 1 / SECOND)
+    world.time += 1
+    assert not list(call)
+
+
 def test_a_call_at_the_moment_at_which_a_unit_is_free_stands_behind(world: World) -> None:
     call = world.limited(Cell("1/s burst 1"), wait=60)
     world.late = 5 * MS

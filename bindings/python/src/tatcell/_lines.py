@@ -193,9 +193,7 @@ def steps(
                 due = line.due(cost)
                 if due > end:
                     raise RateLimited(line.refusal)
-                if due > clock():
-                    yield None, seconds(due)
-            elif refusal is not None:
+            while due > clock():
                 yield None, seconds(due)
             at = max(due, clock() - LATE)
             refusal = ask(at)
