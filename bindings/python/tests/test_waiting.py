@@ -147,6 +147,24 @@ def test_what_cannot_pass_in_time_is_refused_at_once_and_charged_nothing(world: 
     assert when == [3000] * 6
 
 
+def test_a_call_whose_turn_comes_too_late_does_not_wait_for_more(world: World) -> None:
+    cell = Cell("1/s burst 1")
+    call, short = world.limited(cell, wait=60), world.limited(cell, wait=2.2)
+
+    async def main() -> None:
+        calls = [asyncio.create_task(one) for one in (call(0), call(1), short("short"))]
+        await asyncio.sleep(0.5)
+        cell.reset()
+        assert cell.hit(now=world.time)
+        with pytest.raises(RateLimited):
+            await calls[2]
+        assert world.now() == 1500
+        await asyncio.gather(*calls, return_exceptions=True)
+
+    world.run(main())
+    assert world.left == [(0, 0), (1500, 1)]
+
+
 @pytest.mark.parametrize("gone", [range(1, 2), range(2, 3), range(5, 10), range(1, 9), (9, 4, 1, 2)])
 def test_those_behind_a_call_that_gives_up_move_up(world: World, gone: Any) -> None:
     call = world.limited(Cell("1/s burst 1"), wait=60)
@@ -395,6 +413,30 @@ def test_an_error_of_the_limit_leaves_no_line(world: World) -> None:
     world.run(main())
 
 
+@pytest.mark.parametrize("joined", [False, True])
+def test_a_call_that_a_signal_ends_while_it_joins_leaves_the_line(
+    world: World, monkeypatch: pytest.MonkeyPatch, joined: bool
+) -> None:
+    call = world.limited(Cell("1/s burst 1"), wait=60)
+    join = _lines.join
+
+    def interrupted(*args: Any) -> None:
+        if joined:
+            join(*args)
+        raise KeyboardInterrupt
+
+    async def main() -> None:
+        calls = [asyncio.create_task(call(number)) for number in range(3)]
+        await asyncio.sleep(0.5)
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(_lines, "join", interrupted)
+            await call("interrupted")
+        await asyncio.gather(*calls)
+
+    world.run(main())
+    assert world.left == [(0, 0), (1000, 1), (2000, 2)]
+
+
 def test_threads_wait_by_their_own_instants(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(monkeypatch, model=False)
 
@@ -411,6 +453,17 @@ def test_threads_wait_by_their_own_instants(monkeypatch: pytest.MonkeyPatch) -> 
     assert len(world.left) == 100 and world.asks <= 4 * 100 and not _lines.lines
 
 
+def test_threads_wait_for_as_long_as_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(monkeypatch, model=False)
+    leaves = limited(Cell("1/10ms", algorithm="fixed-window"), wait=math.inf)(lambda: world.left.append((0, 0)))
+    threads = [threading.Thread(target=leaves) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(world.left) == 5 and not _lines.lines
+
+
 def test_after_a_fork_nobody_waits_behind_calls_of_the_parent() -> None:
     cell = Cell("2/s burst 1")
     slow = limited(cell, wait=60)(lambda: None)
@@ -419,9 +472,21 @@ def test_after_a_fork_nobody_waits_behind_calls_of_the_parent() -> None:
     thread.start()
     while thread.is_alive() and not _lines.lines:
         pass
+    held, forked = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with _lines.lock:
+            held.set()
+            forked.wait()
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    held.wait()
     child = os.fork()
     if child == 0:
-        os._exit(len(_lines.lines))
+        os._exit(len(_lines.lines) + (not _lines.lock.acquire(blocking=False)))
+    forked.set()
+    holder.join()
     status = os.waitpid(child, 0)[1]
     thread.join()
     assert os.waitstatus_to_exitcode(status) == 0 and not _lines.lines

@@ -29,6 +29,16 @@ class Asker(Protocol):
     def __call__(self, key: Key | tuple[Key, ...] | None, cost: int, now: int | None = None, /) -> Decision: ...
 
 
+class Turn:
+    """An event for threads. One of threading can block its waiter for ever if a handler of signals raises in set()."""
+
+    def __init__(self) -> None:
+        lock = threading.Lock()
+        lock.acquire()
+        self.set = lock.release
+        self.wait = lock.acquire
+
+
 def keys_of(key: Key | tuple[Key, ...] | None) -> tuple[Key, ...]:
     return key if isinstance(key, tuple) else () if key is None else (key,)
 
@@ -172,7 +182,7 @@ def limited(
 
         @functools.wraps(function)
         def sleeps(*args: P.args, **kwargs: P.kwargs) -> R:
-            waiting = begin(args, kwargs, threading.Event, None)
+            waiting = begin(args, kwargs, Turn, None)
             if waiting:
                 with contextlib.closing(waiting):
                     for turn, seconds in waiting:
@@ -184,7 +194,7 @@ def limited(
                         if turn is None:
                             time.sleep(seconds)
                         else:
-                            turn.wait(seconds)
+                            turn.wait(timeout=seconds)
             return function(*args, **kwargs)
 
         return sleeps

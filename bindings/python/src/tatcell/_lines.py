@@ -43,8 +43,7 @@ lock = threading.RLock()
 class Line:
     """The calls that wait for one limit of one key."""
 
-    def __init__(self, place: Hashable, link: int, first: Event, refusal: Decision, at: int) -> None:
-        self.place = place
+    def __init__(self, link: int, first: Event, refusal: Decision, at: int) -> None:
         self.link = link
         self.first = first
         self.costs: OrderedDict[Event, int] = OrderedDict()  # of the calls, in order
@@ -102,20 +101,22 @@ def join(
         if line is None:
             if refusal is None:
                 return None
-            line = lines[place] = Line(place, link, turn, refusal, at)
+            line = lines[place] = Line(link, turn, refusal, at)
         before = line.units
         line.costs[turn] = cost
         line.units += cost
         return line, before
 
 
-def leave(line: Line, turn: Event) -> None:
+def leave(place: Hashable, turn: Event) -> None:
+    """Leaves the line of a place, if the call stands in it. In a forked child it does not."""
     with lock:
+        line = lines.get(place)
+        if line is None or turn not in line.costs:
+            return
         line.units -= line.costs.pop(turn)
         if not line.costs:
-            # In a forked child it is not there.
-            if lines.get(line.place) is line:
-                del lines[line.place]
+            del lines[place]
         elif line.first is turn:
             line.first = next(iter(line.costs))
             line.first.set()
@@ -139,21 +140,20 @@ def steps(
     due = at
     end = alarm = at + wait * SECOND
     line: Line | None = None
-    turn: E  # in that line
+    place: Hashable = None  # of that line
+    turn = event()  # in that line
 
     def stand(link: int) -> None:
         """Leaves the line, if the call stands in one, and goes to the end of that of a link."""
-        nonlocal line, turn, alarm
-        if line:
-            leave(line, turn)
-            line = None
-        turn = event()
-        joined = join(places()[link], link, turn, cost, refusal, at)
+        nonlocal line, place, turn, alarm
+        leave(place, turn)
+        line, place, turn = None, places()[link], event()
+        joined = join(place, link, turn, cost, refusal, at)
         if not joined:
             return
         line, before = joined
         alarm = line.due(cost, before)
-        if before and alarm > end:
+        if alarm > end:
             raise RateLimited(line.refusal)
         # Under algorithms without a rate all calls would ask at once.
         alarm = alarm if alarm > line.due(cost) else end
@@ -176,7 +176,7 @@ def steps(
                     due = at + waits[link]
                 if due > end:
                     raise RateLimited(refusal)
-                if line and link is not None and line.place == places()[link]:
+                if line and link is not None and place == places()[link]:
                     line.answered(refusal, at, cost)
                 elif link is not None:
                     stand(link)
@@ -202,5 +202,5 @@ def steps(
                     line.answered(refusal, at, cost)
                 return
     finally:
-        if line:
-            leave(line, turn)
+        # A handler of signals may have raised in join(), so `line` does not say whether the call stands in one.
+        leave(place, turn)
