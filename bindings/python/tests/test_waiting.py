@@ -389,6 +389,29 @@ def test_a_call_that_its_own_limit_holds_up_holds_up_no_others(world: World, ord
     assert [when for when, _ in world.left[3:]] == [1000, 1010, 2000]
 
 
+@pytest.mark.parametrize("late", [0, 3])
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize("names", ["abcd", "abcdefgh"])
+def test_no_call_of_a_chain_starves(world: World, late: int, order: Literal[1, -1], names: str) -> None:
+    """Both limits hold up the calls: five callers for each key, who come again at once."""
+    chain = Chain(*(Limiter("5/s burst 1", keys=10), Cell("20/s burst 1"))[::order])
+    call = world.limited(chain, wait=math.inf, key=lambda name: (name,))
+    world.late, world.turns = late * MS, -20_000
+    longest = 0
+
+    async def caller(name: str) -> None:
+        nonlocal longest
+        for _ in range(20):
+            came = world.now()
+            await call(name)
+            longest = max(longest, world.now() - came)
+
+    world.run(all_of(*(caller(name) for name in names for _ in range(5))))
+    # In the order of arrival it would be 50 ms for each caller.
+    assert len(world.left) == 100 * len(names) and longest <= 1.5 * 50 * 5 * len(names)
+    assert world.asks <= 1.1 * len(world.left)
+
+
 @pytest.mark.parametrize("algorithm", ["fixed-window", "sliding-counter", "quota-linear", "decay"])
 def test_the_other_algorithms_wait_too(world: World, algorithm: Any) -> None:
     call = world.limited(Cell("5/s", algorithm=algorithm), wait=60)

@@ -4,7 +4,8 @@
 Each limit of each key has a line of its own while calls wait for it. Under GCRA each call of a line knows from its
 place when it can pass, and asks the limit then; under the other algorithms the first call asks, and the others wait for
 their turn. A call that gives up has charged nothing, and those behind it move up. A call that several limits of a chain
-refuse stands in the line of the limit that takes longest.
+refuse stands in the line of the limit that takes longest. At its turn it stands in the lines of the others, too, before
+it asks: each time behind those who came earlier.
 
 A call asks about the instant that it waited for, also if it wakes a little later. So late timers do not lower the rate.
 """
@@ -46,7 +47,7 @@ class Line:
     def __init__(self, link: int, first: Event, refusal: Decision, at: int) -> None:
         self.link = link
         self.first = first
-        self.costs: OrderedDict[Event, int] = OrderedDict()  # of the calls, in order
+        self.calls: OrderedDict[Event, tuple[int, int]] = OrderedDict()  # the number and the cost of each, in order
         self.units = 0  # the sum of the costs
         self.refusal = refusal  # the latest one
         self.since = at  # the instant that it is about
@@ -62,7 +63,8 @@ class Line:
     def before(self, turn: Event) -> int:
         """The units before a call."""
         with lock:
-            return sum(self.costs[other] for other in itertools.takewhile(lambda other: other is not turn, self.costs))
+            others = itertools.takewhile(lambda other: other is not turn, self.calls)
+            return sum(self.calls[other][1] for other in others)
 
     def due(self, cost: int, before: int = 0) -> int:
         """The earliest instant at which a call passes that has so many units before it."""
@@ -75,6 +77,7 @@ class Line:
 
 
 lines: dict[Hashable, Line] = {}
+numbers = itertools.count()  # of the calls, in the order in which they came
 
 
 def forget() -> None:
@@ -93,18 +96,25 @@ def clock() -> int:
 
 
 def join(
-    place: Hashable, link: int, turn: Event, cost: int, refusal: Decision | None, at: int
+    place: Hashable, link: int, turn: Event, number: int, cost: int, refusal: Decision | None, at: int
 ) -> tuple[Line, int] | None:
-    """Stands at the end of a line, and returns the units before it. A refusal begins a line if there is none."""
+    """Stands in a line before those who came later, but behind the first one, and returns the units before it.
+
+    A refusal begins a line if there is none. A call comes late to a line if it waited for another limit of a chain.
+    """
     with lock:
         line = lines.get(place)
         if line is None:
             if refusal is None:
                 return None
             line = lines[place] = Line(link, turn, refusal, at)
-        before = line.units
-        line.costs[turn] = cost
+        calls, first = line.calls, line.first
+        later = [*itertools.takewhile(lambda other: other is not first and calls[other][0] > number, reversed(calls))]
+        before = line.units - sum(calls[other][1] for other in later)
+        calls[turn] = number, cost
         line.units += cost
+        for other in reversed(later):
+            calls.move_to_end(other)
         return line, before
 
 
@@ -112,13 +122,13 @@ def leave(place: Hashable, turn: Event) -> None:
     """Leaves the line of a place, if the call stands in it. In a forked child it does not."""
     with lock:
         line = lines.get(place)
-        if line is None or turn not in line.costs:
+        if line is None or turn not in line.calls:
             return
-        line.units -= line.costs.pop(turn)
-        if not line.costs:
+        line.units -= line.calls.pop(turn)[1]
+        if not line.calls:
             del lines[place]
         elif line.first is turn:
-            line.first = next(iter(line.costs))
+            line.first = next(iter(line.calls))
             line.first.set()
 
 
@@ -137,18 +147,19 @@ def steps(
     limit about an instant, and `places` names the line of each link. Raises RateLimited if the call cannot pass within
     `wait` seconds.
     """
-    due = at
+    due, number = at, next(numbers)
     end = alarm = at + wait * SECOND
+    stood: list[Hashable] = []  # the places in which it stood since it asked
     line: Line | None = None
     place: Hashable = None  # of that line
     turn = event()  # in that line
 
     def stand(link: int) -> None:
-        """Leaves the line, if the call stands in one, and goes to the end of that of a link."""
+        """Leaves the line, if the call stands in one, and goes to that of a link."""
         nonlocal line, place, turn, alarm
         leave(place, turn)
         line, place, turn = None, places()[link], event()
-        joined = join(place, link, turn, cost, refusal, at)
+        joined = join(place, link, turn, number, cost, refusal, at)
         if not joined:
             return
         line, before = joined
@@ -190,11 +201,20 @@ def steps(
                     raise RateLimited(line.refusal)
                 # Those before it may be late to wake. It asks out of turn once; then others use the limit, too.
                 alarm = end
-                due = line.due(cost)
+                due = max(due, line.due(cost))
                 if due > end:
                     raise RateLimited(line.refusal)
             while due > clock():
                 yield None, seconds(due)
+            if line:
+                # It overtakes nobody who waits for another limit either.
+                stood.append(place)
+                held = [link for link, other in enumerate(places()) if other in lines and other not in stood]
+                if held:
+                    refusal = None
+                    stand(held[0])
+                    continue
+            stood.clear()
             at = max(due, clock() - LATE)
             refusal = ask(at)
             if refusal:
