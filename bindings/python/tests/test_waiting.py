@@ -6,8 +6,10 @@ Time is a number here: when all tasks wait, it moves on to the next timer.
 import asyncio
 import contextlib
 import heapq
+import itertools
 import math
 import os
+import random
 import selectors
 import threading
 from collections.abc import Callable, Coroutine, Iterator
@@ -410,6 +412,33 @@ def test_no_call_of_a_chain_starves(world: World, late: int, order: Literal[1, -
     # In the order of arrival it would be 50 ms for each caller.
     assert len(world.left) == 100 * len(names) and longest <= 1.5 * 50 * 5 * len(names)
     assert world.asks <= 1.1 * len(world.left)
+
+
+@pytest.mark.parametrize("first, second", itertools.product(["gcra", "fixed-window", "sliding-counter"], repeat=2))
+def test_calls_of_a_chain_ask_no_end_of_times(world: World, first: Any, second: Any) -> None:
+    """Random calls of which some give up, while others use the limits; timers are later than what is made up for."""
+    chance = random.Random(31)
+    chain = Chain(Limiter("5/s", keys=10, algorithm=first), Cell("20/s", algorithm=second))
+    calls = [
+        world.limited(chain, cost=cost, wait=wait, key=lambda name: (name % 3,))
+        for cost in (0, 1, 2)
+        for wait in (0.3, 2, math.inf)
+    ]
+    world.late = 20 * MS
+
+    async def caller(name: int) -> None:
+        await asyncio.sleep(3 * chance.random())
+        async with asyncio.timeout(chance.choice([0.05, 0.5, None])):
+            await chance.choice(calls)(name)
+
+    async def others() -> None:
+        for _ in range(30):
+            await asyncio.sleep(0.1)
+            if chance.random() < 0.4:
+                chain.hit(0, now=world.time)
+
+    world.run(all_of(others(), *map(caller, range(100))))
+    assert world.asks <= 2 * 100
 
 
 @pytest.mark.parametrize("algorithm", ["fixed-window", "sliding-counter", "quota-linear", "decay"])
