@@ -150,7 +150,17 @@ static PyObject *chain_limiters(PyObject *self, void *unused) {
     return PyLong_FromUnsignedLong(((Chain *)self)->keys);
 }
 
+static PyObject *chain_keyed(PyObject *object, void *unused) {
+    Chain *self = (Chain *)object;
+    PyObject *keyed = PyTuple_New(self->count);
+    (void)unused;
+    for (uint32_t i = 0; keyed && i < self->count; i++)
+        if (PyTuple_SetItem(keyed, i, PyBool_FromLong(members_of(self)[i].keyed)) < 0) Py_CLEAR(keyed);
+    return keyed;
+}
+
 static PyGetSetDef chain_attributes[] = {
+    {"_keyed", chain_keyed, NULL, "Whether each limit takes a key.", NULL},
     {"limiters", chain_limiters, NULL, "How many of the limits are Limiters: a request has one key for each.", NULL},
     {NULL, NULL, NULL, NULL, NULL}};
 static PyMethodDef chain_methods[] = {

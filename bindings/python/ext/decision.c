@@ -104,6 +104,28 @@ static bool append_field(
     return done;
 }
 
+/* The nanoseconds after which this request would pass if `units` others went before it: one number for each limit. Only
+ * GCRA has a rate at which it gives units back; under the other algorithms others may go at the same time. */
+static PyObject *decision_waits(PyObject *object, PyObject *units) {
+    Decision *self = (Decision *)object;
+    uint64_t ahead;
+    if (!to_u64(units, "units", UINT64_MAX, &ahead)) return NULL;
+    PyObject *waits = PyTuple_New(self->count);
+    for (uint32_t i = 0; waits && i < self->count; i++) {
+        const struct answer *answer = &answers_of(self)[i];
+        tatcell_limit_info_t info = TATCELL_LIMIT_INFO_INIT;
+        uint64_t wait = answer->decision.retry_after;
+        int32_t rc = tatcell_limit_info(&answer->limit, &info);
+        double more = info.algorithm == TATCELL_ALGORITHM_GCRA && info.units
+            ? (double)ahead * (double)info.period / (double)info.units
+            : 0;
+        wait = more < (double)(UINT64_MAX - wait) ? wait + (uint64_t)more : UINT64_MAX;
+        PyObject *number = rc < 0 ? fail(rc, 0, "tatcell") : PyLong_FromUnsignedLongLong(wait);
+        if (!number || PyTuple_SetItem(waits, i, number) < 0) Py_CLEAR(waits);
+    }
+    return waits;
+}
+
 PyDoc_STRVAR(headers_doc,
     "headers($self, /, *names, legacy=False)\n--\n\n"
     "Header fields for a response, as a list of (name, value): RateLimit-Policy, RateLimit, and Retry-After if the\n"
@@ -153,7 +175,7 @@ static PyObject *decision_headers(PyObject *object, PyObject *names, PyObject *k
 
 static PyMethodDef decision_methods[] = {
     {"headers", (PyCFunction)(void (*)(void))decision_headers, METH_VARARGS | METH_KEYWORDS, headers_doc},
-    {NULL, NULL, 0, NULL}};
+    {"_waits", decision_waits, METH_O, NULL}, {NULL, NULL, 0, NULL}};
 
 static PyType_Slot decision_slots[] = {{Py_tp_dealloc, decision_dealloc}, {Py_tp_repr, decision_repr},
     {Py_tp_getset, decision_getset}, {Py_tp_methods, decision_methods}, {Py_nb_bool, passes},

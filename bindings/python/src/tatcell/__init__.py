@@ -14,7 +14,8 @@ Any number of threads may use one object. After a fork the child has a copy of t
 """
 
 from ._core import Cell, Chain, Decision, Limiter, network
-from ._limited import RateLimited, limited
+from ._limited import limited
+from ._refused import RateLimited
 from ._types import Algorithm, Full, Key
 
 __all__ = [

@@ -4,15 +4,19 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import inspect
 import math
-import re
+import operator
+import threading
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar, cast
+from collections.abc import Callable, Generator, Hashable
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, SupportsIndex, TypeVar, cast
 
 from ._core import Cell, Chain, Decision, Limiter
+from ._lines import E, clock, lines, steps
+from ._refused import RateLimited
 
 if TYPE_CHECKING:
     from ._types import Key
@@ -21,73 +25,37 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Told(NamedTuple):
-    """A decision that came from another process: all that a Decision has."""
-
-    verdict: str
-    cost: int
-    burst: int
-    remaining: int
-    retry_after: float
-    reset_after: float
-    tracked: bool
-    link: int
-    fields: list[tuple[str, str]]
-
-    @property
-    def passes(self) -> bool:
-        return self.verdict == "pass"
-
-    def headers(self, *names: str, legacy: bool = False) -> list[tuple[str, str]]:
-        fields = [(name, value) for name, value in self.fields if legacy or not name.startswith("X-")]
-        if not names:
-            return fields
-        limits = self.fields[0][1].count(";q=")
-        if len(names) != limits:
-            raise ValueError(f"{len(names)} names for {limits} limits: pass one for each, or none")
-        # The library checks and quotes a name.
-        quoted = [Cell("1/s").peek().headers(name)[0][1].removesuffix(";q=1;w=1") for name in names]
-        return [
-            (name, re.sub('"(?:default|limit-([1-8]))"', lambda at: quoted[int(at[1] or 1) - 1], value))
-            for name, value in fields
-        ]
-
-    def __bool__(self) -> bool:
-        return self.passes
+class Asker(Protocol):
+    def __call__(self, key: Key | tuple[Key, ...] | None, cost: int, now: int | None = None, /) -> Decision: ...
 
 
-class RateLimited(Exception):
-    """A call was refused by its limit. `decision` says for how long."""
+class Turn:
+    """An event for threads. One of threading can block its waiter for ever if a handler of signals raises in set()."""
 
-    def __init__(self, decision: Decision) -> None:
-        super().__init__(decision)
-        self.decision = decision
-
-    def __reduce__(self) -> tuple[type[RateLimited], tuple[Told]]:
-        numbers = (getattr(self.decision, name) for name in Told._fields[:-1])
-        return type(self), (Told._make((*numbers, self.decision.headers(legacy=True))),)
-
-    def __str__(self) -> str:
-        if self.decision.verdict == "never":
-            return f"refused: the cost {self.decision.cost} is above the burst {self.decision.burst}"
-        return f"refused: retry after {self.decision.retry_after:.3f} s"
+    def __init__(self) -> None:
+        lock = threading.Lock()
+        lock.acquire()
+        self.set = lock.release
+        self.wait = lock.acquire
 
 
-def asker(limit: Limiter | Cell | Chain, needs: str) -> Callable[[Key | tuple[Key, ...] | None, int], Decision]:
+def keys_of(key: Key | tuple[Key, ...] | None) -> tuple[Key, ...]:
+    return key if isinstance(key, tuple) else () if key is None else (key,)
+
+
+def asker(limit: Limiter | Cell | Chain, needs: str) -> Asker:
     """Returns how to ask a limit of any kind. `needs` says where a key comes from."""
     if isinstance(limit, Cell):
         cell = limit
-        return lambda key, cost: cell.check(cost)
+        return lambda key, cost, now=None: cell.check(cost, now=now)
     if isinstance(limit, Chain):
         chain = limit
         if chain.limiters == 0:
-            return lambda key, cost: chain.check(cost=cost)
-        return lambda key, cost: chain.check(
-            *key if isinstance(key, tuple) else () if key is None else (key,), cost=cost
-        )
+            return lambda key, cost, now=None: chain.check(cost=cost, now=now)
+        return lambda key, cost, now=None: chain.check(*keys_of(key), cost=cost, now=now)
     if isinstance(limit, Limiter):
         table = limit
-        return lambda key, cost: table.check(cast("Key", key), cost)
+        return lambda key, cost, now=None: table.check(cast("Key", key), cost, now=now)
     raise TypeError(f"{needs} takes a Limiter, a Cell or a Chain, not {type(limit).__name__}")
 
 
@@ -114,13 +82,30 @@ def is_coroutine(function: Callable[..., Any]) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))
 
 
-def sleep(seconds: float) -> None:
+def name_of(key: object) -> Hashable:
+    """The same for all keys that are one for the library: "a" and b"a", 1 and True."""
+    if isinstance(key, str):
+        return str.encode(key)
+    if isinstance(key, bytes):
+        return bytes(key)
+    return operator.index(key) % 2**64 if isinstance(key, SupportsIndex) else repr(key)
+
+
+def places_of(limit: Limiter | Cell | Chain, key: Key | tuple[Key, ...] | None, loop: object) -> list[Hashable]:
+    """Names the line of each limit and key that a call must meet. Each event loop has lines of its own."""
+    if not isinstance(limit, Chain):
+        return [(limit, loop, 0, name_of(key))]
+    keys = iter(keys_of(key))
+    return [
+        (limit, loop, link, name_of(next(keys, None)) if keyed else None) for link, keyed in enumerate(limit._keyed)
+    ]
+
+
+def running_loop() -> asyncio.AbstractEventLoop | None:
     try:
-        asyncio.get_running_loop()
+        return asyncio.get_running_loop()
     except RuntimeError:
-        time.sleep(seconds)
-    else:
-        raise RuntimeError("this would stop the event loop: put limited() around a coroutine function, or take wait=0")
+        return None
 
 
 def limited(
@@ -133,10 +118,11 @@ def limited(
     """Limits the calls of a function or of a coroutine function.
 
     `key` gets the arguments of the call and returns the key, or a tuple of keys for a Chain; a Cell needs none. A call
-    that is over the limit waits if it can pass within `wait` seconds, else it raises RateLimited. Calls that wait have
-    no order among each other. A coroutine function waits by asyncio. Any other function in the thread of an event loop
-    raises RuntimeError instead of waiting. An asynchronous generator is not a call that can wait: limit the coroutine
-    function that reads it.
+    that is over the limit waits if it can pass within `wait` seconds, else it raises RateLimited at once. Calls of one
+    key pass in the order in which they came: those of the threads of a process, and those of an event loop. A call that
+    is cancelled has charged nothing, and those behind it move up. A coroutine function waits by asyncio. Any other
+    function in the thread of an event loop raises RuntimeError instead of waiting. An asynchronous generator is not a
+    call that can wait: limit the coroutine function that reads it.
     """
     ask = asker(limit, "limited")
     if key is not None:
@@ -145,21 +131,27 @@ def limited(
         raise TypeError("a Limiter needs a key: limited(limiter, key=lambda user: user)")
     elif isinstance(limit, Chain) and limit.limiters > 0:
         raise TypeError(f"a Chain of {limit.limiters} limiters needs key=, which returns a tuple of as many keys")
-    trial(limit, cost)
+    never = trial(limit, cost).verdict == "never"
     if isinstance(wait, bool) or not isinstance(wait, int | float):
         raise TypeError(f"wait is a number of seconds, not {type(wait).__name__}")
     if math.isnan(wait) or wait < 0:
         raise ValueError(f"wait is {wait}: pass 0 or more seconds, math.inf for as long as it takes")
 
-    def delay(end: float, args: tuple[Any, ...], kwargs: dict[str, Any]) -> float | None:
-        """None: the call may go on. Otherwise the seconds to wait before the next attempt."""
-        decision = ask(key(*args, **kwargs) if key else None, cost)
-        if decision:
-            return None
-        left = end - time.monotonic()
-        if decision.verdict == "never" or left <= 0 or decision.retry_after > left:
+    def begin(
+        args: tuple[Any, ...], kwargs: dict[str, Any], event: Callable[[], E], loop: object
+    ) -> Generator[tuple[E | None, float], None, None] | None:
+        """None: the call has passed. Otherwise what it must wait for."""
+        of = key(*args, **kwargs) if key else None
+        if not wait or never:
+            if decision := ask(of, cost):
+                return None
             raise RateLimited(decision)
-        return decision.retry_after
+        at, refusal = clock(), None
+        if not lines:
+            refusal = ask(of, cost, at)
+            if refusal:
+                return None
+        return steps(lambda at: ask(of, cost, at), lambda: places_of(limit, of, loop), cost, at, wait, refusal, event)
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         if isinstance(function, staticmethod | classmethod):
@@ -174,18 +166,35 @@ def limited(
 
             @functools.wraps(function)
             async def waits(*args: P.args, **kwargs: P.kwargs) -> Any:
-                end = time.monotonic() + wait
-                while (seconds := delay(end, args, kwargs)) is not None:
-                    await asyncio.sleep(seconds)
+                waiting = begin(args, kwargs, asyncio.Event, running_loop())
+                if waiting:
+                    with contextlib.closing(waiting):
+                        for turn, seconds in waiting:
+                            if turn is None:
+                                await asyncio.sleep(seconds)
+                                continue
+                            with contextlib.suppress(TimeoutError):
+                                async with asyncio.timeout(seconds):
+                                    await turn.wait()
                 return await cast(Any, function(*args, **kwargs))
 
             return cast(Callable[P, R], waits)
 
         @functools.wraps(function)
         def sleeps(*args: P.args, **kwargs: P.kwargs) -> R:
-            end = time.monotonic() + wait
-            while (seconds := delay(end, args, kwargs)) is not None:
-                sleep(seconds)
+            waiting = begin(args, kwargs, Turn, None)
+            if waiting:
+                with contextlib.closing(waiting):
+                    for turn, seconds in waiting:
+                        if running_loop():
+                            raise RuntimeError(
+                                "this would stop the event loop: put limited() around a coroutine function, or take "
+                                "wait=0"
+                            )
+                        if turn is None:
+                            time.sleep(seconds)
+                        else:
+                            turn.wait(timeout=seconds)
             return function(*args, **kwargs)
 
         return sleeps
