@@ -6,10 +6,11 @@
 #define MEASURES 1
 #include <ucontext.h>
 
-/* The most that a plain chain takes, a prepared one, and a ladder; a chain that asks overrides, and a ladder; a
-   chain that inserts keys, and a ladder; one that gives back what it charged; a ladder with its decision; a chain with
-   its decision, or whose links are not plain; a ladder that is made, whose tiers are named, or that counts; a burst of addresses, of plain limits and of others; a verdict of a chain of another size, and one that
-   gives back what it charged. */
+/* The most that a plain chain takes, a prepared one, and a ladder; a chain that asks overrides, and a ladder; a chain
+   that inserts keys, and a ladder; one that gives back what it charged; a ladder with its decision; a chain with its
+   decision, or whose links are not plain; a ladder that is made, whose tiers are named, or that counts; a burst of
+   addresses, of plain limits and of others; a verdict of a chain of another size, and one that gives back what it
+   charged. */
 enum { MOST_CHAIN = 512, MOST_PREPARED = 576, MOST_LADDER = 800, MOST_ASKED = 1280, MOST_LADDER_ASKED = 1344 };
 enum { MOST_INSERT = 896, MOST_INSERTS = 1280, MOST_UNDO = 1664, MOST_TOLD = 1792, MOST_LONG = 4096 };
 enum { MOST_MADE = 2304, MOST_NAMED = 512, MOST_COUNTED = 4864, MOST_BURST = 7680, MOST_BURST_LONG = 9216 };

@@ -1,7 +1,8 @@
 //! The limits of a ladder of prefixes, and one call for an address: it charges all prefixes of the address, or none.
 //!
 //! A table keeps one debt for each prefix that was lately seen. Its keys are those of [`Address::prefix`]. The `policy`
-//! of a refusal is the most specific tier that refuses: the longest prefix is looked at first. See [`Order`] for verdicts.
+//! of a refusal is the most specific tier that refuses: the longest prefix is looked at first. For verdicts see
+//! [`Order`].
 
 use super::chain::Chain;
 use super::ladder_overrides::{overridden, LadderOverrides};
