@@ -12,7 +12,7 @@
 //! gained nothing (docs/PERFORMANCE.md, Chains and ladders).
 
 use super::ladder_burst::LadderBurst;
-use super::ladder_limits::hash_all;
+use super::ladder_look::hash_all;
 use super::ladder_overrides::LadderOverrides;
 use super::link::{either, TableRef};
 use crate::keys::{Address, MAX_RUNGS};

@@ -1,7 +1,7 @@
 //! Many addresses under the limits of a ladder, of which only the verdicts are wanted.
 
 use super::ladder_burst::LadderBurst;
-use super::ladder_limits::{look, Order};
+use super::ladder_look::{look, Order};
 use super::link::{TableRef, Target};
 use super::short::{self, All, Links, Short};
 use crate::keys::{Address, MAX_RUNGS};

@@ -28,6 +28,7 @@ mod error;
 mod ladder_ahead;
 mod ladder_burst;
 mod ladder_limits;
+mod ladder_look;
 mod ladder_overrides;
 mod ladder_verdicts;
 pub(crate) mod link;

@@ -19,12 +19,10 @@
 //! The result is the same on x86-64 and aarch64. A table's header says which hash it uses, and refuses a process that
 //! cannot compute it.
 
-use super::address::Address;
-
 /// Round keys K0..K5, as little-endian halves.
 #[derive(Clone, Copy)]
 pub(crate) struct AesKeys {
-    keys: [[u64; 2]; 6],
+    pub(super) keys: [[u64; 2]; 6],
     /// `K0 ^ 16`, the start of a key of 16 bytes; `start4` is the same for 4 bytes.
     start16: [u64; 2],
     start4: [u64; 2],
@@ -135,95 +133,6 @@ fn one_block(keys: &AesKeys, start: &[u64; 2], [low, high]: [u64; 2]) -> u64 {
     state.round(k1).round(k2).round(k3).round(k4).round(k5).low()
 }
 
-/// Does the same as [`hash`] for the key of one prefix, [`Address::prefix_words`]. Where the length is a constant, its
-/// mask is one, too: this is faster than [`Whole::hash`] then.
-#[inline(always)]
-pub(crate) fn hash_words(keys: &AesKeys, ([low, high, tail], length): ([u64; 3], u8)) -> u64 {
-    let [k0, k1, k2, k3, k4, k5] = &keys.keys;
-    let mut state = State::of([k0[0] ^ length as u64 ^ low, k0[1] ^ high]);
-    state = state.round(k1).round(k2).round(k3).round(k4);
-    if length > 16 {
-        state = state.xor(State::of([tail, 0])).round(k1).round(k2).round(k3).round(k4);
-    }
-    state.round(k5).low()
-}
-
-/// What an address keeps in the key of a prefix of one length, and the bytes before that.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Cut {
-    /// Where the mask of the first 16 bytes of the key is in [`KEPT`].
-    mask: u8,
-    /// The family, with the length of the key as it is mixed in; then the length of the prefix.
-    head: u16,
-}
-
-impl Cut {
-    /// A length above that of the address means the whole address.
-    #[inline(always)]
-    pub const fn new(v4: bool, bits: u8) -> Cut {
-        let (family, most) = if v4 { (4, 32) } else { (6, 128) };
-        let bits = if bits < most { bits } else { most };
-        let length = 2 + ((bits + 7) >> 3);
-        Cut { mask: (bits & 7) << 5 | (16 - (bits >> 3)), head: (bits as u16) << 8 | family ^ length as u16 }
-    }
-
-    /// Returns the length of the prefix.
-    #[inline(always)]
-    pub const fn bits(self) -> u8 {
-        (self.head >> 8) as u8
-    }
-}
-
-/// Eight rows, one for each number of bits beyond whole bytes: 18 whole bytes, those bits, and bytes of which nothing
-/// is kept. 16 bytes follow each index that a `u8` can be.
-#[repr(align(64))]
-struct Kept([u8; 256 + 16]);
-static KEPT: Kept = Kept({
-    let (mut bytes, mut at) = ([0; 256 + 16], 0);
-    while at < 256 {
-        bytes[at] = match at % 32 {
-            0..18 => 0xff,
-            18 => !(0xff >> (at / 32)),
-            _ => 0,
-        };
-        at += 1;
-    }
-    bytes
-});
-
-/// An address of which several prefixes are hashed.
-#[derive(Clone, Copy)]
-pub(crate) struct Whole {
-    /// The first 14 bytes of the address, where the key of a prefix has them.
-    head: State,
-    /// The last two.
-    tail: u16,
-}
-
-impl Whole {
-    #[inline(always)]
-    pub fn of(address: &Address) -> Whole {
-        let [first, last] = address.words();
-        Whole { head: State::of([first << 16, last << 16 | first >> 48]), tail: (last >> 48) as u16 }
-    }
-
-    /// Does the same as [`hash`] for the key of a prefix, [`Address::prefix`].
-    #[inline(always)]
-    pub fn hash(&self, keys: &AesKeys, cut: Cut) -> u64 {
-        let [k0, k1, k2, k3, k4, k5] = &keys.keys;
-        let Kept(kept) = &KEPT;
-        let mask = kept.get(cut.mask as usize..).and_then(|kept| kept.first_chunk());
-        let mut state = self.head.and(mask.unwrap_or_else(|| impossible!(&[0xff; 16])));
-        state = state.xor(State::at(k0)).xor(State::of([cut.head.into(), 0]));
-        state = state.round(k1).round(k2).round(k3).round(k4);
-        if cut.bits() > 112 {
-            let tail = self.tail & (u16::MAX << (128 - cut.bits())).swap_bytes();
-            state = state.xor(State::of([tail.into(), 0])).round(k1).round(k2).round(k3).round(k4);
-        }
-        state.round(k5).low()
-    }
-}
-
 /// Hashes a key of any length.
 #[inline(never)]
 pub(super) fn any(keys: &AesKeys, key: &[u8]) -> u64 {
@@ -269,7 +178,7 @@ fn half(key: &[u8]) -> (u64, &[u8]) {
 }
 
 #[cfg(tatcell_sse2)]
-use x86::State;
+pub(super) use x86::State;
 
 #[cfg(tatcell_sse2)]
 mod x86 {
@@ -389,7 +298,7 @@ mod x86 {
 }
 
 #[cfg(tatcell_aes_arm)]
-use arm::State;
+pub(super) use arm::State;
 
 #[cfg(tatcell_aes_arm)]
 mod arm {
@@ -455,7 +364,7 @@ mod arm {
 }
 
 #[cfg(not(any(tatcell_sse2, tatcell_aes_arm)))]
-use plain::State;
+pub(super) use plain::State;
 
 /// For processors without AES.
 #[cfg(not(any(tatcell_sse2, tatcell_aes_arm)))]

@@ -20,7 +20,8 @@ use core::hash::Hasher as _;
 use siphasher::sip::SipHasher13;
 
 use super::address::Address;
-use super::aes::{self, AesKeys, Cut, Whole};
+use super::aes::{self, AesKeys};
+use super::prefixes::{self, Cut, Whole};
 
 /// Says how the keys of a table are hashed. The image stores the number.
 ///
@@ -177,7 +178,7 @@ impl Hasher {
     pub fn hash_prefix(&self, address: &Address, bits: u8) -> Option<u64> {
         match self {
             Hasher::Short(keys) | Hasher::Aes(keys) => {
-                Some(aes::hash_words(keys, address.prefix_words(bits)))
+                Some(prefixes::hash_words(keys, address.prefix_words(bits)))
             }
             Hasher::Sip(seed, _) => Some(seed.hash_any(address.prefix(bits).as_ref())),
             Hasher::Caller(_) => None,

@@ -11,7 +11,7 @@
 //! small.
 #![forbid(unsafe_code)]
 
-use super::aes::Cut;
+use super::prefixes::Cut;
 
 /// The most rungs of a family: as many as a chain has links.
 pub(crate) const MAX_RUNGS: usize = 8;
