@@ -229,7 +229,7 @@ fn a_server_that_sends_what_nobody_asked_for_is_left() {
     }
 }
 
-/// Answers that a limit changes in so many microseconds; everything else as [`sound`] does.
+/// Answers a read of the mark: the limit changes after `us`. Answers everything else like [`sound`].
 fn changes_in(call: &[Vec<u8>], us: u64) -> Vec<u8> {
     if call.len() != 12 {
         return sound(call);
@@ -239,7 +239,7 @@ fn changes_in(call: &[Vec<u8>], us: u64) -> Vec<u8> {
     format!("*5\r\n:2\r\n:{us}\r\n{}{}{}", bulk(&text(6)), bulk(&text(7)), bulk(&text(11))).into_bytes()
 }
 
-/// The node tells the others: they would believe a mark of a later moment after a step of the server's clock.
+/// Otherwise the other nodes would believe a later moment if the server's clock is set back.
 #[test]
 fn a_change_that_comes_into_force_while_its_mark_is_read_is_said_at_once() {
     let mut world = World::new(usize::MAX);

@@ -416,7 +416,7 @@ def test_no_call_of_a_chain_starves(world: World, late: int, order: Literal[1, -
 
 @pytest.mark.parametrize("first, second", itertools.product(["gcra", "fixed-window", "sliding-counter"], repeat=2))
 def test_calls_of_a_chain_ask_no_end_of_times(world: World, first: Any, second: Any) -> None:
-    """Random calls of which some give up, while others use the limits; timers are later than what is made up for."""
+    """Random calls: some give up, others use the limits meanwhile, and timers are later than LATE."""
     chance = random.Random(31)
     chain = Chain(Limiter("5/s", keys=10, algorithm=first), Cell("20/s", algorithm=second))
     calls = [

@@ -215,7 +215,7 @@ fn sweeps_reach_every_slot_within_the_span_of_the_finest_wide_table() {
     }
 }
 
-/// A limit of each table whose words come round within months: units, period and burst.
+/// One limit for each table whose words wrap within months: units, period and burst.
 const SHORT: [(u64, u64, u64); 6] = [
     (1_000, SECOND, 10),
     (30, 60 * SECOND, 16),

@@ -61,13 +61,13 @@ class Line:
                 self.refusal, self.since, self.passed = decision, at, 0
 
     def before(self, turn: Event) -> int:
-        """The units before a call."""
+        """The units of the calls before this one."""
         with lock:
             others = itertools.takewhile(lambda other: other is not turn, self.calls)
             return sum(self.calls[other][1] for other in others)
 
     def due(self, cost: int, before: int = 0) -> int:
-        """The earliest instant at which a call passes that has so many units before it."""
+        """The earliest instant at which a call can pass if calls of `before` units pass first."""
         with lock:
             more = self.passed + before + cost - self.refusal.cost
             if more < 0:
