@@ -5,7 +5,7 @@
 //! [`Order`](super::ladder_look::Order).
 
 use super::chain::Chain;
-use super::ladder_look::{hash_all, Order, Tiers};
+use super::ladder_look::{hash_all, Order, Rungs};
 use super::ladder_overrides::LadderOverrides;
 use super::link::{either, Link, TableRef, Target};
 use super::short;
@@ -131,8 +131,8 @@ impl LadderLimits {
         overrides: Option<&LadderOverrides<'_>>,
         to: &mut Decision,
     ) -> Result<bool, TableError> {
-        let (then, order) = (|tiers: &Tiers<'_, '_>| short::check(tiers, now, to), Order::Longest);
-        let made = self.with_tiers(table, (address, cost), overrides, order, then);
+        let (then, order) = (|rungs: &Rungs<'_>| short::check(rungs, now, to), Order::Longest);
+        let made = self.with_rungs(table, (address, cost), overrides, order, then);
         Ok(made?.unwrap_or(false))
     }
 
@@ -159,8 +159,8 @@ impl LadderLimits {
         cost: u64,
         overrides: Option<&LadderOverrides<'_>>,
     ) -> Result<Option<bool>, TableError> {
-        let (then, order) = (|tiers: &Tiers<'_, '_>| short::passes(tiers, now), Order::Ends);
-        let made = self.with_tiers(table, (address, cost), overrides, order, then);
+        let (then, order) = (|rungs: &Rungs<'_>| short::passes(rungs, now), Order::Ends);
+        let made = self.with_rungs(table, (address, cost), overrides, order, then);
         Ok(made?.flatten())
     }
 
@@ -185,13 +185,13 @@ impl LadderLimits {
     /// Hashes the prefixes of an address, prefetches their lines, and runs `then` with them: moving a hash that was
     /// just stored is slow. Returns `None` if the short way does not know the limits or the cost.
     #[inline(always)]
-    fn with_tiers<'a, T>(
+    fn with_rungs<'a, T>(
         &'a self,
         table: TableRef<'a>,
         (address, cost): (&'a Address, u64),
         overrides: Option<&'a LadderOverrides<'a>>,
         order: Order,
-        then: impl FnOnce(&Tiers<'a, '_>) -> T,
+        then: impl FnOnce(&Rungs<'a>) -> T,
     ) -> Result<Option<T>, TableError> {
         let v4 = address.is_v4();
         let (each, limits) = (self.ladder.rungs(v4), if v4 { &self.v4 } else { &self.v6 });
@@ -201,10 +201,11 @@ impl LadderLimits {
             return Ok(None);
         }
         let overrides = overrides.map(|overrides| (overrides, address));
-        let (mut hashes, count) = ([0; MAX_RUNGS], each.len());
+        let (hashes, count) = ([0; MAX_RUNGS], each.len());
+        let mut rungs = Rungs { table, limits, hashes, count, cost, overrides, order };
         let fetch = |_, hash| either!(table, t => t.prefetch(core::slice::from_ref(&hash)));
-        hash_all(table, address, &self.ladder, &mut hashes, fetch)?;
-        Ok(Some(then(&Tiers { table, limits, hashes: &hashes, count, cost, overrides, order })))
+        hash_all(table, address, &self.ladder, &mut rungs.hashes, fetch)?;
+        Ok(Some(then(&rungs)))
     }
 
     /// Makes the chain of an address, for all that a chain can do: peek, count, charge, reserve, refund.

@@ -1,10 +1,11 @@
 //! Many addresses under the limits of a ladder, of which only the verdicts are wanted.
 
 use super::ladder_burst::LadderBurst;
-use super::ladder_look::{Order, Tiers};
+use super::ladder_look::{look, Order};
 use super::link::{TableRef, Target};
-use super::short;
+use super::short::{self, All, Links, Short};
 use crate::keys::{Address, MAX_RUNGS};
+use crate::limit::TableLimit;
 use crate::table::{Override, TableError};
 
 impl<'a> LadderBurst<'a> {
@@ -50,7 +51,35 @@ impl<'a> LadderBurst<'a> {
             return None;
         }
         let count = self.limits.ladder.rungs(v4).len();
-        let tiers = Tiers { table, limits, hashes, count, cost, overrides: None, order: Order::Ends };
-        short::passes(&tiers, self.now)
+        short::passes(&Tiers { table, limits, hashes, count, cost }, self.now)
+    }
+}
+
+/// The tiers of one address, as plain links. Their lines are prefetched.
+struct Tiers<'a, 'h> {
+    table: TableRef<'a>,
+    limits: &'a [TableLimit; MAX_RUNGS],
+    hashes: &'h [u64; MAX_RUNGS],
+    count: usize,
+    cost: u64,
+}
+
+impl<'a> Links<'a> for Tiers<'a, '_> {
+    #[inline(always)]
+    fn count(&self) -> usize {
+        self.count
+    }
+
+    #[inline(always)]
+    fn at(&self, i: usize) -> Option<(Target<'a>, u64)> {
+        Some((Target::Key(self.table, Some(self.limits.get(i)?), *self.hashes.get(i)?), self.cost))
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, _: usize) {}
+
+    #[inline(always)]
+    fn look(&self, now: u64, all: &mut All<'a>) -> Result<bool, Short> {
+        look((self.table, self.limits, Order::Ends), self.hashes, (self.count, self.cost), now, all)
     }
 }
