@@ -107,9 +107,9 @@ cli/src/check
 cli/src/plan
     keys order
     curve live tiers timeline
-    replay
+    replay: keys live order tiers lib
     merge: lib
-    reading: curve keys merge order replay lib
+    reading: curve keys merge order replay timeline lib
     limits: keys replay tiers timeline lib
     report: curve keys limits order replay lib
     charts: limits report

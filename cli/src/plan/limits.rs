@@ -195,7 +195,7 @@ fn share(part: u64, all: u64) -> f64 {
 
 impl LimitReport {
     pub(super) fn new(plan: &Plan, found: &Found, keys: u64, at: usize) -> LimitReport {
-        let replay = &found.replays[at];
+        let (replay, timeline) = (&found.replays[at], &found.timelines[at]);
         let (refused, asked) = replay.totals();
         let keys_hit = replay.hit.count();
         let loads: Vec<_> = replay.loads(found.keys.one_in()).collect();
@@ -236,8 +236,8 @@ impl LimitReport {
                 refused: replay.worst.refused,
                 records: replay.worst.requests,
             }),
-            timeline: TimelineReport::new(&replay.timeline),
-            hours: HoursReport::new(plan, found, &replay.timeline, &top),
+            timeline: TimelineReport::new(timeline),
+            hours: HoursReport::new(plan, found, timeline, &top),
             top_refused: top
                 .into_iter()
                 .map(|key| RefusedReport {

@@ -27,6 +27,7 @@ use self::order::{Held, MOST, RUNGS};
 use self::reading::Reading;
 use self::replay::Replay;
 use self::report::Report;
+use self::timeline::Timeline;
 use crate::failure::Failure;
 use crate::input::How;
 use crate::key::KeySpec;
@@ -112,6 +113,8 @@ pub struct Found {
     pub curves: Curves,
     /// The tables that were asked.
     pub replays: Vec<Replay>,
+    /// What each of them let pass and refused over time.
+    pub timelines: Vec<Timeline>,
     /// Records that came too late to be sorted, and those that left the window early.
     pub late: (u64, u64),
     /// The window in which all could have been sorted, in nanoseconds; 0 if none came too late.

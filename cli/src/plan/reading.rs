@@ -12,6 +12,7 @@ use super::keys::{Keys, NO_KEY};
 use super::merge::{Merge, Opened, HOPELESS};
 use super::order::{Held, Order, RUNGS};
 use super::replay::{self, Common, Replay};
+use super::timeline::Timeline;
 use super::{Counts, Each, Far, Found, Plan};
 use crate::failure::Failure;
 use crate::input::{Fields, Next};
@@ -87,6 +88,7 @@ impl<'p> Reading<'p> {
             counts: Counts::default(),
             keys: Keys::new(plan.max_keys, pinned),
             curves: Curves::new(plan.rates.clone()),
+            timelines: replays.iter().map(|_| Timeline::new()).collect(),
             replays,
             late: (0, 0),
             sort_needed: 0,
@@ -304,6 +306,7 @@ impl<'p> Reading<'p> {
             self.order.renumber(&to);
             self.found.curves.keep(&to);
             self.found.replays.iter_mut().for_each(|replay| replay.keep(&to));
+            self.found.timelines.iter_mut().for_each(|timeline| timeline.keep(&to));
             self.each.keep(&to);
             if to.iter().all(|to| *to != NO_KEY) && self.found.keys.one_in() > 1 << 40 {
                 // Only pinned keys are left.
@@ -378,8 +381,9 @@ impl Found {
             self.curves.add(held.key as usize, held.time, held.cost);
         }
         let one_in = self.keys.one_in();
-        for replay in &mut self.replays {
-            replay.ask(held, one_in).map_err(Failure::Usage)?;
+        for (replay, timeline) in self.replays.iter_mut().zip(&mut self.timelines) {
+            let passes = replay.ask(held, one_in).map_err(Failure::Usage)?;
+            timeline.add(held.time, held.key, !passes);
         }
         Ok(())
     }

@@ -14,7 +14,6 @@ use super::keys::{keep, Distinct, Keys, NO_KEY};
 use super::live::Live;
 use super::order::Held;
 use super::tiers::{Tier, Tiers};
-use super::timeline::Timeline;
 use crate::limit::{Chained, Rung};
 use crate::units::HZ;
 
@@ -54,8 +53,6 @@ pub struct Replay {
     pub counters: Counters,
     /// The window with the most refused.
     pub worst: Window,
-    /// What came and was refused over time.
-    pub timeline: Timeline,
     asking: Vec<Asking>,
     /// The limits of a ladder, in the one table.
     tiers: Option<Tiers>,
@@ -187,7 +184,6 @@ impl Replay {
             policy,
             counters: Counters::default(),
             worst: Window::default(),
-            timeline: Timeline::new(),
             asking,
             tiers,
             refused: Vec::new(),
@@ -255,7 +251,6 @@ impl Replay {
                 decision.passes()
             }
         };
-        self.timeline.add(held.time, held.key, !passes);
         if !passes {
             self.current.refused += 1;
             if held.key == NO_KEY {
@@ -325,7 +320,6 @@ impl Replay {
     pub fn keep(&mut self, to: &[u32]) {
         let known = self.refused.len().min(to.len());
         keep(&mut self.refused, 1, &to[..known]);
-        self.timeline.keep(to);
         let own = self.asking.iter_mut().filter(|asking| asking.numbers.is_none());
         own.for_each(|asking| asking.live.keep(to));
     }
