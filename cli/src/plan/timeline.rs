@@ -21,38 +21,48 @@ const HOUR: u64 = 60 * MINUTE;
 /// How long a part may be. Each is a multiple of the one before; beyond these it doubles.
 const WIDTHS: [u64; 9] = [HZ, 5 * HZ, 15 * HZ, MINUTE, 5 * MINUTE, 15 * MINUTE, HOUR, 4 * HOUR, 24 * HOUR];
 
-/// Parts of time of one length, from a start on.
+/// Parts of time of one length. Each starts at a multiple of it.
 struct Parts {
     start: Option<u64>,
     width: u64,
     most: u64,
-    /// The start is a multiple of this.
-    round: u64,
+}
+
+/// How parts become longer: each `by` of them are one, the first with `before` that had no record.
+#[derive(Clone, Copy)]
+struct Longer {
+    by: usize,
+    before: usize,
 }
 
 impl Parts {
-    /// Returns the part of a time; and of how many parts each becomes one before that, 1 if none.
-    fn place(&mut self, time: u64) -> (usize, usize) {
-        let start = *self.start.get_or_insert(time - time % self.round);
-        let mut by = 1;
+    fn new(width: u64, most: usize) -> Parts {
+        Parts { start: None, width, most: most as u64 }
+    }
+
+    /// Returns the part of a time, and how parts become longer before that.
+    fn place(&mut self, time: u64) -> (usize, Option<Longer>) {
+        let old = *self.start.get_or_insert(time - time % self.width);
+        let (mut start, width) = (old, self.width);
         while time.saturating_sub(start) / self.width >= self.most {
-            let next =
-                WIDTHS.into_iter().find(|width| *width > self.width).unwrap_or(self.width.saturating_mul(2));
-            by *= next / self.width;
-            self.width = next;
+            let next = WIDTHS.into_iter().find(|width| *width > self.width);
+            self.width = next.unwrap_or(self.width.saturating_mul(2));
+            start = old - old % self.width;
         }
-        ((time.saturating_sub(start) / self.width) as usize, by as usize)
+        self.start = Some(start);
+        let count = |time: u64, width: u64| (time / width) as usize;
+        let longer = Longer { by: count(self.width, width), before: count(old - start, width) };
+        (count(time.saturating_sub(start), self.width), (self.width > width).then_some(longer))
     }
 }
 
-/// Replaces each `by` values by their sum.
-fn merge<T: Copy + std::ops::AddAssign>(values: &mut Vec<T>, by: usize) {
-    for part in 0..values.len().div_ceil(by) {
-        let mut sum = values[part * by];
-        values[part * by + 1..values.len().min((part + 1) * by)].iter().for_each(|value| sum += *value);
-        values[part] = sum;
+/// Replaces the values of parts that become longer by their sums.
+fn merge<T: Copy + Default + std::ops::AddAssign>(values: &mut Vec<T>, Longer { by, before }: Longer) {
+    for part in 0..values.len() {
+        let value = std::mem::take(&mut values[part]);
+        values[(before + part) / by] += value;
     }
-    values.truncate(values.len().div_ceil(by));
+    values.truncate((before + values.len()).div_ceil(by));
 }
 
 /// Adds to a value that may not be there yet.
@@ -77,24 +87,23 @@ pub struct Timeline {
 impl Timeline {
     /// Starts without records.
     pub fn new() -> Timeline {
-        let parts = Parts { start: None, width: HZ, most: PARTS as u64, round: MINUTE };
-        let columns = Parts { start: None, width: MINUTE, most: COLUMNS as u64, round: HOUR };
+        let (parts, columns) = (Parts::new(HZ, PARTS), Parts::new(MINUTE, COLUMNS));
         let (came, refused, of_key) = (Vec::new(), Vec::new(), HashMap::new());
         Timeline { parts, came, refused, columns, of_key, is_cut: false }
     }
 
     /// Counts a record. Times do not go back.
     pub fn add(&mut self, time: u64, key: u32, refused: bool) {
-        let (at, by) = self.parts.place(time);
-        if by > 1 {
-            merge(&mut self.came, by);
-            merge(&mut self.refused, by);
+        let (at, longer) = self.parts.place(time);
+        if let Some(longer) = longer {
+            merge(&mut self.came, longer);
+            merge(&mut self.refused, longer);
         }
         add(&mut self.came, at, 1);
         add(&mut self.refused, at, u64::from(refused));
-        let (column, by) = self.columns.place(time);
-        if by > 1 {
-            self.of_key.values_mut().for_each(|counts| merge(counts, by));
+        let (column, longer) = self.columns.place(time);
+        if let Some(longer) = longer {
+            self.of_key.values_mut().for_each(|counts| merge(counts, longer));
         }
         if !refused || key == NO_KEY {
             return;
@@ -150,7 +159,8 @@ mod tests {
         let mut state = 5u64;
         for span in [10, 1_000, 100_000, 10_000_000] {
             let (mut timeline, mut times) = (Timeline::new(), Vec::new());
-            let mut now = 1_700_000_000 * HZ;
+            // A minute before the hour ends.
+            let mut now = 1_700_002_740 * HZ;
             for number in 0..5_000u32 {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 now += (state >> 33) % (span * HZ / 2_500);
@@ -158,7 +168,14 @@ mod tests {
                 timeline.add(now, number % 7, refused);
                 times.push((now, number % 7, refused));
             }
+            let starts_with_the_first = |start: u64, width: u64| {
+                assert!(
+                    start.is_multiple_of(width) && (start..start + width).contains(&times[0].0),
+                    "{start} and {width}"
+                );
+            };
             let (start, width, parts) = timeline.parts();
+            starts_with_the_first(start, width);
             let parts: Vec<_> = parts.collect();
             assert!(
                 parts.len() <= PARTS && (parts.len() > PARTS / 7 || span == 10),
@@ -173,6 +190,7 @@ mod tests {
                 assert_eq!((*came, *refused), (all, no), "part {part} of {span} s");
             }
             let (start, width, columns) = timeline.columns();
+            starts_with_the_first(start, width);
             assert!(columns <= COLUMNS);
             for key in 0..7 {
                 for (column, count) in timeline.refused(key).iter().enumerate() {
