@@ -140,6 +140,14 @@ fn a_duration_is_subtracted_only_from_the_time_of_an_end_and_in_seconds() {
         let (_, text, _) = run(&[&file]);
         assert!(text.contains(&format!("Times are whole milliseconds, less {field} (seconds)")), "{text}");
     }
+    // Whole numbers of Caddy are milliseconds or nanoseconds.
+    let request = "{\"remote_ip\":\"192.0.2.1\",\"uri\":\"/\"}";
+    let caddy = rows(&|at| {
+        format!("{{\"ts\":{}.5,\"request\":{request},\"duration\":{}}}\n", T + at, 17 + at % 2 * 9_000)
+    });
+    let json = plan(&[&files.file("caddy-ms", caddy)], &[]);
+    assert_eq!((numbers(&json), subtracted(&json)), ((600, 1, 1), "[]".into()));
+    assert_eq!(json["input"]["stamps_end"], true);
     // The same without it: the plan says which times these are.
     let ends = rows(&|at| format!("{},192.0.2.1\n", end(at)));
     let json = plan(&[&files.file("ends", format!("msec,remote_addr\n{ends}"))], &[]);
