@@ -113,8 +113,7 @@ impl Report {
                 rate.smallest,
                 if is_sampled { " of the sample" } else { "" },
                 match rate.smallest_hits {
-                    0 if is_sampled => "none of these".into(),
-                    0 => "nobody".into(),
+                    0 if !is_sampled => "nobody".into(),
                     hits => format!("{}{} now and then", about(is_sampled), plural(hits, "key")),
                 },
             );

@@ -700,6 +700,20 @@ fn the_marks_of_windows_are_no_part_of_a_text() {
 }
 
 #[test]
+fn what_another_program_must_unpack_is_named() {
+    let files = Files::new("foreign");
+    for (name, start, want) in [
+        ("log.xz", &b"\xfd7zXZ\0\0\x04\xe6\xd6\xb4F"[..], "xz"),
+        ("log.bz2", b"BZh91AY&SY\x8e\xa8\x57\x03", "bzip2"),
+    ] {
+        let file = files.file(name, start);
+        let message = fails(3, &[&file]);
+        let want = format!("it is compressed by {want}: unpack it by {want} -dc, and read the pipe (-)");
+        assert_eq!(message, format!("tatcell: {file}:1:1: {want}\n"));
+    }
+}
+
+#[test]
 fn a_message_shows_the_start_of_a_long_value() {
     let files = Files::new("value");
     let text = steady() + &line(&"x".repeat(900_000), T) + &line("a\u{1b}[31m\"b", T);
