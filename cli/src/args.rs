@@ -48,8 +48,8 @@ pub enum Command {
 
 const EXIT: &str = "Exit codes:
   0  the answer is complete
-  1  it breaks a bound: --max-refused, --max-hit, or a good key (--good) is refused; or too many keys are hit to be
-     counted (--max-keys), so nobody knows whether --max-hit is kept
+  1  it breaks a bound: --max-refused, --max-hit, or a good key (--good) is refused; or more keys \
+  than --max-keys are hit, so nobody knows whether --max-hit is kept
   2  the arguments cannot be used
   3  an input cannot be read; the message has its file, line and column
 
@@ -58,31 +58,37 @@ Memory:
   (--slots). Beyond --max-keys the keys are sampled, and the output says so. A record that waits to be sorted takes up \
   to 80 bytes, with prefixes up to 150; at most 2 million wait.";
 
-/// The file of `--report`. One that this run has made goes away again if no page comes into it.
+/// The file of `--report`. A run that is interrupted leaves none.
 pub struct Page {
-    file: File,
-    /// The name of one that this run has made.
-    made: Option<String>,
+    name: String,
+    /// If the file was there before.
+    file: Option<File>,
 }
 
 impl Page {
-    /// Writes the page, in place of what was there.
-    pub fn write(mut self, text: &str) -> io::Result<()> {
-        // What is no file, such as a pipe, has no length.
-        if self.file.metadata()?.is_file() {
-            self.file.set_len(0)?;
-        }
-        self.file.write_all(text.as_bytes())?;
-        self.made = None;
-        Ok(())
+    /// Tries whether the page can be written.
+    fn open(name: &str) -> io::Result<Page> {
+        let file = match OpenOptions::new().write(true).create_new(true).open(name) {
+            Ok(_) => fs::remove_file(name).map(|()| None),
+            // It is there, or it is a link.
+            Err(_) => OpenOptions::new().write(true).create(true).truncate(false).open(name).map(Some),
+        };
+        Ok(Page { name: name.into(), file: file? })
     }
-}
 
-impl Drop for Page {
-    fn drop(&mut self) {
-        if let Some(name) = &self.made {
-            let _ = fs::remove_file(name);
+    /// Writes the page, in place of what was there. If that fails, a new file goes away again.
+    pub fn write(self, text: &str) -> io::Result<()> {
+        let is_new = self.file.is_none();
+        let mut file = self.file.map_or_else(|| File::create(&self.name), Ok)?;
+        // What is no file, such as a pipe, has no length.
+        if file.metadata()?.is_file() {
+            file.set_len(0)?;
         }
+        let written = file.write_all(text.as_bytes());
+        if is_new && written.is_err() {
+            let _ = fs::remove_file(&self.name);
+        }
+        written
     }
 }
 
@@ -235,6 +241,10 @@ impl PlanArguments {
     /// Opens the file of `--report` before anything is read. It must not be one of the inputs.
     pub fn open_report(&self) -> Result<Option<Page>, Failure> {
         let Some(file) = &self.report else { return Ok(None) };
+        if file == "-" {
+            let what = "--report -: a page is a file, because the answer is on the standard output: name one";
+            return Err(Failure::Usage(what.into()));
+        }
         let same = |input: &&String| {
             let path = |name: &str| fs::canonicalize(name).ok();
             path(input).is_some_and(|input| path(file) == Some(input))
@@ -242,15 +252,7 @@ impl PlanArguments {
         if self.input.files.iter().any(|input| same(&input)) {
             return Err(Failure::Usage(format!("--report {file}: the file is also read: give another name")));
         }
-        let page = match OpenOptions::new().write(true).create_new(true).open(file) {
-            Ok(new) => Ok(Page { file: new, made: Some(file.clone()) }),
-            // It is there, or it is a link.
-            Err(_) => {
-                let opened = OpenOptions::new().write(true).create(true).truncate(false).open(file);
-                opened.map(|file| Page { file, made: None })
-            }
-        };
-        page.map(Some).map_err(|error| Failure::Input(format!("{file}: {error}")))
+        Page::open(file).map(Some).map_err(|error| Failure::Input(format!("{file}: {error}")))
     }
 
     /// Writes the configuration that `--emit` asks for, with a table for as many keys in debt.

@@ -70,6 +70,9 @@ impl InputArguments {
     /// Makes a plan that only reads.
     pub fn plan(&self) -> Result<Plan, Failure> {
         let key = KeySpec::parse(&self.key).map_err(Failure::Usage)?;
+        if self.files.iter().filter(|file| *file == "-").count() > 1 {
+            return Err(Failure::Usage("- is given twice: the standard input can be read once".into()));
+        }
         if self.slots == 0 || self.slots > 1 << 30 {
             return Err(Failure::Usage(format!("--slots {}: use 1 to {} slots", self.slots, 1 << 30)));
         }

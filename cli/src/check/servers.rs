@@ -136,12 +136,17 @@ pub fn throttled(config: &str, out: &mut Checked) -> Result<(), Failure> {
         .and_then(|file| file.take(MOST as u64).read_to_string(&mut text))
         .map_err(|error| Failure::Input(format!("{config}: {error}")))?;
     let read = || Settings::file(config, &text);
-    let settings = read().and_then(ServerSettings::take).map_err(Failure::Input)?;
+    // What is said of several settings has no place.
+    let fail = |what: String| match what.strip_prefix(config) {
+        Some(_) => Failure::Input(what),
+        None => Failure::Input(format!("{config}: {what}")),
+    };
+    let settings = read().and_then(ServerSettings::take).map_err(fail)?;
     // What the server's own settings keep to themselves.
     let shared = |mut settings: Settings| -> Result<(u32, bool), String> {
         Ok((settings.or("nodes", 1)?, settings.or("reserve", true)?))
     };
-    let (nodes, reserve) = read().and_then(shared).map_err(Failure::Input)?;
+    let (nodes, reserve) = read().and_then(shared).map_err(fail)?;
     let limits = settings.limits();
     if limits.is_empty() {
         let what =

@@ -57,7 +57,8 @@ const ALSO: [(&str, &[&str]); 6] = [
 
 /// The durations that are known to be in seconds, and to be written at the end with a time of that name: nginx's, and
 /// Caddy's. Others may be milliseconds of a time that is the start, as Envoy's.
-const DURATIONS: [&str; 2] = ["request_time", "duration"];
+const DURATIONS: [&str; 2] = ["request_time", CADDY_DURATION];
+const CADDY_DURATION: &str = "duration";
 const CADDY_TIME: &str = "ts";
 /// What only Caddy has next to these.
 const CADDY: &str = "request.uri";
@@ -189,11 +190,14 @@ impl Json {
         self.is_start = Fields::is_start(named);
         let is_caddy = named == CADDY_TIME && self.best[time + 3].is_some();
         let known = [!self.is_start, is_caddy && !self.is_start];
-        // Text is a duration with a unit of its own ("1.5s"), and then left alone.
+        // Text is a duration with a unit of its own ("1.5s"), and then left alone. Seconds of Caddy have decimals: it
+        // writes whole numbers if its duration_format is another unit.
+        let is_seconds = |name: &str, text: &[u8]| name != CADDY_DURATION || text.contains(&b'.');
         let durations =
             DURATIONS.iter().zip(known).zip(&self.best[time + 1..]).filter(|((_, known), _)| *known);
         let mut found = durations.filter_map(|((name, _), best)| {
-            best.as_ref().and_then(|(.., text)| time::seconds(text)).map(|duration| (*name, duration))
+            let (.., text) = best.as_ref().filter(|(.., text)| is_seconds(name, text))?;
+            Some((*name, time::seconds(text)?))
         });
         let duration = found.next().map_or(0, |(name, duration)| {
             self.subtracted = Some(name);

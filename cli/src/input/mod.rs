@@ -19,7 +19,7 @@ use std::sync::Arc;
 use self::capture::Capture;
 use self::dnstap::Dnstap;
 use self::json::Json;
-use self::packed::{head, unpack, Bytes, Counted, Head, HEAD};
+use self::packed::{foreign, head, unpack, Bytes, Counted, Head, HEAD};
 use self::pattern::Patterns;
 use self::syslog::{behind_head, head as head_of};
 use self::table::Csv;
@@ -350,9 +350,8 @@ fn reader(mut start: &[u8], mut source: Source, how: &How) -> Result<(Option<For
     let wants = &how.wants;
     let is_binary = matches!(how.format, Some(Format::Pcap | Format::Dnstap)) || binary(start).is_some();
     if !is_binary || how.log_format.is_some() {
-        if is_utf16(start) {
-            let what = "1:1: the text is UTF-16: convert it by iconv -f UTF-16 -t UTF-8";
-            return Err(Failure::Input(what.into()));
+        if let Some(what) = foreign(start) {
+            return Err(Failure::Input(format!("1:1: {what}")));
         }
         if let Some(rest) = start.strip_prefix(BYTE_ORDER_MARK) {
             start = rest;
@@ -389,15 +388,6 @@ fn reader(mut start: &[u8], mut source: Source, how: &How) -> Result<(Option<For
 /// Whether there is nothing in a whole input but ends of lines.
 fn is_blank(start: &[u8]) -> bool {
     start.strip_prefix(BYTE_ORDER_MARK).unwrap_or(start).trim_ascii().is_empty()
-}
-
-/// Whether a text has two bytes for each character: it says so, or every other byte is 0.
-fn is_utf16(start: &[u8]) -> bool {
-    let pairs = start[..start.len().min(64)].chunks_exact(2);
-    let zeros = |at: usize| pairs.clone().all(|pair| pair[at] == 0 && pair[1 - at] != 0);
-    start.starts_with(&[0xff, 0xfe])
-        || start.starts_with(&[0xfe, 0xff])
-        || pairs.len() > 3 && (zeros(0) || zeros(1))
 }
 
 /// Finds a format that is not text, by its first bytes.

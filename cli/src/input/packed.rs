@@ -76,6 +76,28 @@ pub(super) fn unpack(packed: Head) -> io::Result<Head> {
     }
 }
 
+/// Whether a text has two bytes for each character: it says so, or every other byte is 0.
+fn is_utf16(start: &[u8]) -> bool {
+    let pairs = start[..start.len().min(64)].chunks_exact(2);
+    let zeros = |at: usize| pairs.clone().all(|pair| pair[at] == 0 && pair[1 - at] != 0);
+    start.starts_with(&[0xff, 0xfe])
+        || start.starts_with(&[0xfe, 0xff])
+        || pairs.len() > 3 && (zeros(0) || zeros(1))
+}
+
+/// Says what another program must do with an input before it is read.
+pub(super) fn foreign(start: &[u8]) -> Option<&'static str> {
+    match start {
+        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => {
+            Some("it is compressed by xz: unpack it by xz -dc, and read the pipe (-)")
+        }
+        [b'B', b'Z', b'h', b'1'..=b'9', 0x31, 0x41, 0x59, 0x26, ..] => {
+            Some("it is compressed by bzip2: unpack it by bzip2 -dc, and read the pipe (-)")
+        }
+        _ => is_utf16(start).then_some("the text is UTF-16: convert it by iconv -f UTF-16 -t UTF-8"),
+    }
+}
+
 /// gzip in one or more parts. Zeros behind a part are padding, as tapes have it.
 struct Gzip(Option<GzDecoder<BufReader<Bytes>>>);
 

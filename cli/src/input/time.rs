@@ -4,6 +4,7 @@
 //! 1700000000  1700000000.123  1700000000123     seconds, or without a point milli-, micro- and nanoseconds, by size
 //! 10/Oct/2023:13:55:36 +0200                    nginx, Apache; HAProxy adds .123 and has no zone
 //! 2023-10-10T13:55:36.123Z                      ISO 8601, with or without a zone; a space may replace the T
+//! 2023/10/10 13:55:36.123                       Caddy, as `wall`
 //! 10-Oct-2023 13:55:36.123                      BIND
 //! ```
 //!
@@ -21,7 +22,7 @@ pub fn parse(text: &[u8]) -> Option<u64> {
     match text {
         [_, _, b'/', ..] => clf(text),
         [_, _, b'-', ..] => bind(text),
-        [_, _, _, _, b'-', ..] => iso(text),
+        [_, _, _, _, b'-' | b'/', ..] => iso(text),
         _ => epoch(text),
     }
 }
@@ -133,7 +134,12 @@ fn bind(text: &[u8]) -> Option<u64> {
 
 fn iso(text: &[u8]) -> Option<u64> {
     let (year, rest) = text.split_at_checked(4)?;
-    let [b'-', m1, m2, b'-', d1, d2, b'T' | b't' | b' ', rest @ ..] = rest else { return None };
+    let [dash @ (b'-' | b'/'), m1, m2, other, d1, d2, b'T' | b't' | b' ', rest @ ..] = rest else {
+        return None;
+    };
+    if other != dash {
+        return None;
+    }
     let days = days(digits(year)?, two(&[*m1, *m2])?, two(&[*d1, *d2])?)?;
     let (clock, rest) = clock(rest)?;
     instant(days, clock, zone(rest.strip_prefix(b" ").unwrap_or(rest))?)
@@ -209,6 +215,8 @@ mod tests {
             ("2023-11-14T20:13:20.5-02:00", 1_700_000_000_500_000_000),
             ("2023-11-14 22:13:20,001", 1_700_000_000_001_000_000),
             ("14-Nov-2023 22:13:20.123", 1_700_000_000_123_000_000),
+            ("2023/11/14 22:13:20", 1_700_000_000_000_000_000),
+            ("2023/11/14 22:13:20.123456789", 1_700_000_000_123_456_789),
             ("29/Feb/2024:00:00:00 +0000", 1_709_164_800_000_000_000),
         ] {
             assert_eq!(parse(text.as_bytes()), Some(want), "{text}");
@@ -221,6 +229,8 @@ mod tests {
         let more = [
             "14/Nov/2023",
             "2023-11-14",
+            "2023-11/14 22:13:20",
+            "2023/11/14",
             "2023-13-14T22:13:20Z",
             "2023-11-14T22:13:20+1",
             "99999999999999999999",

@@ -76,18 +76,39 @@ fn label(out: &mut String, x: f64, y: f64, anchor: &str, text: &str) {
     let _ = writeln!(out, "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{}</text>", escape(text));
 }
 
-/// The beginning of a name that is too long for a picture.
-fn cut(name: &str) -> String {
-    match name.chars().count() {
-        0..=34 => name.to_owned(),
-        _ => name.chars().take(33).chain(['\u{2026}']).collect(),
+/// About how wide a letter is: half that of a small one is 1.
+fn width(c: char) -> usize {
+    match c {
+        'm' | 'w' | 'A'..='Z' | '#' | '%' | '&' | '+' | '<'..='>' | '@' | '~' => 3,
+        ' '..='~' => 2,
+        _ => 4,
     }
 }
 
-/// The time of a day, of a start such as 2023-11-14T22:13:20Z; with the day if `day` is set.
-fn clock(start: &str, day: bool) -> &str {
-    let from = if day { 5 } else { 11 };
-    start.get(from..16).unwrap_or(start)
+/// A name; of one that is too long for a picture the beginning and the end.
+fn cut(name: &str) -> String {
+    const MOST: usize = 62;
+    if name.chars().map(width).sum::<usize>() <= MOST {
+        return name.to_owned();
+    }
+    let part = |letters: &mut dyn Iterator<Item = char>| -> Vec<char> {
+        let mut used = 0;
+        let fits = |c: &char| {
+            used += width(*c);
+            used <= MOST / 2 - 2
+        };
+        letters.take_while(fits).collect()
+    };
+    let (head, tail) = (part(&mut name.chars()), part(&mut name.chars().rev()));
+    head.into_iter().chain(['\u{2026}']).chain(tail.into_iter().rev()).collect()
+}
+
+/// The time of a day, of a start such as 2023-11-14T22:13:20Z: with the day if all parts are longer than a day, and
+/// with seconds if a part is shorter than a minute.
+fn clock(start: &str, part_seconds: f64, days: bool) -> &str {
+    let from = if days { 5 } else { 11 };
+    let to = if part_seconds < 60.0 { 19 } else { 16 };
+    start.get(from..to).unwrap_or(start)
 }
 
 /// Writes times below a picture: some of the starts, evenly spaced.
@@ -95,7 +116,7 @@ fn times(out: &mut String, starts: &[String], part_seconds: f64, x: impl Fn(usiz
     let days = part_seconds * starts.len() as f64 > 86_400.0;
     let every = starts.len().div_ceil(if days { 6 } else { 9 }).max(1);
     for (at, start) in starts.iter().enumerate().step_by(every) {
-        label(out, x(at), y, "middle", &clock(start, days).replace('T', " "));
+        label(out, x(at), y, "middle", &clock(start, part_seconds, days).replace('T', " "));
     }
 }
 
@@ -244,6 +265,27 @@ pub fn hours(hours: &HoursReport, id: &str) -> String {
     out + "</svg>"
 }
 
+/// About how long a name is.
+fn length(name: &str) -> f64 {
+    name.chars().map(width).sum::<usize>() as f64 * 3.9
+}
+
+/// The names that stand in a picture: where each begins and ends, and its line.
+#[derive(Default)]
+struct Names(Vec<[f64; 3]>);
+
+impl Names {
+    fn is_free(&self, x: f64, y: f64, name: &str) -> bool {
+        let end = x + length(name);
+        self.0.iter().all(|[from, to, at]| end < *from || x > *to || (y - at).abs() > 13.5)
+    }
+
+    fn put(&mut self, out: &mut String, x: f64, y: f64, name: &str) {
+        label(out, x, y, "start", name);
+        self.0.push([x, x + length(name), y]);
+    }
+}
+
 /// The curves of the neediest keys over all rates, and the limits. Both axes are logarithmic.
 pub fn curves(report: &Report, id: &str) -> String {
     let [left, right, top, bottom] = FRAME;
@@ -275,15 +317,7 @@ pub fn curves(report: &Report, id: &str) -> String {
             escape(&key.key)
         );
     }
-    // Names of the curves, where there is room between them.
-    let mut last = f64::MAX;
-    for key in &report.neediest {
-        let at = y(key.needed.first().copied().unwrap_or(1)) - 5.0;
-        if (at - last).abs() > 14.0 || last == f64::MAX {
-            label(&mut out, left + 14.0, at, "start", &cut(&key.key));
-            last = at;
-        }
-    }
+    let mut names = Names::default();
     for (name, rate, burst) in points {
         let (x, y) = (x(rate), y(burst));
         let _ = writeln!(
@@ -292,9 +326,21 @@ pub fn curves(report: &Report, id: &str) -> String {
             y - 6.0,
             escape(name)
         );
-        let anchor = if x > right - 110.0 { "end" } else { "start" };
-        let shift = if anchor == "end" { -10.0 } else { 10.0 };
-        label(&mut out, x + shift, y - 6.0, anchor, name);
+        let name = cut(name);
+        let x = if x + 10.0 + length(&name) > right { x - 10.0 - length(&name) } else { x + 10.0 };
+        // Below the one of another limit, if there is one.
+        let free = (0..8).map(|row| y - 6.0 + 14.0 * f64::from(row)).find(|y| names.is_free(x, *y, &name));
+        names.put(&mut out, x, free.unwrap_or(y - 6.0), &name);
+    }
+    // Names of the curves, where there is room for them.
+    let first = report.rates.first().map_or(low, |rate| rate.per_second);
+    for key in &report.neediest {
+        let name = cut(&key.key);
+        let at = y(key.needed.first().copied().unwrap_or(1)) - 5.0;
+        let x = (x(first) + 4.0).min(right - length(&name));
+        if names.is_free(x, at, &name) {
+            names.put(&mut out, x, at, &name);
+        }
     }
     out + "</svg>"
 }

@@ -85,7 +85,7 @@ impl Report {
              <title>Rate limits for {0}</title><style>{STYLE}</style></head>\n<body>\
              <a class=\"skip\" href=\"#answers\">Skip to the answers</a>\n<header><h1>Rate limits for {0}</h1>\
              <p class=\"soft\">{1} of {2}{3} ({4}) in {5}, {6} to {7}</p></header>\n<main>\n",
-            escape(&input.files.join(", ")),
+            escape(&input.names()),
             plural(input.records, "record"),
             about(input.one_in > 1),
             plural(input.keys, "key"),
@@ -95,19 +95,8 @@ impl Report {
             escape(&input.last),
         );
         out += "<h2 id=\"answers\">The answers</h2>\n";
-        if input.one_in > 1 {
-            let _ = writeln!(out, "<p>{}</p>", input.sample());
-        }
-        if input.bad + input.late > 0 {
-            let (bad, late) = (plural(input.bad, "record"), plural(input.late, "record"));
-            let _ = writeln!(out, "<p>{bad} could not be read; {late} came too late to be sorted.</p>");
-        }
-        for cut in &input.cut {
-            let cut = escape(cut);
-            let _ = writeln!(
-                out,
-                "<p>An input could not be read to its end; what comes before counts: {cut}.</p>"
-            );
+        for note in input.notes() {
+            let _ = writeln!(out, "<p>{}</p>", escape(note.trim_start()));
         }
         let is_sampled = input.one_in > 1;
         self.limits.iter().for_each(|limit| out += &limit.words(is_sampled));
@@ -118,14 +107,19 @@ impl Report {
             };
             let _ = writeln!(
                 out,
-                "<p>At {} a burst of {} is the smallest that leaves the stated share of keys{} alone; it refuses {}{} \
-                 now and then. {enough}</p>",
+                "<p>At {} a burst of {} is the smallest that leaves the stated share of keys{} alone; it refuses {}. \
+                 {enough}</p>",
                 escape(&rate.rate),
                 rate.smallest,
                 if is_sampled { " of the sample" } else { "" },
-                about(is_sampled),
-                plural(rate.smallest_hits, "key"),
+                match rate.smallest_hits {
+                    0 if !is_sampled => "nobody".into(),
+                    hits => format!("{}{} now and then", about(is_sampled), plural(hits, "key")),
+                },
             );
+        }
+        for line in self.good_needs() {
+            let _ = writeln!(out, "<p>{}</p>", escape(&line));
         }
         for (at, limit) in self.limits.iter().enumerate() {
             out += &self.section(at, limit);

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::limits::{LimitReport, TableReport};
 use super::order::MOST;
-use super::report::{InputReport, RateReport, Report};
+use super::report::{InputReport, KeyReport, RateReport, Report};
 use crate::words::{about, bytes, chance, percent, plural};
 
 fn grain(ns: u64) -> String {
@@ -20,7 +20,7 @@ fn grain(ns: u64) -> String {
 impl fmt::Display for InputReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let input = self;
-        writeln!(f, "{} ({})", input.files.join(", "), input.formats.join(", "))?;
+        writeln!(f, "{} ({})", input.names(), input.formats.join(", "))?;
         let about = about(input.one_in > 1);
         writeln!(
             f,
@@ -32,23 +32,41 @@ impl fmt::Display for InputReport {
             input.first,
             input.last
         )?;
+        input.notes().iter().try_for_each(|note| writeln!(f, "{note}"))
+    }
+}
+
+impl InputReport {
+    /// The names of the files.
+    pub(super) fn names(&self) -> String {
+        let name = |file: &String| if file == "-" { "standard input".into() } else { file.clone() };
+        self.files.iter().map(name).collect::<Vec<String>>().join(", ")
+    }
+
+    /// Says how the input was read: what a record costs, what its time is, and what is left out.
+    pub(super) fn notes(&self) -> Vec<String> {
+        let input = self;
+        let mut notes = Vec::new();
         if input.one_in > 1 {
-            writeln!(f, "{}", input.sample())?;
+            notes.push(input.sample());
         }
-        write!(f, "Times are {}", grain(input.grain_ns))?;
+        if input.cost != "1" {
+            notes.push(format!("The field {} says what a record costs.", input.cost));
+        }
+        let mut times = format!("Times are {}", grain(input.grain_ns));
         if input.stamps_end {
             let what = match input.formats.iter().any(|format| format == "json") {
                 true => "servers write them when a request ends (request_time, or duration of Caddy, as a number of \
                      seconds would tell when it began)",
                 false => "nginx writes them when a request ends ($request_time would tell when it began)",
             };
-            write!(f, ", and {what}")?;
+            times += &format!(", and {what}");
         }
         if !input.subtracted.is_empty() {
             let fields = input.subtracted.join(", ");
-            write!(f, ", less {fields}, because they are those of the ends of requests")?;
+            times += &format!(", less {fields}, because they are those of the ends of requests");
         }
-        writeln!(f, ".")?;
+        notes.push(times + ".");
         let counted = "counted when the line before it did";
         let late = match &input.sort_needed {
             Some(needed) => {
@@ -68,18 +86,15 @@ impl fmt::Display for InputReport {
             (input.bad, "could not be read"),
         ] {
             if count > 0 {
-                writeln!(f, "{} {what}.", plural(count, "record"))?;
+                notes.push(format!("{} {what}.", plural(count, "record")));
             }
         }
-        input.first_bad.iter().try_for_each(|bad| writeln!(f, "  {bad}"))?;
-        for cut in &input.cut {
-            writeln!(f, "An input could not be read to its end; what comes before counts: {cut}.")?;
-        }
-        Ok(())
+        notes.extend(input.first_bad.iter().map(|bad| format!("  {bad}")));
+        let cut = "An input could not be read to its end; what comes before counts";
+        notes.extend(input.cut.iter().map(|what| format!("{cut}: {what}.")));
+        notes
     }
-}
 
-impl InputReport {
     /// Says what comes from the sample and what does not.
     pub(super) fn sample(&self) -> String {
         format!(
@@ -130,6 +145,19 @@ impl Report {
         lines
     }
 
+    /// Says what burst each good key needs.
+    pub(super) fn good_needs(&self) -> Vec<String> {
+        let needs = |key: &KeyReport| {
+            let rates = self.rates.iter().zip(&key.needed);
+            rates.map(|(rate, needed)| format!("{} burst {needed}", rate.rate)).collect::<Vec<_>>().join(", ")
+        };
+        let line = |key: &KeyReport| match key.records {
+            0 => format!("Good key {}: not in this input.", key.key),
+            records => format!("Good key {} ({}) needs {}.", key.key, plural(records, "record"), needs(key)),
+        };
+        self.good.iter().map(line).collect()
+    }
+
     fn rates(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let is_sampled = self.input.one_in > 1;
         let of = if is_sampled { " of the sample" } else { "" };
@@ -152,25 +180,7 @@ impl Report {
                 writeln!(f, "  {:<40} {needed:>9}  of {}", key.key, plural(key.records, "record"))?;
             }
         }
-        for key in &self.good {
-            let needs: Vec<_> = self
-                .rates
-                .iter()
-                .zip(&key.needed)
-                .map(|(rate, needed)| format!("{} burst {needed}", rate.rate))
-                .collect();
-            match key.records {
-                0 => writeln!(f, "Good key {}: not in this input.", key.key)?,
-                records => writeln!(
-                    f,
-                    "Good key {} ({}) needs {}.",
-                    key.key,
-                    plural(records, "record"),
-                    needs.join(", ")
-                )?,
-            }
-        }
-        Ok(())
+        self.good_needs().iter().try_for_each(|line| writeln!(f, "{line}"))
     }
 }
 

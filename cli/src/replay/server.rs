@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use data_encoding::HEXLOWER;
 use redis::{Client, ConnectionAddr, IntoConnectionInfo};
-use ureq::http::uri::{Scheme, Uri};
+use ureq::http::uri::{Authority, Scheme, Uri};
 
 use super::grpc::{self, Target};
 use crate::emit::Numbers;
@@ -77,6 +77,16 @@ fn find(host: &str, port: u16, remote: bool) -> Result<SocketAddr, Failure> {
         )));
     }
     Ok(first)
+}
+
+/// Returns the port of a URL. One that is no number from 0 to 65535 must not become the usual one.
+fn port(authority: &Authority, usual: u16) -> Result<u16, String> {
+    let text = authority.as_str();
+    let (_, place) = text.rsplit_once('@').unwrap_or(("", text));
+    match place.strip_prefix(authority.host()) {
+        Some(port) if !port.is_empty() => authority.port_u16().ok_or(format!("{port:?} is no port")),
+        _ => Ok(usual),
+    }
 }
 
 /// Where the parts of a key go.
@@ -149,12 +159,12 @@ impl Server {
             return Err(fail(format!("use {FORMS}")));
         };
         if scheme.as_str() == "grpc" {
-            let (domain, port) = (uri.path().trim_start_matches('/').to_owned(), authority.port_u16());
+            let domain = uri.path().trim_start_matches('/').to_owned();
             if domain.is_empty() || uri.query().is_some() {
                 return Err(fail("the rules have a domain: use grpc://HOST:PORT/DOMAIN".into()));
             }
             let entries = grpc::entries(entries, key).map_err(fail)?;
-            let address = find(authority.host(), port.unwrap_or(8081), remote)?;
+            let address = find(authority.host(), port(authority, 8081).map_err(fail)?, remote)?;
             let target = Target { address, host: authority.to_string(), domain, entries };
             return Ok(Server { kind: Kind::Grpc(target), timeout });
         }
@@ -164,7 +174,7 @@ impl Server {
         if let Some(cost) = cost {
             return Err(fail(format!("a request of HTTP costs 1: leave --cost {cost} out")));
         }
-        let address = find(authority.host(), authority.port_u16().unwrap_or(80), remote)?;
+        let address = find(authority.host(), port(authority, 80).map_err(fail)?, remote)?;
         let path = uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
         let places = places(key).map_err(fail)?;
         Ok(Server { kind: Kind::Http { address, host: authority.to_string(), path, places }, timeout })
@@ -296,6 +306,9 @@ mod tests {
             ("grpc://127.0.0.1", "address", "5/s", "use grpc://HOST:PORT/DOMAIN"),
             ("grpc://192.0.2.1/edge", "address", "5/s", "192.0.2.1 is not this machine"),
             ("https://127.0.0.1/", "address", "5/s", "no TLS"),
+            ("http://127.0.0.1:99999/", "address", "5/s", "\":99999\" is no port"),
+            ("http://me@[::1]:x/", "address", "5/s", "\":x\" is no port"),
+            ("grpc://127.0.0.1:80811/edge", "address", "5/s", "\":80811\" is no port"),
             ("127.0.0.1:6379", "address", "5/s", "or http://HOST:PORT/PATH"),
             ("redis://127.0.0.1", "address", "5/s and 9/s", "asks for one limit"),
             ("redis://127.0.0.1", "address", "fixed 5/s", "has a rate and a burst"),

@@ -44,6 +44,9 @@ pub struct Geometry {
     pub clock: Option<&'static str>,
     /// Ticks a second, as the image says.
     pub ticks_per_second: Option<u64>,
+    /// The clock that the caller has named.
+    #[serde(skip)]
+    pub now: Option<Now>,
 }
 
 /// How full it is, at one moment.
@@ -98,7 +101,7 @@ pub struct Answer {
 
 impl Geometry {
     /// Reads the header.
-    pub fn of<M: Mode>(place: &Place, table: &Table<'_, M>) -> Geometry {
+    pub fn of<M: Mode>(place: &Place, table: &Table<'_, M>, now: Option<Now>) -> Geometry {
         let info = table.info();
         Geometry {
             table: place.text.clone(),
@@ -132,14 +135,17 @@ impl Geometry {
             generation: info.generation,
             clock: name(info.clock),
             ticks_per_second: (info.tick_hz != 0).then_some(info.tick_hz),
+            now,
         }
     }
 
-    /// Ticks in words where the image says what they are.
+    /// Ticks in words where the image or the caller says what they are.
     fn span(&self, ticks: u64) -> String {
         // A clock of the system counts nanoseconds unless the image says otherwise.
         let system = self.clock.filter(|clock| *clock != "tsc").map(|_| 1_000_000_000);
-        Now { ticks: 0, ticks_per_second: self.ticks_per_second.or(system), clock: self.clock }.span(ticks)
+        let of_caller = self.now.and_then(|now| now.ticks_per_second);
+        let ticks_per_second = self.ticks_per_second.or(system).or(of_caller);
+        Now { ticks: 0, ticks_per_second, clock: self.clock }.span(ticks)
     }
 }
 

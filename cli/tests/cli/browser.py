@@ -1,10 +1,11 @@
-"""Shows a page in headless Chromium, and prints what is in it as JSON: browser.py CHROMIUM PAGE PROFILE
+"""Shows a page in headless Chromium, and prints what is in it as JSON: browser.py CHROMIUM PROFILE PAGE [OTHER...]
 
 - tables: the text of each cell of each table, by its name.
 - tabs: what has the focus after each press of the Tab key, once for each element that takes it; nothing is folded.
 - schemes: of light and dark, the colours of what is written and drawn, as the browser computes them, each with the
   background on which it is.
 - console: what the page made the browser say.
+- outside: what is written in the pictures of all these pages, and leaves them or lies over something else.
 
 It speaks the browser's own protocol over two pipes, because headless Chromium opens no port that others could reach.
 """
@@ -47,6 +48,18 @@ COLOURS = """(() => {
     }
     return [...found].map(JSON.parse);
 })()"""
+
+
+OUTSIDE = """[...document.querySelectorAll('svg text')].filter(at => {
+    const text = at.getBoundingClientRect(), picture = at.ownerSVGElement.getBoundingClientRect();
+    return text.left < picture.left || text.right > picture.right;
+}).map(at => at.textContent)"""
+OVER = """[...document.querySelectorAll('svg')].flatMap(picture => {
+    const texts = [...picture.querySelectorAll('text')].map(at => [at.getBoundingClientRect(), at.textContent]);
+    // Lines of text may touch.
+    const over = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom - 3 && b.top < a.bottom - 3;
+    return texts.flatMap(([a, one], at) => texts.slice(at + 1).filter(([b]) => over(a, b)).map(([, b]) => [one, b]));
+})"""
 
 
 class Browser:
@@ -96,6 +109,11 @@ class Browser:
         while not any(event.get("method") == method for event in self.events):
             self.events.append(self.message())
 
+    def show(self, page):
+        self.events = []
+        self.call("Page.navigate", url="file://" + page)
+        self.wait("Page.loadEventFired")
+
     def value(self, expression):
         result = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
         if "exceptionDetails" in result:
@@ -104,14 +122,16 @@ class Browser:
 
 
 def main():
-    program, page, profile = sys.argv[1:]
+    program, profile, page, *others = sys.argv[1:]
     browser = Browser(program, profile)
     target = browser.call("Target.createTarget", url="about:blank")["targetId"]
     browser.session = browser.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
     for domain in ("Page", "Runtime", "Log"):
         browser.call(domain + ".enable")
-    browser.call("Page.navigate", url="file://" + page)
-    browser.wait("Page.loadEventFired")
+    outside = []
+    for at in others + [page]:
+        browser.show(at)
+        outside += browser.value(OUTSIDE) + browser.value(OVER)
     browser.value("document.querySelectorAll('details').forEach(details => details.open = true)")
     tabs, count = [], browser.value(FOCUSABLE)
     for _ in range(count):
@@ -124,7 +144,8 @@ def main():
         schemes[scheme] = browser.value(COLOURS)
     said = [event for event in browser.events
             if event.get("method") in ("Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded")]
-    print(json.dumps({"tables": browser.value(TABLES), "tabs": tabs, "schemes": schemes, "console": said}))
+    print(json.dumps({"tables": browser.value(TABLES), "tabs": tabs, "schemes": schemes, "console": said,
+                      "outside": outside}))
     browser.session = None
     browser.call("Browser.close")
     browser.child.wait()

@@ -322,7 +322,13 @@ fn what_cannot_be_read_ends_with_3_and_its_place() {
         ("a.conf", "events { }".into(), "no limit_req_zone and no tatcell_zone"),
         ("a.conf", "tatcell_zone $a zone=a:1m rate=1mB/x;".into(), "a.conf:1:36: not a unit of time"),
         ("a.yaml", "domain: a\ndescriptors:\n  - kex: b\n".into(), "a.yaml:3:5: unknown key 'kex'"),
-        ("a.toml", "listen = [\"127.0.0.1:1\"]\nlimits = 3\n".into(), "a.toml:2"),
+        (
+            "a.toml",
+            "listen = [\"127.0.0.1:1\"]\nlimits = 3\n".into(),
+            "a.toml:2:10: there is no setting limits",
+        ),
+        ("a.toml", "keys = 0\n".into(), "a.toml:1:8: keys: \"0\": keys must be 1 to 8589934592"),
+        ("a.toml", "store = \"redis://127.0.0.1/\"\n".into(), "a.toml: with a store, give nodes"),
         ("empty", String::new(), "the file is empty"),
     ] {
         let (code, _, message) = check(name, &text);

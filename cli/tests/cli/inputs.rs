@@ -140,6 +140,14 @@ fn a_duration_is_subtracted_only_from_the_time_of_an_end_and_in_seconds() {
         let (_, text, _) = run(&[&file]);
         assert!(text.contains(&format!("Times are whole milliseconds, less {field} (seconds)")), "{text}");
     }
+    // Whole numbers of Caddy are milliseconds or nanoseconds.
+    let request = "{\"remote_ip\":\"192.0.2.1\",\"uri\":\"/\"}";
+    let caddy = rows(&|at| {
+        format!("{{\"ts\":{}.5,\"request\":{request},\"duration\":{}}}\n", T + at, 17 + at % 2 * 9_000)
+    });
+    let json = plan(&[&files.file("caddy-ms", caddy)], &[]);
+    assert_eq!((numbers(&json), subtracted(&json)), ((600, 1, 1), "[]".into()));
+    assert_eq!(json["input"]["stamps_end"], true);
     // The same without it: the plan says which times these are.
     let ends = rows(&|at| format!("{},192.0.2.1\n", end(at)));
     let json = plan(&[&files.file("ends", format!("msec,remote_addr\n{ends}"))], &[]);
@@ -688,6 +696,20 @@ fn the_marks_of_windows_are_no_part_of_a_text() {
                 "{message}"
             );
         }
+    }
+}
+
+#[test]
+fn what_another_program_must_unpack_is_named() {
+    let files = Files::new("foreign");
+    for (name, start, want) in [
+        ("log.xz", &b"\xfd7zXZ\0\0\x04\xe6\xd6\xb4F"[..], "xz"),
+        ("log.bz2", b"BZh91AY&SY\x8e\xa8\x57\x03", "bzip2"),
+    ] {
+        let file = files.file(name, start);
+        let message = fails(3, &[&file]);
+        let want = format!("it is compressed by {want}: unpack it by {want} -dc, and read the pipe (-)");
+        assert_eq!(message, format!("tatcell: {file}:1:1: {want}\n"));
     }
 }
 

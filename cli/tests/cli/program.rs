@@ -164,6 +164,8 @@ fn bad_arguments_end_with_2_and_a_message_that_helps() {
         ),
         (&["plan", name, "--good", "a\\qb", "-k", "path"], "a backslash is written as two"),
         (&["plan", name, "--report", name], "the file is also read: give another name"),
+        (&["plan", name, "--report", "-"], "--report -: a page is a file"),
+        (&["plan", "-", name, "-"], "- is given twice: the standard input can be read once"),
         (
             &["size", "-n", "1", "-l", "ladder 5/s"],
             "size takes the limit of one key, such as \"10/s burst 20\"",
@@ -230,6 +232,23 @@ fn a_page_that_cannot_be_written_is_refused_before_the_input_is_read() {
     assert!(run(&["plan", name, "--report", page.to_str().expect("a name")]).status.success());
     let text = fs::read_to_string(&page).expect("the page");
     assert!(text.starts_with('<') && text.trim_end().ends_with("</html>"), "{} bytes", text.len());
+}
+
+#[test]
+fn a_run_that_is_interrupted_leaves_no_page() {
+    let page = folder("report-interrupted").join("page.html");
+    let mut child = Command::new(PROGRAM)
+        .args(["plan", "-", "--report", page.to_str().expect("a name")])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("the program runs");
+    // More than a pipe holds: so it reads, and has tried the page.
+    let mut pipe = child.stdin.take().expect("a pipe");
+    pipe.write_all(LINE.repeat(1 << 14).as_bytes()).expect("a pipe that is read");
+    child.kill().expect("a child");
+    child.wait().expect("a child");
+    assert!(!page.exists());
 }
 
 #[test]

@@ -202,6 +202,25 @@ fn luminance(colour: &str) -> f64 {
     parts.map(linear).zip([0.2126, 0.7152, 0.0722]).map(|(part, weight)| part * weight).sum()
 }
 
+/// A page with names of wide and of narrow letters that are too long for its pictures, and curves next to each other.
+fn with_long_names(file: &Path) -> PathBuf {
+    let wide = ["W", "m", "@", "a", "0", "x=1&", "\u{4f60}", "i.", "~>"].map(|letters| letters.repeat(60));
+    let narrow = ["2001:db8:fedc:ba98:7654:3210:fedc:ba98".to_owned(), "A".repeat(21)];
+    let mut text = String::from("time,user\n");
+    for name in wide.iter().chain(&narrow) {
+        text += &format!("1700000000,{name}\n").repeat(9);
+    }
+    // At the lowest rate every other of these needs 3, and else 2.
+    for at in 0..8 {
+        text += &format!("1700000000,name{at}\n").repeat(2);
+        text += &format!("1700000001,name{at}\n").repeat(at % 2);
+    }
+    fs::write(file, text).expect("a file");
+    let limits = ["-l", "1/s burst 3", "-l", "1/s burst 4", "-l", "50/s burst 50", "-l", "1/min burst 2"];
+    both(file, &[&["-k", "user", "--top", "20"][..], &limits].concat());
+    file.with_extension("html")
+}
+
 /// What a browser makes of the page: its numbers are those of the JSON, the keyboard reaches everything in the order in
 /// which it stands there, and what is written and drawn has contrast in light and dark.
 #[test]
@@ -219,13 +238,15 @@ fn a_browser_shows_the_numbers_to_everybody() {
     let output = Command::new("python3")
         .arg("-B")
         .arg(script)
-        .args([browser.as_ref(), file.as_os_str(), file.with_extension("profile").as_os_str()])
+        .args([browser.as_ref(), file.with_extension("profile").as_os_str(), file.as_os_str()])
+        .arg(with_long_names(&file.with_file_name("names.csv")))
         .output()
         .expect("python3");
     let message = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{message}");
     let shown: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(shown["console"], Value::Array(Vec::new()));
+    assert_eq!(shown["outside"], Value::Array(Vec::new()));
 
     // Tables: each number of the JSON is in its cell.
     let cells = |id: &str| -> Vec<Vec<String>> {
@@ -333,6 +354,30 @@ fn names_from_the_input_are_only_text() {
     assert!(!page.contains("<script"));
     let key = json["limits"][0]["top_refused"][0]["key"].as_str().expect("a key");
     assert_eq!(rows(&page, "hours-0")[0][0], key);
+}
+
+#[test]
+fn the_page_says_how_the_input_was_read() {
+    let file = folder("report-notes").join("log.csv");
+    let mut text = String::from("time,user,units\n");
+    (0..200).for_each(|at| text += &format!("{},ann,2\n", 1_700_000_010 + at / 20));
+    text += "never,ann,2\n1700000001,ann,2\n";
+    fs::write(&file, text).expect("a file");
+    let (page, _) =
+        both(&file, &["-k", "user", "-c", "units", "-r", "5/s", "-l", "5/s burst 500", "-g", "ann"]);
+    well_formed(&page);
+    for want in [
+        "<p>The field units says what a record costs.</p>",
+        "<p>Times are whole seconds",
+        "<p>1 record came later than --sort allows",
+        "<p>1 record could not be read.</p>",
+        "log.csv:202:1: no time: &quot;never&quot;</p>",
+        "<p>Good key ann (201 records) needs 5/s burst 357.</p>",
+    ] {
+        assert!(page.contains(want), "{want}\n{page}");
+    }
+    // Parts of a second: their starts are not all the same minute.
+    assert!(page.contains(">22:13:30</text>"), "{page}");
 }
 
 #[test]

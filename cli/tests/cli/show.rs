@@ -292,6 +292,9 @@ fn keys_are_banned_exempt_and_reset_with_the_seed_only() {
     let want = "--clock monotonic: the image says that its callers read realtime: leave --clock out";
     assert_eq!((code, message.contains(want)), (Some(2), true), "{message}");
     assert_eq!(fails(&[&*named.0, "--clock", "monotonic"]).0, Some(2));
+    // A variable of a script may be empty.
+    let (code, message) = fails(&[&[&*named.0, "ban", "", "--for", "10s"][..], &with[..]].concat());
+    assert_eq!((code, message.contains("the key is empty; --as text")), (Some(2), true), "{message}");
     // What was meant as an address is not taken as text.
     for meant in ["192.0.2.256", "192.0.2.1:80", "fe80::1%eth0", "192.0.2/24"] {
         let (code, message) = fails(&[&[&*named.0, "ban", meant, "--for", "10s"][..], &with[..]].concat());
@@ -390,6 +393,8 @@ fn what_cannot_be_shown_says_why() {
     assert!(message.contains("name it with --clock"), "{message}");
     // Ticks that nobody knows stay ticks.
     assert!(text(&[&*named.0, "top", "--clock", &NOW.to_string()]).contains("2000000000 ticks"));
+    assert!(text(&[&*named.0]).contains("debts up to 2000000000 ticks"));
+    assert!(text(&[&*named.0, "--clock", "raw"]).contains("debts up to 2 s; clocks may differ by 2 s"));
     assert!(
         text(&[&*named.0, "top", "--clock", &NOW.to_string(), "--tick-hz", "1000000"]).contains("33.3 min")
     );

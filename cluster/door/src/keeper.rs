@@ -131,6 +131,19 @@ struct Store {
     reserve: bool,
 }
 
+/// Keys in debt at one time, of which tables can hold as many.
+struct Keys(usize);
+
+impl FromStr for Keys {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Keys, String> {
+        let keys = text.parse::<usize>().map_err(|error| error.to_string())?;
+        Tables::lines(keys)?;
+        Ok(Keys(keys))
+    }
+}
+
 /// A setting that has only a few words.
 struct Word<T>(T);
 
@@ -173,7 +186,7 @@ impl KeeperSettings {
     /// # Errors
     /// Those of [`Settings::one`]; and settings of a store without a store.
     pub fn take(settings: &mut Settings) -> Result<KeeperSettings, String> {
-        let keys = settings.or("keys", 100_000)?;
+        let keys = settings.or("keys", Keys(100_000))?.0;
         let policy = settings.or("when_full", Word(FullPolicy::Admit))?.0;
         let counters = settings.one("counters")?.map(Published::new);
         let Some(url) = settings.one("store")? else {

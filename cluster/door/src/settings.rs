@@ -1,7 +1,7 @@
 //! Settings of a server: from a TOML file, and from flags of the same names, which take precedence.
 //!
 //! `keys = 1000` in the file is `--keys 1000` on the command line; `-` and `_` are the same in a name. A list is an
-//! array in the file, and a repeated flag on the command line. An error names the file's line, or the flag.
+//! array in the file, and a repeated flag on the command line. An error names the file's line and column, or the flag.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -28,6 +28,16 @@ struct Given {
     at: String,
     /// The column of each byte of the text is this one and its number more; 0 if it has none, as in a flag.
     column: usize,
+}
+
+impl Given {
+    /// Where the text begins.
+    fn place(&self) -> String {
+        match self.column {
+            0 => self.at.clone(),
+            column => format!("{}:{column}", self.at),
+        }
+    }
 }
 
 /// What the command line asks for.
@@ -98,9 +108,13 @@ impl Settings {
     /// A line for the user who started the program: what is wrong, and where.
     pub fn file(path: &str, text: &str) -> Result<Settings, String> {
         let line = |at: usize| 1 + text[..at.min(text.len())].matches('\n').count();
+        let column = |at: usize| {
+            1 + text[..at.min(text.len())].rsplit('\n').next().unwrap_or_default().chars().count()
+        };
+        let place = |at: usize| format!("{path}:{}:{}", line(at), column(at));
         let table = DeTable::parse(text).map_err(|e| {
-            let at = e.span().map_or(String::new(), |span| format!(":{}", line(span.start)));
-            format!("{path}{at}: {}", e.message())
+            let at = e.span().map_or(path.into(), |span| place(span.start));
+            format!("{at}: {}", e.message())
         })?;
         let mut settings = Settings::default();
         for (name, value) in table.get_ref() {
@@ -115,16 +129,14 @@ impl Settings {
                     DeValue::Integer(number) if number.radix() == 10 => number.as_str().to_owned(),
                     DeValue::Boolean(yes) => yes.to_string(),
                     _ => {
-                        let (line, name) = (line(name.span().start), name.get_ref());
                         let what = "must be a text, a whole number, true or false";
-                        return Err(format!("{path}:{line}: {name} {what}"));
+                        return Err(format!("{}: {} {what}", place(name.span().start), name.get_ref()));
                     }
                 };
                 // A text begins after its quote. With escapes in it, the columns after them are only near.
                 let start = value.span().start;
                 let quote = usize::from(text[start..].starts_with(['"', '\'']));
-                let whole = text[..start].rsplit('\n').next().unwrap_or_default().chars().count();
-                settings.give(name.get_ref(), given, at, whole + quote + 1);
+                settings.give(name.get_ref(), given, at, column(start) + quote);
             }
         }
         Ok(settings)
@@ -172,9 +184,10 @@ impl Settings {
         parse: impl Fn(&str) -> Result<T, (Option<usize>, String)>,
     ) -> Result<Vec<T>, String> {
         let given = self.given.remove(name).unwrap_or_default();
-        let parse = |Given { text, at, column }: Given| {
-            parse(&text).map_err(|(byte, why)| match (byte, column) {
-                (None, _) => format!("{at}: {name}: {text:?}: {why}"),
+        let parse = |given: Given| {
+            let Given { text, at, column } = &given;
+            parse(text).map_err(|(byte, why)| match (byte, column) {
+                (None, _) => format!("{}: {name}: {text:?}: {why}", given.place()),
                 (Some(byte), 0) => format!("{at}: {name}: {text:?}: column {}: {why}", byte + 1),
                 (Some(byte), column) => format!("{at}:{}: {name}: {text:?}: {why}", column + byte),
             })
@@ -189,7 +202,7 @@ impl Settings {
     pub fn finish(self) -> Result<(), String> {
         match self.given.first_key_value() {
             Some((name, given)) => {
-                Err(format!("{}: there is no setting {name}; --help lists them", given[0].at))
+                Err(format!("{}: there is no setting {name}; --help lists them", given[0].place()))
             }
             None => Ok(()),
         }
@@ -248,11 +261,11 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said_with_its_place() {
         let error = |text: &str| Settings::file("f.toml", text).expect_err("an error");
-        assert!(error("a = 1\nb = \n").starts_with("f.toml:2: "), "{}", error("a = 1\nb = \n"));
-        assert!(error("\n\n[table]\nb = 2\n").starts_with("f.toml:3: table must be a text"));
+        assert!(error("a = 1\nb = \n").starts_with("f.toml:2:5: "), "{}", error("a = 1\nb = \n"));
+        assert!(error("\n\n[table]\nb = 2\n").starts_with("f.toml:3:2: table must be a text"));
         let mut settings = Settings::file("f.toml", "\nkeys = \"many\"\n").expect("a file");
         let error = settings.one::<u32>("keys").expect_err("an error");
-        assert_eq!(error, "f.toml:2: keys: \"many\": invalid digit found in string");
+        assert_eq!(error, "f.toml:2:9: keys: \"many\": invalid digit found in string");
         let mut settings = flags(["--keys", "1", "--keys", "2"]).expect("flags");
         assert_eq!(settings.one::<u32>("keys"), Err("keys is given 2 times: give it once".into()));
         let said = |words: &[&str]| flags(words.iter().copied()).expect_err("an error");

@@ -131,11 +131,16 @@ impl Tables {
     /// # Errors
     /// Too many keys, or no random bytes from the system.
     pub fn new(keys: usize, policy: FullPolicy) -> Result<Tables, String> {
-        let lines = keys.checked_mul(2).filter(|slots| *slots > 0 && *slots <= 1 << 34).map(lines_for);
-        let lines = lines.ok_or("keys must be 1 to 8589934592")?;
+        let lines = Tables::lines(keys)?;
         let seed = random_seed().map_err(|e| format!("the system has no random bytes: {e}"))?;
         let tables = [const { OnceLock::new() }; RANGES.len()];
         Ok(Tables { tables, lines, policy, seed })
+    }
+
+    /// Returns the lines of a table for so many keys.
+    pub(crate) fn lines(keys: usize) -> Result<usize, &'static str> {
+        let slots = keys.checked_mul(2).filter(|slots| *slots > 0 && *slots <= 1 << 34);
+        slots.map(lines_for).ok_or("keys must be 1 to 8589934592")
     }
 
     /// Returns the counts of all tables together.

@@ -10,11 +10,11 @@ fn what_is_wrong_is_said_in_one_line_with_its_place() {
     let file = folder.path().join("throttled.toml");
     let config = file.to_str().expect("a path");
     for (text, said) in [
-        ("keys = 10\nlisen = \"x\"\n", "throttled.toml:2: there is no setting lisen"),
-        ("\nkeys = \"ten\"\n", "throttled.toml:2: keys: \"ten\""),
+        ("keys = 10\nlisen = \"x\"\n", "throttled.toml:2:10: there is no setting lisen"),
+        ("\nkeys = \"ten\"\n", "throttled.toml:2:9: keys: \"ten\""),
         ("when_full = \"drop\"\n", "one of admit inherit deny sampled"),
         ("idle = \"10\"\n", "a time is a whole number and ms, s, m or h"),
-        ("listen = \"localhost\"\n", "throttled.toml:1: listen: \"localhost\""),
+        ("listen = \"localhost\"\n", "throttled.toml:1:11: listen: \"localhost\""),
         ("store = \"redis://127.0.0.1:1/\"\n", "give nodes"),
         ("store = \"redis://127.0.0.1:1/\"\nnodes = 2\n", "give each limit that is shared"),
         ("store = \"redis://127.0.0.1:1/\"\nnodes = 2\nlimit = \"1 2 3\"\n", "the store does not answer"),
@@ -33,9 +33,9 @@ fn what_is_wrong_is_said_in_one_line_with_its_place() {
         ("limit = \"1 2 3\"\n", "shared through a store"),
         ("nodes = 2\n", "there is no setting nodes"),
         ("password = \"\"\n", "the password is empty"),
-        ("keys = 0\n", "keys must be 1 to"),
-        ("[x]\n", "throttled.toml:1: "),
-        ("keys\n", "throttled.toml:1: "),
+        ("keys = 0\n", "throttled.toml:1:8: keys: \"0\": keys must be 1 to"),
+        ("[x]\n", "throttled.toml:1:2: "),
+        ("keys\n", "throttled.toml:1:5: "),
     ] {
         std::fs::write(&file, text).expect("a file");
         let line = refused(PROGRAM, &["--config", config]);
