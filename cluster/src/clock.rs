@@ -59,12 +59,6 @@ impl NodeClock {
         now.saturating_add(self.start)
     }
 
-    /// Sets the clock. No system sets a clock that runs during suspend.
-    #[cfg(all(test, not(tatcell_cluster_loom)))]
-    pub(crate) fn set_forward(&mut self, ns: i64) {
-        self.start = self.start.saturating_add_signed(-ns);
-    }
-
     #[inline]
     pub(crate) fn now(&self) -> u64 {
         self.of(self.read())

@@ -161,16 +161,21 @@ impl Patterns {
 
     /// Reads a line with or without a head, and returns the length of the head that was left out. A format of one's own
     /// may have values for the head, so it reads the whole line first. That counts, unless the first value reaches
-    /// beyond the head, so that no value is for the head; or only behind the head a time is next to that of the head.
+    /// beyond the head, so that no value is for the head; or only behind the head a time is next to that of the head. A
+    /// head without a year has the year that puts it next to the time of the record, however old the log is.
     pub fn read_line(&mut self, line: &[u8], now: &mut u64, record: &mut Record) -> Result<usize, Problem> {
         if self.is_own && self.read(line, None, record).is_ok() {
-            let Some(Head { length, time }) = head_of(line, *now) else { return Ok(0) };
+            let Some(head) = head_of(line, record.stamp) else { return Ok(0) };
             let [Pattern { start, found, .. }, ..] = &self.all[..] else { return Ok(0) };
-            let is_next = |record: &Record| time.is_none_or(|time| time.abs_diff(record.stamp) < time::DAY);
-            if !start.is_empty() || found[0].1 <= length {
-                if !is_next(record) {
-                    if self.read(&line[length..], None, record).is_ok() && is_next(record) {
-                        return Ok(length);
+            let is_next = |head: Head, record: &Record| {
+                head.time.is_none_or(|time| time.abs_diff(record.stamp) < time::DAY)
+            };
+            if !start.is_empty() || found[0].1 <= head.length {
+                if !is_next(head, record) {
+                    if self.read(&line[head.length..], None, record).is_ok()
+                        && head_of(line, record.stamp).is_some_and(|head| is_next(head, record))
+                    {
+                        return Ok(head.length);
                     }
                     self.read(line, None, record)?;
                 }

@@ -152,7 +152,8 @@ pub fn now() -> u64 {
 }
 
 /// Reads `Nov  8 03:31:36` with or without decimals, at the start of a text, and returns the rest. The year is the last
-/// one that has this day, and in which it is at most a day later than `now`.
+/// one that has this day, and in which it is at most a day later than `now`. If none is, it is the first one from 1971
+/// on: what such a text is does not depend on a clock that nobody has set.
 pub fn without_year(text: &[u8], now: u64) -> Option<(u64, &[u8])> {
     let [m1, m2, m3, b' ', d1, d2, b' ', rest @ ..] = text else { return None };
     let month = month(&[*m1, *m2, *m3])?;
@@ -161,14 +162,20 @@ pub fn without_year(text: &[u8], now: u64) -> Option<(u64, &[u8])> {
     let is_leap =
         |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
     let most = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][month as usize - 1];
-    // A year has at most 366 days, so this one is that of `now` or the next.
-    let next = 1970 + now / (365 * 86_400 * SECOND) + 1;
-    let mut years = (1970..=next).rev().filter(|year| month != 2 || day < 29 || is_leap(*year)).take(60);
-    let time = years.find_map(|year| {
-        let time = instant(days(year, month, day)?, clock, 0)?;
-        (time <= now.saturating_add(DAY)).then_some(time)
-    })?;
-    (day <= most).then_some((time, rest))
+    if !(1..=most).contains(&day) {
+        return None;
+    }
+    // A year has at most 366 days, so this one is that of `now` or the next. A leap year is among them.
+    let next = (1970 + now / (365 * 86_400 * SECOND) + 1).clamp(1972, 2500);
+    let years = (1971..=next).rev().filter(|year| month != 2 || day < 29 || is_leap(*year));
+    let mut found = None;
+    for time in years.filter_map(|year| instant(days(year, month, day)?, clock, 0)) {
+        found = Some((time, rest));
+        if time <= now.saturating_add(DAY) {
+            break;
+        }
+    }
+    found
 }
 
 /// Writes a time as ISO 8601 in UTC, with as many decimals as it needs, in groups of three.
