@@ -51,15 +51,21 @@ fn a_claim_whose_answer_is_lost_waits_as_any_claim() {
     let cuts = proxy.cuts();
     proxy.cut_next(SLOT);
     // It asks once a turn, and the other one may still hold the slot: the answer to that is lost as well.
+    let mut begun = node.now();
     until("it has the slot again", || {
-        if proxy.cuts() > cuts && holder(&server) != own {
+        let now = node.now();
+        if holder(&server) == own {
+            return true;
+        }
+        begun = now;
+        if proxy.cuts() > cuts {
             proxy.cut_next(SLOT);
         }
-        holder(&server) == own
+        false
     });
-    let begun = node.now();
     until("it spends its reserve again", || node.metrics().reserve_held);
-    // Sent up to a turn before: the life of a slot, and two seconds until an empty reserve is full.
+    // Since the last reading at which it had no slot. The claim was sent up to a turn before: the life of a slot, and
+    // two seconds until an empty reserve is full.
     let waited = Duration::from_nanos(node.now() - begun);
     println!("{waited:?}");
     assert!(waited > TTL + SECOND, "{waited:?}");

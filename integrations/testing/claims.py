@@ -1,6 +1,7 @@
 """PASS, FAIL and SKIP lines, and their counts."""
 
 import sys
+import time
 import traceback
 
 
@@ -40,6 +41,13 @@ class Claims:
 
 def equal(found, wanted, what=""):
     assert found == wanted, f"{what} {found!r} instead of {wanted!r}"
+
+
+def counted_down(found, wanted, seconds, since):
+    """Whole seconds that run down from `seconds` since some moment after `since`, at each {} of `wanted`."""
+    least = max(0, seconds - int(time.monotonic() - since))
+    texts = [wanted.format(*[left] * wanted.count("{}")) for left in range(least, seconds + 1)]
+    assert found in texts, f"{found!r} instead of one from {texts[0]!r} to {texts[-1]!r}"
 
 
 def patiently(ask, tries=5):

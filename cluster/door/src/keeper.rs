@@ -6,11 +6,14 @@ use std::time::Duration;
 
 use tatcell::host::{now_ns, Clock};
 use tatcell::{Counters, Decision, FullPolicy, Verdict};
-use tatcell_cluster::{Cluster, Down, LimitId, SharedLimit};
+use tatcell_cluster::{Cluster, Down, LimitId, OpenError, SharedLimit};
 
 use crate::published::Published;
 use crate::short::short;
 use crate::{Settings, Tables, TablesLimit, Time};
+
+/// How often a server asks a store that does not answer before it gives up its start.
+const OPEN_TRIES: u32 = 4;
 
 /// Describes a limit of a server: a rate and a burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -224,15 +227,25 @@ impl KeeperSettings {
         let Some(store) = &self.store else {
             return Ok(Keeper::Local(Tables::new(self.keys, self.policy)?, self.counters.clone()));
         };
-        let mut builder = Cluster::builder(&store.url, store.nodes);
-        builder = builder.prefix(&store.prefix).keys(self.keys).when_down(store.down);
         let name = |rate: &Rate| format!("{}.{}s.{}", rate.units, rate.period, rate.burst);
-        for rate in rates {
-            let limit =
-                SharedLimit::new(&name(rate), rate.units, Duration::from_secs(rate.period), rate.burst);
-            builder = builder.limit(if store.reserve { limit } else { limit.reserve(0, 0) });
-        }
-        let node = builder.open().map_err(|e| format!("{e}"))?;
+        let builder = || {
+            let mut builder = Cluster::builder(&store.url, store.nodes);
+            builder = builder.prefix(&store.prefix).keys(self.keys).when_down(store.down);
+            for rate in rates {
+                let limit =
+                    SharedLimit::new(&name(rate), rate.units, Duration::from_secs(rate.period), rate.burst);
+                builder = builder.limit(if store.reserve { limit } else { limit.reserve(0, 0) });
+            }
+            builder
+        };
+        // A store may be silent for a moment: a node gives up after a quarter of a second without an answer.
+        let mut tries = 1..OPEN_TRIES;
+        let node = loop {
+            match builder().open() {
+                Err(OpenError::Unreachable(_)) if tries.next().is_some() => {}
+                opened => break opened.map_err(|e| format!("{e}"))?,
+            }
+        };
         let limits = rates.iter().filter_map(|rate| Some((*rate, node.limit(&name(rate))?))).collect();
         Ok(Keeper::Shared { node, limits, wait: store.wait, counts: self.counters.clone() })
     }

@@ -209,7 +209,7 @@ pub fn signal(child: &Child, signal: libc::c_int) {
 }
 
 /// Waits until something is so.
-pub fn until(what: &str, so: impl Fn() -> bool) {
+pub fn until(what: &str, mut so: impl FnMut() -> bool) {
     let end = Instant::now() + Duration::from_secs(30);
     while !so() {
         assert!(Instant::now() < end, "not in half a minute: {what}");

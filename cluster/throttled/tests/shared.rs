@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use common::{Redis, Reply, Server};
@@ -23,6 +24,28 @@ fn start(redis: &Redis, more: &[&str]) -> Server {
     Server::start(&[&shared[..], more].concat())
 }
 
+/// A store that answers nobody on its first connections, and from then on as `redis` does. Returns its URL.
+fn silent_at_first(redis: &Redis, connections: usize) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let (url, port) = (format!("redis://{}/", listener.local_addr().expect("it")), redis.1);
+    std::thread::spawn(move || {
+        let mut silent = Vec::new();
+        for client in listener.incoming().flatten() {
+            if silent.len() < connections {
+                silent.push(client);
+                continue;
+            }
+            let store = TcpStream::connect(("127.0.0.1", port)).expect("the store");
+            for (mut from, mut to) in [(&client, &store), (&store, &client)]
+                .map(|(from, to)| (from.try_clone().expect("a clone"), to.try_clone().expect("a clone")))
+            {
+                std::thread::spawn(move || std::io::copy(&mut from, &mut to));
+            }
+        }
+    });
+    url
+}
+
 fn first(reply: Reply) -> i64 {
     match reply {
         Reply::Array(list) => match list[0] {
@@ -31,6 +54,19 @@ fn first(reply: Reply) -> i64 {
         },
         other => panic!("{other:?}"),
     }
+}
+
+#[test]
+fn a_store_that_is_silent_for_a_moment_is_asked_again_at_the_start() {
+    let Some(redis) = Redis::start_or_skip(&[]) else { return };
+    let shared = |url: &str| ["--store", url, "--nodes", "2", "--limit", "4 1 1000"].map(str::to_owned);
+    let words = shared(&silent_at_first(&redis, 2));
+    let server = Server::start(&words.each_ref().map(String::as_str));
+    assert_eq!(first(server.connect().say("CL.THROTTLE few 4 1 1000")), 0);
+    // One that stays silent is not waited for.
+    let words = shared(&silent_at_first(&redis, usize::MAX));
+    let line = common::refused(common::PROGRAM, &words.each_ref().map(String::as_str));
+    assert!(line.contains("the store does not answer"), "{line}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::time::Instant;
 
 #[path = "../../../door/testing/process.rs"]
 mod process;
@@ -33,6 +34,18 @@ pub enum Reply {
 
 pub fn numbers(values: [i64; 5]) -> Reply {
     Reply::Array(values.map(Reply::Number).to_vec())
+}
+
+/// Judges a reply whose two times have run down since `begun`, in whole seconds, rounded up.
+pub fn counted_down(reply: &Reply, wanted: [i64; 5], begun: Instant) {
+    let passed = begun.elapsed().as_secs() as i64;
+    let Reply::Array(list) = reply else { panic!("{reply:?}") };
+    assert_eq!(list.len(), wanted.len(), "{list:?}");
+    for (i, (found, want)) in list.iter().zip(wanted).enumerate() {
+        let least = if i >= 3 && want > 0 { want - passed } else { want };
+        let good = matches!(found, Reply::Number(n) if (least..=want).contains(n));
+        assert!(good, "{list:?}, {passed} s after {wanted:?}");
+    }
 }
 
 /// A connection.
