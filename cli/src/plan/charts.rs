@@ -4,11 +4,23 @@ use std::fmt::Write;
 
 use super::limits::{HoursReport, TimelineReport};
 use super::report::{PeakReport, Report};
+use crate::words::cut;
 
 const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 240.0;
 /// The frame of a picture: left, right, top and bottom of what it shows.
 const FRAME: [f64; 4] = [64.0, 704.0, 28.0, 206.0];
+
+/// Most keys of a picture, and of the table with its numbers.
+pub const KEYS: usize = 1000;
+/// Characters of a key in a picture, and where the pointer is on it.
+const NAME: usize = 34;
+const TITLE: usize = 200;
+
+/// Those of the keys that the page shows: the first ones.
+pub fn shown<T>(keys: &[T]) -> &[T] {
+    &keys[..keys.len().min(KEYS)]
+}
 
 /// Escapes a text for an element or an attribute.
 pub fn escape(text: &str) -> String {
@@ -74,14 +86,6 @@ fn level(out: &mut String, y: f64, text: &str) {
 
 fn label(out: &mut String, x: f64, y: f64, anchor: &str, text: &str) {
     let _ = writeln!(out, "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{}</text>", escape(text));
-}
-
-/// The beginning of a name that is too long for a picture.
-fn cut(name: &str) -> String {
-    match name.chars().count() {
-        0..=34 => name.to_owned(),
-        _ => name.chars().take(33).chain(['\u{2026}']).collect(),
-    }
 }
 
 /// The time of a day, of a start such as 2023-11-14T22:13:20Z; with the day if `day` is set.
@@ -211,14 +215,15 @@ pub fn peaks(peaks: &[PeakReport], burst: Option<u64>, id: &str) -> String {
 pub fn hours(hours: &HoursReport, id: &str) -> String {
     const ROW: f64 = 20.0;
     let (left, right, top) = (250.0, 704.0, 10.0);
-    let rows = hours.keys.len() as f64;
-    let most = hours.keys.iter().flat_map(|key| &key.refused).copied().max().unwrap_or(1).max(1);
-    let about = format!("{} keys; the most in one cell is {most}.", hours.keys.len());
+    let keys = shown(&hours.keys);
+    let rows = keys.len() as f64;
+    let most = keys.iter().flat_map(|key| &key.refused).copied().max().unwrap_or(1).max(1);
+    let about = format!("{} keys; the most in one cell is {most}.", keys.len());
     let mut out = svg(id, top + ROW * rows + 30.0, "Who is refused, and when", &about);
     let step = (right - left) / hours.starts.len().max(1) as f64;
-    for (row, key) in hours.keys.iter().enumerate() {
+    for (row, key) in keys.iter().enumerate() {
         let y = top + ROW * row as f64;
-        label(&mut out, left - 8.0, y + 14.0, "end", &cut(&key.key));
+        label(&mut out, left - 8.0, y + 14.0, "end", &cut(&key.key, NAME));
         let _ = writeln!(
             out,
             "<line class=\"grid\" x1=\"{left}\" x2=\"{right}\" y1=\"{0:.1}\" y2=\"{0:.1}\"/>",
@@ -234,7 +239,7 @@ pub fn hours(hours: &HoursReport, id: &str) -> String {
                 out,
                 "<rect class=\"no\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{wide:.1}\" height=\"{high:.1}\">\
                 <title>{} from {}: {count} refused</title></rect>",
-                escape(&key.key),
+                escape(&cut(&key.key, TITLE)),
                 escape(start)
             );
         }
@@ -252,10 +257,10 @@ pub fn curves(report: &Report, id: &str) -> String {
     let points: Vec<_> = points.collect();
     let rates = report.rates.iter().map(|rate| rate.per_second).chain(points.iter().map(|point| point.1));
     let (low, high) = rates.fold((f64::MAX, 0f64), |(low, high), rate| (low.min(rate), high.max(rate)));
-    let needed = report.neediest.iter().flat_map(|key| &key.needed).copied();
+    let neediest = shown(&report.neediest);
+    let needed = neediest.iter().flat_map(|key| &key.needed).copied();
     let most = round(needed.chain(points.iter().map(|point| point.2)).max().unwrap_or(1).max(10));
-    let about =
-        format!("{} keys; the most that one of them needs is read from the table.", report.neediest.len());
+    let about = format!("{} keys; the most that one of them needs is read from the table.", neediest.len());
     let mut out = svg(id, HEIGHT, "The burst that keys need, by rate", &about);
     let x = |rate: f64| left + 10.0 + (right - left - 20.0) * (rate / low).ln() / (high / low).ln().max(1e-9);
     let y = |burst: u64| bottom - (bottom - top) * (burst.max(1) as f64).ln() / (most as f64).ln();
@@ -264,7 +269,7 @@ pub fn curves(report: &Report, id: &str) -> String {
     for rate in &report.rates {
         label(&mut out, x(rate.per_second), bottom + 18.0, "middle", &rate.rate);
     }
-    for key in report.neediest.iter().rev() {
+    for key in neediest.iter().rev() {
         let line = report.rates.iter().zip(&key.needed);
         let line: Vec<_> =
             line.map(|(rate, needed)| format!("{:.1},{:.1}", x(rate.per_second), y(*needed))).collect();
@@ -272,15 +277,15 @@ pub fn curves(report: &Report, id: &str) -> String {
             out,
             "<polyline class=\"curve\" points=\"{}\"><title>{}</title></polyline>",
             line.join(" "),
-            escape(&key.key)
+            escape(&cut(&key.key, TITLE))
         );
     }
     // Names of the curves, where there is room between them.
     let mut last = f64::MAX;
-    for key in &report.neediest {
+    for key in neediest {
         let at = y(key.needed.first().copied().unwrap_or(1)) - 5.0;
         if (at - last).abs() > 14.0 || last == f64::MAX {
-            label(&mut out, left + 14.0, at, "start", &cut(&key.key));
+            label(&mut out, left + 14.0, at, "start", &cut(&key.key, NAME));
             last = at;
         }
     }
