@@ -97,7 +97,10 @@ impl Settings {
     /// # Errors
     /// A line for the user who started the program: what is wrong, and where.
     pub fn file(path: &str, text: &str) -> Result<Settings, String> {
-        let line = |at: usize| 1 + text[..at.min(text.len())].matches('\n').count();
+        let ends: Vec<usize> = text.match_indices('\n').map(|(at, _)| at).collect();
+        let line = |at: usize| 1 + ends.partition_point(|end| *end < at);
+        // Where a text was last, and how many characters of its line are before it: the next one of an array goes on.
+        let mut last = (0, 0);
         let table = DeTable::parse(text).map_err(|e| {
             let at = e.span().map_or(String::new(), |span| format!(":{}", line(span.start)));
             format!("{path}{at}: {}", e.message())
@@ -123,7 +126,10 @@ impl Settings {
                 // A text begins after its quote. With escapes in it, the columns after them are only near.
                 let start = value.span().start;
                 let quote = usize::from(text[start..].starts_with(['"', '\'']));
-                let whole = text[..start].rsplit('\n').next().unwrap_or_default().chars().count();
+                let first = ends[..line(start) - 1].last().map_or(0, |end| end + 1);
+                let (from, before) = if (first..=start).contains(&last.0) { last } else { (first, 0) };
+                let whole = before + text[from..start].chars().count();
+                last = (start, whole);
                 settings.give(name.get_ref(), given, at, whole + quote + 1);
             }
         }
