@@ -100,7 +100,9 @@ cli/src/replay
     server: grpc lib
     answer: lib
 cli/src/check
-    blocks meaning: lib
+    glob: lib
+    blocks: glob lib
+    meaning: lib
     zones
     grammar: blocks zones lib
     nginx servers

@@ -24,13 +24,14 @@ fn written(result: io::Result<()>) -> Result<(), Failure> {
 
 /// Writes an answer, as text or as JSON.
 fn put<T: Serialize + std::fmt::Display>(answer: &T, json: bool) -> Result<(), Failure> {
-    let text = if json {
-        serde_json::to_string_pretty(answer).map_err(|error| Failure::Input(error.to_string()))? + "\n"
-    } else {
-        answer.to_string()
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    let put = match json {
+        true => serde_json::to_writer_pretty(&mut out, answer)
+            .map_err(io::Error::from)
+            .and_then(|()| writeln!(out)),
+        false => write!(out, "{answer}"),
     };
-    let mut out = io::stdout();
-    written(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+    written(put.and_then(|()| out.flush()))
 }
 
 fn run(arguments: Arguments) -> Result<(), Failure> {

@@ -28,8 +28,8 @@ const EXIT: &str = "Exit codes:
   3  the table cannot be read, or not be changed
 
 Memory:
-  The table is mapped, not copied. top keeps the --count debts that it lists, with up to four names each, and the \
-  candidates a line at a time.";
+  The table is mapped, not copied. top keeps the --count debts that it lists, 200 bytes each, with up to four names of \
+  up to 64 KiB, and the candidates a line at a time. Each of these is compared with each debt of the list.";
 
 /// An address to serve at. What is none may be the table.
 fn address(text: &str) -> Result<SocketAddr, String> {

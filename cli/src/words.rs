@@ -79,6 +79,14 @@ pub fn span(ns: u128) -> String {
     }
 }
 
+/// Returns a text, or only its start if it has more than `most` characters.
+pub fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        None => text.to_owned(),
+        Some(_) => text.chars().take(most - 1).chain(['\u{2026}']).collect(),
+    }
+}
+
 /// Breaks a text at spaces into lines of at most 118 characters; the lines after the first are indented.
 pub fn wrap(text: &str) -> String {
     let (mut out, mut length) = (String::new(), 0);

@@ -8,12 +8,17 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use super::glob::matching;
 use crate::failure::{Failure, Problem};
 
 /// Most bytes of all files together.
 pub const MOST: usize = 64 << 20;
 /// Most blocks in each other, and most files that include each other.
 pub const DEEPEST: usize = 64;
+/// The longest word as it is written, and so the longest name of a zone: nginx refuses a longer one, too.
+const LONGEST: usize = 4095;
+/// Words of a directive that are kept, if it is none of those that limit: no other has a meaning here.
+const WORDS: usize = 16;
 
 /// A word and where it stands.
 #[derive(Clone, Debug)]
@@ -108,10 +113,17 @@ impl Reader<'_> {
                     self.bump();
                     return Ok(Some(Token::Mark(byte, word)));
                 }
-                Some(quote @ (b'"' | b'\'')) => {
-                    return self.quoted(quote).map(|word| Some(Token::Word(word)))
+                Some(first) => {
+                    let start = self.at;
+                    let word = match first {
+                        b'"' | b'\'' => self.quoted(first)?,
+                        _ => self.plain(),
+                    };
+                    if self.at - start > LONGEST {
+                        return Err(word.wrong(format!("a word of nginx has at most {LONGEST} bytes")));
+                    }
+                    return Ok(Some(Token::Word(word)));
                 }
-                Some(_) => return Ok(Some(Token::Word(self.plain()))),
             }
         }
     }
@@ -232,23 +244,23 @@ pub fn is_whole(name: &str) -> bool {
     ["http", "events", "stream", "mail"].contains(&name)
 }
 
-/// Whether a directive says anything about limits. A list of a million addresses does not, and takes no memory.
-fn is_kept(name: &str) -> bool {
-    limits(name) || name == "server_name"
-}
+/// The name of a server, of which the first word is shown.
+const NAME: &str = "server_name";
 
 /// Reads the directives of a file and of what it includes that say something about limits.
 pub struct Files {
     /// The folder that `include` starts from: that of the first file.
     folder: PathBuf,
     bytes: usize,
+    /// The blocks that make a file a whole configuration and are empty. Two of one name show that it is there twice.
+    empty: Vec<String>,
 }
 
 impl Files {
     /// Reads a configuration.
     pub fn read(path: &str) -> Result<Vec<Directive>, Failure> {
         let folder = Path::new(path).parent().map(Path::to_path_buf).unwrap_or_default();
-        let mut files = Files { folder, bytes: 0 };
+        let mut files = Files { folder, bytes: 0, empty: Vec::new() };
         files.file(path, 0).map_err(|error| match error {
             Ok(failure) => failure,
             Err(error) => Failure::Input(format!("{path}: {error}")),
@@ -277,10 +289,14 @@ impl Files {
         let is_rate = |open: &[(Directive, _)]| {
             open.last().is_some_and(|(directive, _)| directive.name.text == "tatcell_rates")
         };
+        let is_first_name = |text: &str, done: &[Directive]| {
+            text == NAME && done.first().is_none_or(|first| first.name.text != NAME)
+        };
         let (mut done, mut words) = (Vec::new(), Vec::<Word>::new());
         while let Some(token) = reader.token()? {
             match token {
-                Token::Word(word) => words.push(word),
+                Token::Word(word) if words.len() < WORDS || limits(&words[0].text) => words.push(word),
+                Token::Word(_) => {}
                 Token::Mark(b';', mark) => {
                     if words.is_empty() {
                         return Err(mark.wrong("unexpected \";\""));
@@ -288,12 +304,12 @@ impl Files {
                     let name = words.remove(0);
                     match (&*name.text, &words[..]) {
                         ("include", [pattern]) => done.extend(self.include(pattern, deep)?),
-                        (text, _) if is_kept(text) || is_rate(&open) => done.push(Directive {
-                            name,
-                            words: std::mem::take(&mut words),
-                            is_block: false,
-                            block: Vec::new(),
-                        }),
+                        (text, _) if limits(text) || is_rate(&open) || is_first_name(text, &done) => {
+                            // The name of a server comes first, so that it is known whether there is one.
+                            let place = if text == NAME { 0 } else { done.len() };
+                            let words = std::mem::take(&mut words);
+                            done.insert(place, Directive { name, words, is_block: false, block: Vec::new() });
+                        }
                         _ => {}
                     }
                     words.clear();
@@ -321,8 +337,9 @@ impl Files {
                         return Err(mark.wrong("unexpected \"}\": no block is open"));
                     };
                     directive.block = std::mem::replace(&mut done, before);
-                    let name = &*directive.name.text;
-                    if !directive.block.is_empty() || is_kept(name) || is_whole(name) {
+                    // A list of a million addresses says nothing about limits, nor do the names of a million servers.
+                    let says = directive.block.iter().any(|inner| inner.name.text != NAME);
+                    if says || limits(&directive.name.text) || self.is_new_whole(&directive.name.text) {
                         done.push(directive);
                     }
                 }
@@ -339,6 +356,13 @@ impl Files {
         }
     }
 
+    /// Whether an empty block makes a file a whole configuration, and not two of its name are there.
+    fn is_new_whole(&mut self, name: &str) -> bool {
+        let is_new = is_whole(name) && self.empty.iter().filter(|known| *known == name).count() < 2;
+        self.empty.extend(is_new.then(|| name.to_owned()));
+        is_new
+    }
+
     fn include(&mut self, pattern: &Word, deep: usize) -> Result<Vec<Directive>, Failure> {
         if deep + 1 >= DEEPEST {
             return Err(pattern.wrong(format!("files include each other more than {DEEPEST} deep")));
@@ -352,96 +376,5 @@ impl Files {
             })?);
         }
         Ok(all)
-    }
-}
-
-/// The files that a pattern with `*`, `?` and `[...]` names, sorted; a path without these as it is.
-fn matching(pattern: &Path) -> Vec<PathBuf> {
-    let is_pattern = |text: &str| text.contains(['*', '?', '[']);
-    let mut found = vec![PathBuf::new()];
-    for part in pattern.components() {
-        let text = part.as_os_str().to_string_lossy();
-        if !is_pattern(&text) {
-            found.iter_mut().for_each(|path| path.push(part));
-            continue;
-        }
-        let mut next = Vec::new();
-        for folder in &found {
-            let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-            let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-            let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
-            let names =
-                names.filter(|name| !name.starts_with('.') && is_like(name.as_bytes(), text.as_bytes()));
-            next.extend(names.map(|name| folder.join(name)));
-        }
-        next.sort();
-        found = next;
-    }
-    found.retain(|path| path.is_file() || !is_pattern(&pattern.to_string_lossy()));
-    found
-}
-
-/// The length of a class such as `[a-z]` or `[!0-9]` at the start of a pattern, and whether the byte is in it.
-fn class(pattern: &[u8], byte: u8) -> Option<(usize, bool)> {
-    let is_not = matches!(pattern.get(1), Some(b'!' | b'^'));
-    let start = 1 + usize::from(is_not);
-    // A bracket at the start of the class is a part of it.
-    let end = start + 1 + memchr::memchr(b']', pattern.get(start + 1..)?)?;
-    let (mut rest, mut fits) = (&pattern[start..end], false);
-    while let Some((first, after)) = rest.split_first() {
-        (rest, fits) = match after {
-            [b'-', last, after @ ..] => (after, fits || (*first..=*last).contains(&byte)),
-            after => (after, fits || *first == byte),
-        };
-    }
-    Some((end + 1, fits != is_not))
-}
-
-/// Whether a name has the form of a pattern. The last `*` takes in one more byte whenever the rest does not match.
-fn is_like(name: &[u8], pattern: &[u8]) -> bool {
-    let (mut n, mut p, mut star) = (0, 0, None);
-    while n < name.len() {
-        let class = pattern.get(p).filter(|byte| **byte == b'[').and_then(|_| class(&pattern[p..], name[n]));
-        match (pattern.get(p), class) {
-            (Some(b'*'), _) => {
-                star = Some((p, n));
-                p += 1;
-            }
-            (_, Some((length, true))) => (n, p) = (n + 1, p + length),
-            (Some(byte), None) if *byte == b'?' || *byte == name[n] => (n, p) = (n + 1, p + 1),
-            _ => {
-                let Some((at, taken)) = star else { return false };
-                (star, n, p) = (Some((at, taken + 1)), taken + 1, at + 1);
-            }
-        }
-    }
-    pattern[p..].iter().all(|byte| *byte == b'*')
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn patterns_match_names() {
-        for (name, pattern, want) in [
-            ("a.conf", "*.conf", true),
-            ("a.conf.bak", "*.conf", false),
-            ("default", "*", true),
-            ("site1", "site?", true),
-            ("site", "site?", false),
-            ("aXbYb", "a*b", true),
-            ("aXbYc", "a*b", false),
-            ("a7.conf", "a[0-9].conf", true),
-            ("ab.conf", "a[0-9].conf", false),
-            ("ab.conf", "*[!0-9].conf", true),
-            ("a7.conf", "*[!0-9].conf", false),
-            ("a.conf", "[abc].conf", true),
-            ("[abc].conf", "[abc].conf", false),
-            ("x]", "x[]a]", true),
-            ("x[", "x[", true),
-        ] {
-            assert_eq!(is_like(name.as_bytes(), pattern.as_bytes()), want, "{name} {pattern}");
-        }
     }
 }

@@ -1,6 +1,7 @@
 //! What the limits of a configuration mean, what of them cannot be kept, and which of them never decide.
 
 pub mod blocks;
+mod glob;
 mod grammar;
 pub mod meaning;
 mod nginx;
@@ -25,7 +26,9 @@ const EXIT: &str = "Exit codes:
   3  the configuration cannot be read; the message has its file, line and column
 
 Memory:
-  The text of the configuration, of which at most 64 MiB are read, and up to 4 KiB for each limit or rule.";
+  Up to three times the text of the configuration, of which at most 64 MiB are read, and up to 4 KiB for each limit or \
+  rule. The text of envoy and throttled becomes a tree, with up to 400 bytes for each name and value, and a rule of \
+  envoy also takes four times the length of the keys and values above it.";
 
 /// A configuration's format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -3,12 +3,14 @@
 //! `limit_req` counts a burst and a delay without the first request. Both are converted here, so that all limits have
 //! the numbers of this library.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 
 use super::blocks::{Directive, Word};
 use super::meaning::{Checked, Kind, Meaning};
 use super::zones::{nginx_number, number, parameter, zone, Module, Zone};
 use crate::failure::Failure;
+use crate::words::cut;
 
 /// A directive that puts a zone to use.
 struct Use<'d> {
@@ -21,19 +23,32 @@ struct Use<'d> {
     cost: Option<String>,
 }
 
-impl<'d> Use<'d> {
-    /// Adds it to the others of its block.
-    fn add_to(self, uses: &mut Vec<Use<'d>>) -> Result<(), Failure> {
-        let same = uses.iter().filter(|other| other.module == self.module);
-        if let Some(first) = same.clone().find(|other| other.zone == self.zone) {
-            let what =
-                format!("zone {:?} is here twice, first at {}: remove one", self.zone, first.word.place());
-            return Err(self.word.wrong(what));
+/// The directives of a block that put zones to use.
+#[derive(Default)]
+struct Uses<'d> {
+    all: Vec<Use<'d>>,
+    /// Which of them uses a zone of a module.
+    known: HashMap<(usize, String), usize>,
+    /// How many are of this module.
+    of_tatcell: usize,
+}
+
+impl<'d> Uses<'d> {
+    fn add(&mut self, found: Use<'d>) -> Result<(), Failure> {
+        let zone = (found.module as usize, found.zone.clone());
+        if let Some(first) = self.known.get(&zone) {
+            let first = self.all[*first].word.place();
+            let what = format!("zone {:?} is here twice, first at {first}: remove one", found.zone);
+            return Err(found.word.wrong(what));
         }
-        if self.module == Module::Tatcell && same.count() == MOST_ZONES {
-            return Err(self.word.wrong("more than 8 zones of tatcell in one place: remove some"));
+        if found.module == Module::Tatcell {
+            if self.of_tatcell == MOST_ZONES {
+                return Err(found.word.wrong("more than 8 zones of tatcell in one place: remove some"));
+            }
+            self.of_tatcell += 1;
         }
-        uses.push(self);
+        self.known.insert(zone, self.all.len());
+        self.all.push(found);
         Ok(())
     }
 }
@@ -83,16 +98,24 @@ fn is_on(word: Option<&str>) -> bool {
 struct Level {
     path: String,
     /// The zones of `limit_req` and of `tatcell` that apply here.
-    zones: [Vec<String>; 2],
+    zones: [Rc<Vec<String>>; 2],
     dry: [bool; 2],
 }
+
+/// Zones of the level above of which a note says that they do not apply.
+const LOST: usize = 8;
+/// Characters of a name of a block, a zone or a key that are shown.
+const SHOWN: usize = 60;
+/// Characters of the names of blocks in each other that are shown.
+const PATH: usize = 240;
 
 /// A zone that a block puts to use.
 struct Seen {
     /// The module and the name.
     zone: (usize, String),
     cost: String,
-    meaning: Meaning,
+    /// Its number in the answer.
+    limit: usize,
     /// Whether it refuses or delays anything by the rate of its zone.
     decides: bool,
 }
@@ -138,23 +161,24 @@ impl Check<'_> {
 
     fn level(&mut self, directives: &[Directive], above: &Level) -> Result<(), Failure> {
         let mut level = above.clone();
-        let (mut uses, mut off) = (Vec::<Use<'_>>::new(), None::<&Word>);
+        let (mut uses, mut off) = (Uses::default(), None::<&Word>);
         for directive in directives {
             let first = directive.words.first().map(|word| &*word.text);
             match (&*directive.name.text, first) {
-                ("limit_req", _) => put_to_use(directive, Module::LimitReq)?.add_to(&mut uses)?,
+                ("limit_req", _) => uses.add(put_to_use(directive, Module::LimitReq)?)?,
                 ("tatcell", Some("off")) if directive.words.len() == 1 => {
-                    level.zones[1].clear();
+                    level.zones[1] = Rc::default();
                     if off.replace(&directive.name).is_some() {
                         return Err(directive.name.wrong("tatcell off is here twice: remove one"));
                     }
                 }
-                ("tatcell", _) => put_to_use(directive, Module::Tatcell)?.add_to(&mut uses)?,
+                ("tatcell", _) => uses.add(put_to_use(directive, Module::Tatcell)?)?,
                 ("limit_req_dry_run", _) => level.dry[0] = is_on(first),
                 ("tatcell_dry_run", _) => level.dry[1] = is_on(first),
                 _ => {}
             }
         }
+        let uses = uses.all;
         let tatcell = uses.iter().any(|found| found.module == Module::Tatcell);
         if let Some(off) = off.filter(|_| tatcell) {
             return Err(off.wrong("tatcell off stands next to another tatcell: remove one"));
@@ -163,19 +187,21 @@ impl Check<'_> {
             let mut own = uses.iter().filter(|found| found.module == module).peekable();
             let Some(at) = own.peek().map(|found| found.word.place()) else { continue };
             let own: Vec<_> = own.map(|found| found.zone.clone()).collect();
-            let lost: Vec<_> =
-                level.zones[module as usize].iter().filter(|zone| !own.contains(zone)).collect();
-            if !lost.is_empty() {
-                let lost: Vec<_> = lost.into_iter().map(|zone| format!("{zone:?}")).collect();
+            let here: HashSet<_> = own.iter().collect();
+            let mut lost = level.zones[module as usize].iter().filter(|zone| !here.contains(zone));
+            let names: Vec<_> =
+                lost.by_ref().take(LOST).map(|zone| format!("{:?}", cut(zone, SHOWN))).collect();
+            if !names.is_empty() {
                 let what = format!(
-                    "{} has {} of its own, so those of the level above do not apply: {}",
+                    "{} has {} of its own, so those of the level above do not apply: {}{}",
                     if level.path.is_empty() { "this level" } else { &level.path },
                     module.name(),
-                    lost.join(", ")
+                    names.join(", "),
+                    if lost.next().is_some() { " and others" } else { "" }
                 );
                 self.out.say(Kind::Note, at, what);
             }
-            level.zones[module as usize] = own;
+            level.zones[module as usize] = Rc::new(own);
         }
         self.uses(&uses, &level)?;
         for directive in directives.iter().filter(|directive| !directive.block.is_empty()) {
@@ -188,7 +214,15 @@ impl Check<'_> {
                 .map_or(String::new(), |name| format!(" {}", name.text));
             if directive.name.text != "http" {
                 let gap = if below.path.is_empty() { "" } else { ", " };
-                below.path = format!("{}{gap}{}{name}", below.path, own.join(" "));
+                let own = cut(&own.join(" "), SHOWN) + &cut(&name, SHOWN);
+                let path = format!("{}{gap}{own}", below.path);
+                let more = path.chars().count().saturating_sub(PATH);
+                // Of a long path the innermost blocks say most.
+                below.path = if more == 0 {
+                    path
+                } else {
+                    "\u{2026}".chars().chain(path.chars().skip(more)).collect()
+                };
             }
             self.level(&directive.block, &below)?;
         }
@@ -204,10 +238,8 @@ impl Check<'_> {
                 return Err(found.word.wrong(what));
             };
             zone.used = true;
-            let name = match level.path.is_empty() {
-                true => format!("{} zone={}", module.name(), zone.name),
-                false => format!("{} zone={} in {}", module.name(), zone.name, level.path),
-            };
+            let name = format!("{} zone={}", module.name(), cut(&zone.name, SHOWN));
+            let name = if level.path.is_empty() { name } else { format!("{name} in {}", level.path) };
             // limit_req counts a burst and a delay without the first request.
             let first = u64::from(module == Module::LimitReq);
             let burst = first + found.burst.unwrap_or(if first == 1 { 0 } else { zone.burst });
@@ -231,8 +263,8 @@ impl Check<'_> {
                 );
                 return Err(found.word.wrong(what));
             }
-            let mut meaning =
-                Meaning::new(&name, &found.word.place(), &zone.key, zone.rate, (burst, at_once.min(burst)));
+            let (place, key) = (found.word.place(), cut(&zone.key, PATH));
+            let mut meaning = Meaning::new(&name, &place, &key, zone.rate, (burst, at_once.min(burst)));
             zone.widen(burst, at_once.min(burst));
             if first == 1 && burst == 1 {
                 meaning.more.push(
@@ -247,11 +279,11 @@ impl Check<'_> {
             }
             let cost = found.cost.as_deref().unwrap_or("1");
             if cost != "1" {
-                meaning.more.push(format!("a request costs {cost} units"));
+                meaning.more.push(format!("a request costs {} units", cut(cost, SHOWN)));
             }
             let decides = !level.dry[module as usize] && !zone.by;
             let (zone, cost) = ((module as usize, zone.name.clone()), cost.to_owned());
-            here.push(Seen { zone, cost, meaning: meaning.clone(), decides });
+            here.push(Seen { zone, cost, limit: self.out.limits.len(), decides });
             self.out.limits.push(meaning);
         }
         self.places.push(here);
@@ -260,46 +292,56 @@ impl Check<'_> {
 
     /// Says which zones never decide where they are put to use.
     fn shadows(&mut self) {
-        let mut known = HashMap::new();
+        let (limits, mut used, mut groups) = (&self.out.limits, HashMap::<_, Vec<_>>::new(), Vec::new());
         for here in &self.places {
-            for (at, one) in here.iter().enumerate() {
-                // If two are equal, the second never decides.
-                let strict = here.iter().enumerate().find(|(other, by)| {
-                    self.is_shadowed(one, by, &mut known)
-                        && (*other < at || !self.is_shadowed(by, one, &mut known))
+            // Those of the same key and module: only these can shadow each other.
+            let mut of_key = HashMap::<_, Vec<&Seen>>::new();
+            for seen in here {
+                used.entry(&seen.zone).or_default().push((groups.len(), seen));
+                let others = of_key.entry((seen.zone.0, &*self.zones[&seen.zone].key)).or_default();
+                others.extend(seen.decides.then_some(seen));
+            }
+            groups.push(of_key);
+        }
+        let costs =
+            self.places.iter().map(|here| here.iter().map(|seen| (&seen.zone, &*seen.cost)).collect());
+        let costs: Vec<HashMap<_, _>> = costs.collect();
+        // `by` shadows `one` at a place if it refuses or delays whatever `one` would, and if its zone also counts all
+        // that the other zone counts, at other places too: otherwise the other zone may hold debts that it does not
+        // know. The two modules charge on their own, so each counts what the other one refuses.
+        let counts_all = |one: &Seen, by: &Seen| {
+            used[&one.zone].iter().all(|(at, seen)| costs[*at].get(&by.zone) == Some(&&*seen.cost))
+        };
+        let is_strict = |by: &Seen, one: &Seen| limits[by.limit].is_at_least_as_strict_as(&limits[one.limit]);
+        let mut findings = Vec::new();
+        for (zone, places) in &used {
+            // Whether another zone counts all that this one counts, and this one all that it counts: the same at each
+            // place.
+            let (mut over, mut under) = (HashMap::new(), HashMap::new());
+            for (at, one) in places.iter().filter(|(_, one)| one.decides) {
+                let group = &groups[*at][&(zone.0, &*self.zones[*zone].key)];
+                let strict = group.iter().find(|by| {
+                    by.limit != one.limit
+                        && is_strict(by, one)
+                        && *over.entry(&by.zone).or_insert_with(|| counts_all(one, by))
+                        // If two are equal, the second never decides.
+                        && (by.limit < one.limit
+                            || !is_strict(one, by)
+                            || !*under.entry(&by.zone).or_insert_with(|| counts_all(by, one)))
                 });
-                if let Some((_, by)) = strict {
-                    let what = format!(
-                        "{}: {} on the same key ({}) has no higher rate and no larger burst: remove this one, or give \
-                         it a smaller burst",
-                        one.meaning.name, by.meaning.name, by.meaning.place
-                    );
-                    self.out.say(Kind::Shadowed, &*one.meaning.place, what);
-                }
+                findings.extend(strict.map(|by| (one.limit, by.limit)));
             }
         }
-    }
-
-    /// Whether `by`, at the same place, refuses or delays whatever `one` would. Its zone must also count all that the
-    /// other zone counts, at other places too: otherwise the other zone may hold debts that it does not know. The two
-    /// modules charge on their own, so each counts what the other one refuses. `known`: whether a zone counts all that
-    /// another one counts, which is the same at each place.
-    fn is_shadowed<'s>(
-        &self,
-        one: &'s Seen,
-        by: &'s Seen,
-        known: &mut HashMap<[&'s (usize, String); 2], bool>,
-    ) -> bool {
-        let is_next_to = |here: &Vec<Seen>| {
-            let mut uses = here.iter().filter(|found| found.zone == one.zone);
-            uses.all(|found| here.iter().any(|other| other.zone == by.zone && other.cost == found.cost))
-        };
-        one.zone != by.zone
-            && one.zone.0 == by.zone.0
-            && one.decides
-            && by.decides
-            && by.meaning.key == one.meaning.key
-            && by.meaning.is_at_least_as_strict_as(&one.meaning)
-            && *known.entry([&one.zone, &by.zone]).or_insert_with(|| self.places.iter().all(is_next_to))
+        findings.sort_unstable();
+        for (one, by) in findings {
+            let (one, by) = (&self.out.limits[one], &self.out.limits[by]);
+            let what = format!(
+                "{}: {} on the same key ({}) has no higher rate and no larger burst: remove this one, or give it a \
+                 smaller burst",
+                one.name, by.name, by.place
+            );
+            let place = one.place.clone();
+            self.out.say(Kind::Shadowed, place, what);
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! The limits of the servers: Envoy's rules, and the settings of `tatcell-throttled`. The servers' own readers read
 //! both.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::Read;
 use std::sync::Arc;
@@ -129,6 +129,30 @@ pub fn envoy(config: &str, out: &mut Checked) -> Result<(), Failure> {
     Ok(())
 }
 
+/// For each limit another one that is at least as strict, if there is one. The bursts pass at once.
+fn stricter(limits: &[Meaning]) -> Vec<Option<&Meaning>> {
+    let order = |a: &Meaning, b: &Meaning| {
+        let rate = |a: &Meaning, b: &Meaning| u128::from(a.units) * u128::from(b.period);
+        rate(a, b).cmp(&rate(b, a)).then(a.burst.cmp(&b.burst))
+    };
+    let mut sorted: Vec<_> = (0..limits.len()).collect();
+    sorted.sort_by(|a, b| order(&limits[*a], &limits[*b]));
+    let (mut found, mut least) = (vec![None; limits.len()], None::<&Meaning>);
+    for same in sorted.chunk_by(|a, b| order(&limits[*a], &limits[*b]).is_eq()) {
+        let first = &limits[same[0]];
+        // The same rate and burst, with other numbers.
+        let other = same.iter().map(|at| &limits[*at]).find(|other| *other != first);
+        for at in same {
+            let twin = if limits[*at] == *first { other } else { Some(first) };
+            found[*at] = least.filter(|least| least.burst <= first.burst).or(twin);
+        }
+        if least.is_none_or(|least| first.burst < least.burst) {
+            least = Some(first);
+        }
+    }
+    found
+}
+
 /// Checks the settings of `tatcell-throttled`.
 pub fn throttled(config: &str, out: &mut Checked) -> Result<(), Failure> {
     let mut text = String::new();
@@ -154,6 +178,9 @@ pub fn throttled(config: &str, out: &mut Checked) -> Result<(), Failure> {
             4294967296, of which no unit takes less than 0.125 ns, and which drains within 36 years";
         out.say(Kind::Note, config, what);
     }
+    let mut given = HashMap::<_, u64>::new();
+    limits.iter().for_each(|rate| *given.entry((rate.units, rate.period, rate.burst)).or_default() += 1);
+    let mut said = HashSet::new();
     for rate in limits {
         let Rate { units, period, burst } = *rate;
         let call = format!("CL.THROTTLE key {} {units} {period}", burst - 1);
@@ -164,15 +191,14 @@ pub fn throttled(config: &str, out: &mut Checked) -> Result<(), Failure> {
         if let Err(why) = limit.split(nodes, Duration::ZERO) {
             out.say(Kind::NotKept, config, format!("{call}: {why}"));
         }
-        let same = limits.iter().filter(|other| *other == rate).count();
-        if same > 1 && !out.limits.contains(&meaning) {
+        let same = given[&(units, period, burst)];
+        if same > 1 && said.insert((units, period, burst)) {
             out.say(Kind::Shadowed, config, format!("{call} is given {same} times: remove all but one"));
         }
         out.limits.push(meaning);
     }
     let limits = std::mem::take(&mut out.limits);
-    for meaning in &limits {
-        let strict = limits.iter().find(|other| *other != meaning && other.is_at_least_as_strict_as(meaning));
+    for (meaning, strict) in limits.iter().zip(stricter(&limits)) {
         if let Some(strict) = strict {
             let what = format!(
                 "{} never decides for keys of which {} is asked, too: that one has no higher rate and \
@@ -184,4 +210,32 @@ pub fn throttled(config: &str, out: &mut Checked) -> Result<(), Failure> {
     }
     out.limits = limits;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stricter_limit_is_found_wherever_there_is_one() {
+        let mut state = 3u64;
+        let mut next = |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            1 + (state >> 33) % below
+        };
+        for _ in 0..500 {
+            let limits: Vec<_> = (0..12)
+                .map(|_| {
+                    let (units, period, burst) = (next(4), next(4), next(4));
+                    let name = format!("{burst} {units} {period}");
+                    Meaning::new(&name, "a.toml", "key", (units, period * HZ), (burst, burst))
+                })
+                .collect();
+            for (limit, found) in limits.iter().zip(stricter(&limits)) {
+                let is_stricter = |other: &&Meaning| *other != limit && other.is_at_least_as_strict_as(limit);
+                assert_eq!(found.is_some(), limits.iter().any(|other| is_stricter(&other)), "{limit:?}");
+                assert!(found.is_none_or(|found| is_stricter(&found)), "{limit:?} {found:?}");
+            }
+        }
+    }
 }

@@ -86,6 +86,8 @@ pub struct Capture<R: Read> {
 
 /// Larger than any packet, so that a block always fits.
 const BUFFER: usize = 1 << 20;
+/// Most interfaces of a section: each takes memory, and few bytes of a compressed file describe many.
+const INTERFACES: usize = 4096;
 
 fn bad(what: String) -> Option<Result<(), NoPacket>> {
     Some(Err(NoPacket::Bad(what)))
@@ -169,6 +171,11 @@ impl<R: Read + Send + 'static> Capture<R> {
                             self.is_big_endian = section.big_endian();
                             self.interfaces.clear();
                             None
+                        }
+                        PcapBlockOwned::NG(Block::InterfaceDescription(_))
+                            if self.interfaces.len() == INTERFACES =>
+                        {
+                            return Err(self.end(&format!("more than {INTERFACES} interfaces in a section")));
                         }
                         PcapBlockOwned::NG(Block::InterfaceDescription(block)) => {
                             let (link, ticks) = (block.linktype, ticks(block.if_tsresol));

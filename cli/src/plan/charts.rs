@@ -4,11 +4,22 @@ use std::fmt::Write;
 
 use super::limits::{HoursReport, TimelineReport};
 use super::report::{PeakReport, Report};
+use crate::words::cut;
 
 const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 240.0;
 /// The frame of a picture: left, right, top and bottom of what it shows.
 const FRAME: [f64; 4] = [64.0, 704.0, 28.0, 206.0];
+
+/// Most keys of a picture, and of the table with its numbers.
+pub const KEYS: usize = 1000;
+/// Characters of a key where the pointer is on it.
+const TITLE: usize = 200;
+
+/// Those of the keys that the page shows: the first ones.
+pub fn shown<T>(keys: &[T]) -> &[T] {
+    &keys[..keys.len().min(KEYS)]
+}
 
 /// Escapes a text for an element or an attribute.
 pub fn escape(text: &str) -> String {
@@ -86,7 +97,7 @@ fn width(c: char) -> usize {
 }
 
 /// A name; of one that is too long for a picture the beginning and the end.
-fn cut(name: &str) -> String {
+fn fitted(name: &str) -> String {
     const MOST: usize = 62;
     if name.chars().map(width).sum::<usize>() <= MOST {
         return name.to_owned();
@@ -232,14 +243,15 @@ pub fn peaks(peaks: &[PeakReport], burst: Option<u64>, id: &str) -> String {
 pub fn hours(hours: &HoursReport, id: &str) -> String {
     const ROW: f64 = 20.0;
     let (left, right, top) = (250.0, 704.0, 10.0);
-    let rows = hours.keys.len() as f64;
-    let most = hours.keys.iter().flat_map(|key| &key.refused).copied().max().unwrap_or(1).max(1);
-    let about = format!("{} keys; the most in one cell is {most}.", hours.keys.len());
+    let keys = shown(&hours.keys);
+    let rows = keys.len() as f64;
+    let most = keys.iter().flat_map(|key| &key.refused).copied().max().unwrap_or(1).max(1);
+    let about = format!("{} keys; the most in one cell is {most}.", keys.len());
     let mut out = svg(id, top + ROW * rows + 30.0, "Who is refused, and when", &about);
     let step = (right - left) / hours.starts.len().max(1) as f64;
-    for (row, key) in hours.keys.iter().enumerate() {
+    for (row, key) in keys.iter().enumerate() {
         let y = top + ROW * row as f64;
-        label(&mut out, left - 8.0, y + 14.0, "end", &cut(&key.key));
+        label(&mut out, left - 8.0, y + 14.0, "end", &fitted(&key.key));
         let _ = writeln!(
             out,
             "<line class=\"grid\" x1=\"{left}\" x2=\"{right}\" y1=\"{0:.1}\" y2=\"{0:.1}\"/>",
@@ -255,7 +267,7 @@ pub fn hours(hours: &HoursReport, id: &str) -> String {
                 out,
                 "<rect class=\"no\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{wide:.1}\" height=\"{high:.1}\">\
                 <title>{} from {}: {count} refused</title></rect>",
-                escape(&key.key),
+                escape(&cut(&key.key, TITLE)),
                 escape(start)
             );
         }
@@ -294,10 +306,10 @@ pub fn curves(report: &Report, id: &str) -> String {
     let points: Vec<_> = points.collect();
     let rates = report.rates.iter().map(|rate| rate.per_second).chain(points.iter().map(|point| point.1));
     let (low, high) = rates.fold((f64::MAX, 0f64), |(low, high), rate| (low.min(rate), high.max(rate)));
-    let needed = report.neediest.iter().flat_map(|key| &key.needed).copied();
+    let neediest = shown(&report.neediest);
+    let needed = neediest.iter().flat_map(|key| &key.needed).copied();
     let most = round(needed.chain(points.iter().map(|point| point.2)).max().unwrap_or(1).max(10));
-    let about =
-        format!("{} keys; the most that one of them needs is read from the table.", report.neediest.len());
+    let about = format!("{} keys; the most that one of them needs is read from the table.", neediest.len());
     let mut out = svg(id, HEIGHT, "The burst that keys need, by rate", &about);
     let x = |rate: f64| left + 10.0 + (right - left - 20.0) * (rate / low).ln() / (high / low).ln().max(1e-9);
     let y = |burst: u64| bottom - (bottom - top) * (burst.max(1) as f64).ln() / (most as f64).ln();
@@ -306,7 +318,7 @@ pub fn curves(report: &Report, id: &str) -> String {
     for rate in &report.rates {
         label(&mut out, x(rate.per_second), bottom + 18.0, "middle", &rate.rate);
     }
-    for key in report.neediest.iter().rev() {
+    for key in neediest.iter().rev() {
         let line = report.rates.iter().zip(&key.needed);
         let line: Vec<_> =
             line.map(|(rate, needed)| format!("{:.1},{:.1}", x(rate.per_second), y(*needed))).collect();
@@ -314,7 +326,7 @@ pub fn curves(report: &Report, id: &str) -> String {
             out,
             "<polyline class=\"curve\" points=\"{}\"><title>{}</title></polyline>",
             line.join(" "),
-            escape(&key.key)
+            escape(&cut(&key.key, TITLE))
         );
     }
     let mut names = Names::default();
@@ -326,7 +338,7 @@ pub fn curves(report: &Report, id: &str) -> String {
             y - 6.0,
             escape(name)
         );
-        let name = cut(name);
+        let name = fitted(name);
         let x = if x + 10.0 + length(&name) > right { x - 10.0 - length(&name) } else { x + 10.0 };
         // Below the one of another limit, if there is one.
         let free = (0..8).map(|row| y - 6.0 + 14.0 * f64::from(row)).find(|y| names.is_free(x, *y, &name));
@@ -334,8 +346,8 @@ pub fn curves(report: &Report, id: &str) -> String {
     }
     // Names of the curves, where there is room for them.
     let first = report.rates.first().map_or(low, |rate| rate.per_second);
-    for key in &report.neediest {
-        let name = cut(&key.key);
+    for key in neediest {
+        let name = fitted(&key.key);
         let at = y(key.needed.first().copied().unwrap_or(1)) - 5.0;
         let x = (x(first) + 4.0).min(right - length(&name));
         if names.is_free(x, at, &name) {

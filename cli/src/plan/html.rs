@@ -98,6 +98,16 @@ impl Report {
         for note in input.notes() {
             let _ = writeln!(out, "<p>{}</p>", escape(note.trim_start()));
         }
+        let listed = self.limits.iter().map(|limit| limit.hours.keys.len()).max();
+        let listed = listed.unwrap_or(0).max(self.neediest.len());
+        if charts::KEYS < listed {
+            let _ = writeln!(
+                out,
+                "<p>Pictures and their numbers are of the first {} of {listed} keys of a list; the others are in the \
+                 text and in JSON.</p>",
+                charts::KEYS
+            );
+        }
         let is_sampled = input.one_in > 1;
         self.limits.iter().for_each(|limit| out += &limit.words(is_sampled));
         if let Some(rate) = self.rates.get(self.rates.len() / 2) {
@@ -217,7 +227,7 @@ impl Report {
                 .chain(self.rates.iter().map(|rate| &*rate.rate))
                 .chain(["records"])
                 .collect();
-            let rows = self.neediest.iter().map(|key| {
+            let rows = charts::shown(&self.neediest).iter().map(|key| {
                 let needed = key.needed.iter().map(u64::to_string);
                 std::iter::once(key.key.clone()).chain(needed).chain([key.records.to_string()]).collect()
             });
@@ -262,8 +272,7 @@ impl Report {
 fn hours(hours: &HoursReport, at: usize, is_sampled: bool) -> String {
     let part = length(hours.part_seconds);
     let heads: Vec<_> = std::iter::once("key").chain(hours.starts.iter().map(|start| &**start)).collect();
-    let rows = hours
-        .keys
+    let rows = charts::shown(&hours.keys)
         .iter()
         .map(|key| std::iter::once(key.key.clone()).chain(key.refused.iter().map(u64::to_string)).collect());
     let caption = format!("Records of a key that are refused, in each {part}");

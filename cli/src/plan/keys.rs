@@ -35,8 +35,10 @@ pub struct Keys {
     most: usize,
     /// Bits of the hash that must be 0.
     level: u32,
-    /// Keys that are always kept, sorted.
+    /// The hashes of keys that are always kept, sorted.
     pinned: Vec<u64>,
+    /// How many of the numbered keys, and of the bytes of long ones, are theirs: they do not count as too many.
+    kept: (usize, usize),
 }
 
 /// Spreads the hash anew: the tables use its bits for places and tags.
@@ -55,6 +57,7 @@ impl Keys {
             most: most.clamp(1, NO_KEY as usize - 1),
             level: 0,
             pinned,
+            kept: (0, 0),
         }
     }
 
@@ -105,7 +108,8 @@ impl Keys {
 
     /// Returns the number of a key, and whether it is new.
     pub fn number(&mut self, bytes: &[u8], hash: u64) -> (u32, bool) {
-        if self.level > 0 && !self.in_sample(hash) && self.pinned.binary_search(&hash).is_err() {
+        let is_pinned = self.pinned.binary_search(&hash).is_ok();
+        if self.level > 0 && !is_pinned && !self.in_sample(hash) {
             return (NO_KEY, false);
         }
         if let Some(key) = self.find(bytes, hash) {
@@ -122,15 +126,20 @@ impl Keys {
             known.bytes[8..16].copy_from_slice(&end.to_le_bytes());
             self.long.extend_from_slice(bytes);
         }
+        if is_pinned {
+            self.kept.0 += 1;
+            self.kept.1 += if known.length == LONG { bytes.len() } else { 0 };
+        }
         self.known.push(known);
         self.index.insert_unique(hash, key, |key| self.known[*key as usize].hash);
         (key, true)
     }
 
-    /// Returns whether there are too many keys, or too many bytes of long ones. A single key of any length may stay.
+    /// Returns whether there are too many keys, or too many bytes of long ones, besides those that are always kept. A
+    /// single key of up to 1 MiB may stay.
     pub fn is_over(&self) -> bool {
         let bytes = self.most.saturating_mul(LONG_BYTES).max(1 << 20);
-        self.known.len() > self.most || self.long.len() > bytes
+        self.known.len() - self.kept.0 > self.most || self.long.len() - self.kept.1 > bytes
     }
 
     /// Drops half of the keys. Returns the new number of each old one.
@@ -233,6 +242,28 @@ mod tests {
         assert!(keys.find(&17u64.to_le_bytes(), hash(17)).is_some(), "a pinned key stays");
         let estimate: u64 = (0..keys.len()).map(|key| keys.weight(key)).sum();
         assert!((3_000..5_000).contains(&estimate), "{estimate} keys of 4000");
+    }
+
+    #[test]
+    fn keys_that_are_always_kept_are_never_too_many() {
+        let mut keys = Keys::new(1, (0..200).map(hash).collect());
+        for key in (0..200u64).chain([1_000]) {
+            keys.number(&[&key.to_le_bytes()[..], &[b'x'; 30_000]].concat(), hash(key));
+            assert!(!keys.is_over(), "{key}");
+        }
+        keys.number(b"another", hash(1_001));
+        while keys.is_over() {
+            keys.halve();
+        }
+        assert!(
+            keys.len() <= 201 && keys.one_in() < 1 << 20,
+            "{} keys, one in {}",
+            keys.len(),
+            keys.one_in()
+        );
+        assert!((0..200).all(|key: u64| {
+            keys.find(&[&key.to_le_bytes()[..], &[b'x'; 30_000]].concat(), hash(key)).is_some()
+        }));
     }
 
     #[test]

@@ -23,8 +23,9 @@ use crate::record::Record;
 const MESSAGES: usize = 3;
 const GRAINS: [u64; 3] = [1_000_000_000, 1_000_000, 1_000];
 
-/// Records that are taken at a time.
+/// Records that are taken at a time, fewer if their keys have more bytes than this.
 const BATCH: usize = 32;
+const BATCH_BYTES: usize = 1 << 16;
 
 /// A record whose key is not numbered yet.
 struct Unnumbered {
@@ -238,7 +239,7 @@ impl<'p> Reading<'p> {
         let (time, cost, end) = (record.time, record.cost, self.bytes.len());
         let (number, wide, is_v4) = (self.number, self.wide, self.is_v4);
         self.unnumbered.push(Unnumbered { time, number, cost, hash, wide, is_v4, end });
-        if self.unnumbered.len() >= BATCH {
+        if self.unnumbered.len() >= BATCH || self.bytes.len() >= BATCH_BYTES {
             self.number_keys()?;
         }
         Ok(())
@@ -308,10 +309,6 @@ impl<'p> Reading<'p> {
             self.found.replays.iter_mut().for_each(|replay| replay.keep(&to));
             self.found.timelines.iter_mut().for_each(|timeline| timeline.keep(&to));
             self.each.keep(&to);
-            if to.iter().all(|to| *to != NO_KEY) && self.found.keys.one_in() > 1 << 40 {
-                // Only pinned keys are left.
-                break;
-            }
         }
     }
 

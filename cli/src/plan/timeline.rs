@@ -12,7 +12,7 @@ use crate::units::HZ;
 const PARTS: usize = 120;
 /// Most parts of the times of a key.
 const COLUMNS: usize = 48;
-/// Most refused keys whose times are kept, with at most [`COLUMNS`] numbers each: 12 MiB.
+/// Most refused keys whose times are kept, with at most [`COLUMNS`] numbers each: 21 MiB.
 const REFUSED: usize = 1 << 16;
 
 const MINUTE: u64 = 60 * HZ;

@@ -39,7 +39,7 @@ const EXIT: &str = "Exit codes:
   3  an input cannot be read, the server not be asked, or a request has no answer
 
 Memory:
-  A key takes about 150 bytes, the library's table 8 bytes a slot (--slots). Beyond --max-keys a sample of the keys is \
+  A key takes up to 190 bytes, the library's table 8 bytes a slot (--slots). Beyond --max-keys a sample of the keys is \
   sent. A record that waits to be sorted takes up to 80 bytes; at most 2 million wait.";
 
 /// Failures one after the other that end a replay. The answer is then of the requests before.

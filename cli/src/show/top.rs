@@ -47,6 +47,24 @@ pub struct Answer {
     overrides: bool,
 }
 
+/// Returns the `count` longest debts, of equal ones the first of the table.
+fn longest<M: Mode>(table: &Table<'_, M>, now: u64, count: usize) -> Vec<Slot> {
+    let (mut slots, mut from) = (Vec::new(), 0);
+    let cut = |slots: &mut Vec<Slot>| {
+        slots.sort_by_key(|slot| std::cmp::Reverse(slot.reset_after));
+        slots.truncate(count);
+    };
+    while let Some(slot) = table.next_live(now, from) {
+        from = slot.number as usize + 1;
+        slots.push(slot);
+        if slots.len() >= count.saturating_mul(2).max(1024) {
+            cut(&mut slots);
+        }
+    }
+    cut(&mut slots);
+    slots
+}
+
 /// Finds the `count` longest debts, and whose they may be.
 pub fn find<M: Mode>(
     table: &Table<'_, M>,
@@ -56,9 +74,7 @@ pub fn find<M: Mode>(
     keys: Option<(&str, As)>,
     progress: &Progress,
 ) -> Result<Answer, Failure> {
-    let mut slots = vec![Slot::default(); count.min(table.slots())];
-    let found = table.top(now.ticks, &mut slots);
-    slots.truncate(found);
+    let mut slots = longest(table, now.ticks, count);
     let overrides = table.info().overrides;
     let kind_of = |slot: &Slot| match table.slot_word(now.ticks, slot.number as usize) {
         _ if !overrides => Some("debt"),

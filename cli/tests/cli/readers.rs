@@ -617,6 +617,21 @@ fn section(is_big_endian: bool, offset: i64, seconds: u64) -> Vec<u8> {
     [block(0x0a0d_0d0a, head), block(1, interface), block(6, packet)].concat()
 }
 
+/// A few bytes of a compressed file describe millions of interfaces, and each is kept.
+#[test]
+fn a_section_has_a_bounded_number_of_interfaces() {
+    let how = How { wants: wants(&["address"], None), ..How::default() };
+    let one = section(false, 0, T);
+    // Behind the head of the section: an interface of 36 bytes, and the packet.
+    let (head, rest) = one.split_at(28);
+    let (interface, packet) = rest.split_at(36);
+    let with = |count: usize| [head, &interface.repeat(count), packet].concat();
+    assert_eq!(all(&with(4096), &how), (vec![read(T, 0, 1, &["192.0.2.1"])], vec![]));
+    let end =
+        open(&with(4097), &how).next(&mut Record::new(&how.wants)).map_err(|failure| failure.to_string());
+    assert_eq!(end, Err("log:1: more than 4096 interfaces in a section".into()));
+}
+
 /// An option has the byte order of its section, and a file may have sections of both.
 #[test]
 fn an_offset_of_times_is_read_in_the_byte_order_of_its_section() {

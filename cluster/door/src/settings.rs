@@ -107,11 +107,15 @@ impl Settings {
     /// # Errors
     /// A line for the user who started the program: what is wrong, and where.
     pub fn file(path: &str, text: &str) -> Result<Settings, String> {
-        let line = |at: usize| 1 + text[..at.min(text.len())].matches('\n').count();
-        let column = |at: usize| {
-            1 + text[..at.min(text.len())].rsplit('\n').next().unwrap_or_default().chars().count()
+        let ends: Vec<usize> = text.match_indices('\n').map(|(at, _)| at).collect();
+        let line = |at: usize| 1 + ends.partition_point(|end| *end < at);
+        let line_start = |at: usize| ends[..line(at) - 1].last().map_or(0, |end| end + 1);
+        let place = |at: usize| {
+            let before = &text[line_start(at)..at.min(text.len())];
+            format!("{path}:{}:{}", line(at), 1 + before.chars().count())
         };
-        let place = |at: usize| format!("{path}:{}:{}", line(at), column(at));
+        // Where a text was last, and how many characters of its line are before it: the next one of an array goes on.
+        let mut last = (0, 0);
         let table = DeTable::parse(text).map_err(|e| {
             let at = e.span().map_or(path.into(), |span| place(span.start));
             format!("{at}: {}", e.message())
@@ -136,7 +140,11 @@ impl Settings {
                 // A text begins after its quote. With escapes in it, the columns after them are only near.
                 let start = value.span().start;
                 let quote = usize::from(text[start..].starts_with(['"', '\'']));
-                settings.give(name.get_ref(), given, at, column(start) + quote);
+                let first = line_start(start);
+                let (from, before) = if (first..=start).contains(&last.0) { last } else { (first, 0) };
+                let whole = before + text[from..start].chars().count();
+                last = (start, whole);
+                settings.give(name.get_ref(), given, at, whole + quote + 1);
             }
         }
         Ok(settings)
