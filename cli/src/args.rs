@@ -1,7 +1,8 @@
 //! The arguments, and the plan that they make.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -71,18 +72,26 @@ pub struct Page {
 impl Page {
     /// Tries whether the page can be written.
     fn open(name: &str) -> io::Result<Page> {
-        let file = match OpenOptions::new().write(true).create_new(true).open(name) {
-            Ok(_) => fs::remove_file(name).map(|()| None),
-            // It is there, or it is a link.
-            Err(_) => OpenOptions::new().write(true).create(true).truncate(false).open(name).map(Some),
+        let file = match Page::create(name) {
+            // In some folders files can be made, and not removed.
+            Ok(new) => fs::remove_file(name).is_err().then_some(new),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                Some(OpenOptions::new().write(true).open(name)?)
+            }
+            Err(error) => return Err(error),
         };
-        Ok(Page { name: name.into(), file: file? })
+        Ok(Page { name: name.into(), file })
+    }
+
+    /// Makes a new file; one that is there, and a link, are an error.
+    fn create(name: &str) -> io::Result<File> {
+        OpenOptions::new().write(true).create_new(true).open(name)
     }
 
     /// Writes the page, in place of what was there. If that fails, a new file goes away again.
     pub fn write(self, text: &str) -> io::Result<()> {
         let is_new = self.file.is_none();
-        let mut file = self.file.map_or_else(|| File::create(&self.name), Ok)?;
+        let mut file = self.file.map_or_else(|| Page::create(&self.name), Ok)?;
         // What is no file, such as a pipe, has no length.
         if file.metadata()?.is_file() {
             file.set_len(0)?;
@@ -248,17 +257,23 @@ impl PlanArguments {
             let what = "--report -: a page is a file, because the answer is on the standard output: name one";
             return Err(Failure::Usage(what.into()));
         }
-        let same = |input: &&String| {
-            let path = |name: &str| fs::canonicalize(name).ok();
-            path(input).is_some_and(|input| path(file) == Some(input))
-        };
-        if self.input.files.iter().any(|input| same(&input)) {
-            return Err(Failure::Usage(format!("--report {file}: the file is also read: give another name")));
+        let one =
+            |name: &str| fs::metadata(name).ok().filter(Metadata::is_file).map(|it| (it.dev(), it.ino()));
+        let same = |other: &str| one(file).is_some_and(|file| one(other) == Some(file));
+        for (is_same, what) in [
+            (self.input.files.iter().any(|input| same(input)), "also read"),
+            (same("/dev/stdout"), "also the standard output"),
+        ] {
+            if is_same {
+                return Err(Failure::Usage(format!(
+                    "--report {file}: the file is {what}: give another name"
+                )));
+            }
         }
         Page::open(file).map(Some).map_err(|error| Failure::Input(format!("{file}: {error}")))
     }
 
-    /// Writes the configuration that `--emit` asks for, with a table for as many keys in debt.
+    /// Writes the configuration that `--emit` asks for, with a table that is large enough for the keys in debt.
     pub fn emitted(&self, plan: &Plan, report: Option<&Report>) -> Result<Option<Emitted>, Failure> {
         let Some(form) = self.emit else { return Ok(None) };
         let ([limit], [policy]) = (&plan.limits[..], &plan.policies[..]) else {

@@ -200,10 +200,20 @@ fn a_page_that_cannot_be_written_is_refused_before_the_input_is_read() {
     let message = String::from_utf8_lossy(&output.stderr);
     assert!(message.starts_with("tatcell: /nonexistent/x.html: No such file"), "{message}");
     // The input is not overwritten, by whatever name.
-    std::os::unix::fs::symlink(&file, folder.join("link")).expect("a link");
-    let link = folder.join("link");
-    assert_eq!(fails(&["plan", name, "--report", link.to_str().expect("a name")]).0, Some(2));
-    assert_eq!(fs::read_to_string(&file).expect("the log"), LINE);
+    let (link, hard) = (folder.join("link"), folder.join("hard"));
+    std::os::unix::fs::symlink(&file, &link).expect("a link");
+    fs::hard_link(&file, &hard).expect("a link");
+    for other in [&link, &hard] {
+        assert_eq!(fails(&["plan", name, "--report", other.to_str().expect("a name")]).0, Some(2));
+        assert_eq!(fs::read_to_string(&file).expect("the log"), LINE);
+    }
+    // Nor is the answer.
+    let answer = folder.join("answer");
+    let same = Command::new(PROGRAM)
+        .args(["plan", name, "--report", answer.to_str().expect("a name")])
+        .stdout(fs::File::create(&answer).expect("a file"))
+        .status();
+    assert_eq!(same.expect("the program runs").code(), Some(2));
     // A page that comes to nothing leaves no file, and one that was there before is as it was.
     let (none, kept) = (folder.join("none.html"), folder.join("kept.html"));
     fs::write(&kept, "kept").expect("a file");
@@ -237,13 +247,26 @@ fn a_page_that_cannot_be_written_is_refused_before_the_input_is_read() {
 #[test]
 fn a_run_that_is_interrupted_leaves_no_page() {
     let page = folder("report-interrupted").join("page.html");
-    let mut child = Command::new(PROGRAM)
-        .args(["plan", "-", "--report", page.to_str().expect("a name")])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .spawn()
-        .expect("the program runs");
+    let start = || {
+        Command::new(PROGRAM)
+            .args(["plan", "-", "--report", page.to_str().expect("a name")])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the program runs")
+    };
+    let mut child = start();
     // More than a pipe holds: so it reads, and has tried the page.
+    let mut pipe = child.stdin.take().expect("a pipe");
+    pipe.write_all(LINE.repeat(1 << 14).as_bytes()).expect("a pipe that is read");
+    // What has come there meanwhile stays.
+    fs::write(&page, "another").expect("a file");
+    drop(pipe);
+    assert_eq!(child.wait().expect("a child").code(), Some(3));
+    assert_eq!(fs::read_to_string(&page).expect("a file"), "another");
+    fs::remove_file(&page).expect("a file");
+    let mut child = start();
     let mut pipe = child.stdin.take().expect("a pipe");
     pipe.write_all(LINE.repeat(1 << 14).as_bytes()).expect("a pipe that is read");
     child.kill().expect("a child");
