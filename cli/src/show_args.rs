@@ -280,7 +280,7 @@ impl ShowArguments {
             }
             Some(What::Watch { count, interval, rounds }) => {
                 let clock = Clock::choose(self.clock, self.tick_hz, &table.info())?;
-                let geometry = Geometry::of(place, &table, Some(clock.now()?));
+                let geometry = Geometry::of(place, &table, clock.now()?.ticks_per_second);
                 for round in 0..rounds.unwrap_or(u64::MAX) {
                     if round > 0 {
                         std::thread::sleep(*interval);
@@ -304,7 +304,8 @@ impl ShowArguments {
                 };
                 let counts = counters.as_mut().map(Source::read);
                 drop(progress);
-                let geometry = Geometry::of(place, &table, load.as_ref().map(|load| load.now));
+                let of_clock = load.as_ref().and_then(|load| load.now.ticks_per_second);
+                let geometry = Geometry::of(place, &table, of_clock.or(self.tick_hz));
                 self.put(&Answer { version: 1, geometry, load, counts }, out)
             }
         }

@@ -44,9 +44,9 @@ pub struct Geometry {
     pub clock: Option<&'static str>,
     /// Ticks a second, as the image says.
     pub ticks_per_second: Option<u64>,
-    /// The clock that the caller has named.
+    /// What the caller says of that, for an image that does not.
     #[serde(skip)]
-    pub now: Option<Now>,
+    pub tick_hz: Option<u64>,
 }
 
 /// How full it is, at one moment.
@@ -101,7 +101,7 @@ pub struct Answer {
 
 impl Geometry {
     /// Reads the header.
-    pub fn of<M: Mode>(place: &Place, table: &Table<'_, M>, now: Option<Now>) -> Geometry {
+    pub fn of<M: Mode>(place: &Place, table: &Table<'_, M>, tick_hz: Option<u64>) -> Geometry {
         let info = table.info();
         Geometry {
             table: place.text.clone(),
@@ -135,7 +135,7 @@ impl Geometry {
             generation: info.generation,
             clock: name(info.clock),
             ticks_per_second: (info.tick_hz != 0).then_some(info.tick_hz),
-            now,
+            tick_hz,
         }
     }
 
@@ -143,8 +143,7 @@ impl Geometry {
     fn span(&self, ticks: u64) -> String {
         // A clock of the system counts nanoseconds unless the image says otherwise.
         let system = self.clock.filter(|clock| *clock != "tsc").map(|_| 1_000_000_000);
-        let of_caller = self.now.and_then(|now| now.ticks_per_second);
-        let ticks_per_second = self.ticks_per_second.or(system).or(of_caller);
+        let ticks_per_second = self.ticks_per_second.or(self.tick_hz).or(system);
         Now { ticks: 0, ticks_per_second, clock: self.clock }.span(ticks)
     }
 }

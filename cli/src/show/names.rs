@@ -27,8 +27,10 @@ pub enum As {
 pub fn hash<M: Mode>(table: &Table<'_, M>, text: &str, form: As) -> Result<u64, String> {
     let made = match form {
         As::Text => table.hash(text.as_bytes()),
+        As::Hex | As::Auto if text.trim().is_empty() => {
+            return Err("the key is empty; --as text takes it as text".into());
+        }
         As::Hex => table.hash(&bytes(text)?),
-        As::Auto if text.is_empty() => return Err("the key is empty; --as text takes it as text".into()),
         As::Auto => match address(text)? {
             Some((address, None)) => table.hash(address.bytes()),
             Some((address, Some(bits))) => table.prefix_hash(&address, bits, bits),

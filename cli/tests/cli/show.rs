@@ -293,8 +293,12 @@ fn keys_are_banned_exempt_and_reset_with_the_seed_only() {
     assert_eq!((code, message.contains(want)), (Some(2), true), "{message}");
     assert_eq!(fails(&[&*named.0, "--clock", "monotonic"]).0, Some(2));
     // A variable of a script may be empty.
-    let (code, message) = fails(&[&[&*named.0, "ban", "", "--for", "10s"][..], &with[..]].concat());
-    assert_eq!((code, message.contains("the key is empty; --as text")), (Some(2), true), "{message}");
+    for empty in
+        [&["ban", "", "--for", "10s"][..], &["ban", " ", "--for", "10s"], &["reset", "", "--as", "hex"]]
+    {
+        let (code, message) = fails(&[&[&*named.0][..], empty, &with[..]].concat());
+        assert_eq!((code, message.contains("the key is empty; --as text")), (Some(2), true), "{message}");
+    }
     // What was meant as an address is not taken as text.
     for meant in ["192.0.2.256", "192.0.2.1:80", "fe80::1%eth0", "192.0.2/24"] {
         let (code, message) = fails(&[&[&*named.0, "ban", meant, "--for", "10s"][..], &with[..]].concat());
@@ -398,6 +402,10 @@ fn what_cannot_be_shown_says_why() {
     assert!(
         text(&[&*named.0, "top", "--clock", &NOW.to_string(), "--tick-hz", "1000000"]).contains("33.3 min")
     );
+    for clock in [&["--clock", "5"][..], &[]] {
+        let given = [&[&*named.0, "--tick-hz", "1000000"][..], clock].concat();
+        assert!(text(&given).contains("debts up to 33.3 min"), "{}", text(&given));
+    }
     drop(memory);
 
     let (code, message) = fails(&["/tatcell-cli-no-such-table"]);
