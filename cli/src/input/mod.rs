@@ -349,10 +349,11 @@ fn next_text(
 fn reader(mut start: &[u8], mut source: Source, how: &How) -> Result<(Option<Format>, Reader), Failure> {
     let wants = &how.wants;
     let is_binary = matches!(how.format, Some(Format::Pcap | Format::Dnstap)) || binary(start).is_some();
-    if !is_binary || how.log_format.is_some() {
-        if let Some(what) = foreign(start) {
-            return Err(Failure::Input(format!("1:1: {what}")));
-        }
+    let is_text = !is_binary || how.log_format.is_some();
+    if let Some(what) = foreign(start, is_text) {
+        return Err(Failure::Input(format!("1:1: {what}")));
+    }
+    if is_text {
         if let Some(rest) = start.strip_prefix(BYTE_ORDER_MARK) {
             start = rest;
             // It is in the buffer: the start was read before.

@@ -86,15 +86,16 @@ fn is_utf16(start: &[u8]) -> bool {
 }
 
 /// Says what another program must do with an input before it is read.
-pub(super) fn foreign(start: &[u8]) -> Option<&'static str> {
+pub(super) fn foreign(start: &[u8], is_text: bool) -> Option<&'static str> {
     match start {
         [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => {
-            Some("it is compressed by xz: unpack it by xz -dc, and read the pipe (-)")
+            Some("it is compressed by xz: unpack it as in xz -dc FILE | tatcell plan -")
         }
-        [b'B', b'Z', b'h', b'1'..=b'9', 0x31, 0x41, 0x59, 0x26, ..] => {
-            Some("it is compressed by bzip2: unpack it by bzip2 -dc, and read the pipe (-)")
+        [b'B', b'Z', b'h', b'1'..=b'9', 0x31, 0x41, 0x59, 0x26, 0x53, 0x59, ..] => {
+            Some("it is compressed by bzip2: unpack it as in bzip2 -dc FILE | tatcell plan -")
         }
-        _ => is_utf16(start).then_some("the text is UTF-16: convert it by iconv -f UTF-16 -t UTF-8"),
+        _ if is_text && is_utf16(start) => Some("the text is UTF-16: convert it by iconv -f UTF-16 -t UTF-8"),
+        _ => None,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Times as logs write them. The shape tells which: nobody has to name it.
 //!
 //! ```text
-//! 1700000000  1700000000.123  1700000000123     seconds, or without a point milli-, micro- and nanoseconds, by size
+//! 1700000000  1700000000.123  1700000000123     seconds, milli-, micro- and nanoseconds, by size
 //! 10/Oct/2023:13:55:36 +0200                    nginx, Apache; HAProxy adds .123 and has no zone
 //! 2023-10-10T13:55:36.123Z                      ISO 8601, with or without a zone; a space may replace the T
 //! 2023/10/10 13:55:36.123                       Caddy, as `wall`
@@ -37,10 +37,11 @@ pub fn seconds(text: &[u8]) -> Option<u64> {
 }
 
 fn epoch(text: &[u8]) -> Option<u64> {
-    if text.contains(&b'.') {
-        return seconds(text);
-    }
-    let number = digits(text)?;
+    let (whole, part) = match text.iter().position(|byte| *byte == b'.') {
+        Some(at) => (&text[..at], fraction(&text[at + 1..])?),
+        None => (text, 0),
+    };
+    let number = digits(whole)?;
     // 10^11 seconds are the year 5138, 10^11 milliseconds are 1973.
     let unit = match number {
         0..100_000_000_000 => SECOND,
@@ -48,7 +49,7 @@ fn epoch(text: &[u8]) -> Option<u64> {
         100_000_000_000_000..100_000_000_000_000_000 => 1_000,
         _ => 1,
     };
-    number.checked_mul(unit)
+    number.checked_mul(unit)?.checked_add(part / (SECOND / unit))
 }
 
 /// Decimals of a second, in nanoseconds. Digits after the ninth are dropped.
@@ -212,6 +213,9 @@ mod tests {
             ("1700000000", 1_700_000_000_000_000_000),
             ("1700000000.25", 1_700_000_000_250_000_000),
             ("1700000000123", 1_700_000_000_123_000_000),
+            ("1700000000123.25", 1_700_000_000_123_250_000),
+            ("1700000000123456.7899", 1_700_000_000_123_456_789),
+            ("1700000000123456789.9", 1_700_000_000_123_456_789),
             ("1700000000123456", 1_700_000_000_123_456_000),
             ("1700000000123456789", 1_700_000_000_123_456_789),
             ("1700000000.1234567899", 1_700_000_000_123_456_789),

@@ -707,9 +707,11 @@ fn what_another_program_must_unpack_is_named() {
         ("log.bz2", b"BZh91AY&SY\x8e\xa8\x57\x03", "bzip2"),
     ] {
         let file = files.file(name, start);
-        let message = fails(3, &[&file]);
-        let want = format!("it is compressed by {want}: unpack it by {want} -dc, and read the pipe (-)");
-        assert_eq!(message, format!("tatcell: {file}:1:1: {want}\n"));
+        let want = format!("it is compressed by {want}: unpack it as in {want} -dc FILE | tatcell plan -");
+        for format in [&[][..], &["--format", "pcap"], &["--format", "json"]] {
+            let message = fails(3, &[&[&*file][..], format].concat());
+            assert_eq!(message, format!("tatcell: {file}:1:1: {want}\n"), "{format:?}");
+        }
     }
 }
 
