@@ -79,13 +79,16 @@ fn find(host: &str, port: u16, remote: bool) -> Result<SocketAddr, Failure> {
     Ok(first)
 }
 
-/// Returns the port of a URL. One that is no number from 0 to 65535 must not become the usual one.
+/// Returns the port of a URL, or the usual one if it has none.
 fn port(authority: &Authority, usual: u16) -> Result<u16, String> {
     let text = authority.as_str();
     let (_, place) = text.rsplit_once('@').unwrap_or(("", text));
-    match place.strip_prefix(authority.host()) {
-        Some(port) if !port.is_empty() => authority.port_u16().ok_or(format!("{port:?} is no port")),
-        _ => Ok(usual),
+    match place.strip_prefix(authority.host()).and_then(|port| port.strip_prefix(':')) {
+        Some("") | None => Ok(usual),
+        Some(port) => match port.parse() {
+            Ok(port @ 1..) => Ok(port),
+            _ => Err(format!("port {port:?}: use 1 to 65535")),
+        },
     }
 }
 
@@ -306,9 +309,9 @@ mod tests {
             ("grpc://127.0.0.1", "address", "5/s", "use grpc://HOST:PORT/DOMAIN"),
             ("grpc://192.0.2.1/edge", "address", "5/s", "192.0.2.1 is not this machine"),
             ("https://127.0.0.1/", "address", "5/s", "no TLS"),
-            ("http://127.0.0.1:99999/", "address", "5/s", "\":99999\" is no port"),
-            ("http://me@[::1]:x/", "address", "5/s", "\":x\" is no port"),
-            ("grpc://127.0.0.1:80811/edge", "address", "5/s", "\":80811\" is no port"),
+            ("http://127.0.0.1:99999/", "address", "5/s", "port \"99999\": use 1 to 65535"),
+            ("http://me@[::1]:x/", "address", "5/s", "port \"x\": use 1 to 65535"),
+            ("grpc://127.0.0.1:80811/edge", "address", "5/s", "port \"80811\": use 1 to 65535"),
             ("127.0.0.1:6379", "address", "5/s", "or http://HOST:PORT/PATH"),
             ("redis://127.0.0.1", "address", "5/s and 9/s", "asks for one limit"),
             ("redis://127.0.0.1", "address", "fixed 5/s", "has a rate and a burst"),
