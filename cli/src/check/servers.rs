@@ -160,10 +160,10 @@ pub fn throttled(config: &str, out: &mut Checked) -> Result<(), Failure> {
         .and_then(|file| file.take(MOST as u64).read_to_string(&mut text))
         .map_err(|error| Failure::Input(format!("{config}: {error}")))?;
     let read = || Settings::file(config, &text);
-    // What is said of several settings has no place.
-    let fail = |what: String| match what.strip_prefix(config) {
-        Some(_) => Failure::Input(what),
-        None => Failure::Input(format!("{config}: {what}")),
+    // What is said of several settings names no line.
+    let fail = |what: String| match what.starts_with(&format!("{config}:")) {
+        true => Failure::Input(what),
+        false => Failure::Input(format!("{config}: {what}")),
     };
     let settings = read().and_then(ServerSettings::take).map_err(fail)?;
     // What the server's own settings keep to themselves.

@@ -325,7 +325,7 @@ fn what_cannot_be_read_ends_with_3_and_its_place() {
         (
             "a.toml",
             "listen = [\"127.0.0.1:1\"]\nlimits = 3\n".into(),
-            "a.toml:2:10: there is no setting limits",
+            "a.toml:2:1: there is no setting limits",
         ),
         ("a.toml", "keys = 0\n".into(), "a.toml:1:8: keys: \"0\": keys must be 1 to 8589934592"),
         ("a.toml", "store = \"redis://127.0.0.1/\"\n".into(), "a.toml: with a store, give nodes"),

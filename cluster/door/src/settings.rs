@@ -19,7 +19,12 @@ use crate::Signals;
 #[derive(Debug, Default)]
 pub struct Settings {
     given: BTreeMap<String, Vec<Given>>,
+    /// Where the file has their names.
+    named: BTreeMap<String, String>,
 }
+
+/// What may stand before the text of a value.
+const QUOTES: [&str; 8] = ["\"\"\"\r\n", "\"\"\"\n", "\"\"\"", "\"", "'''\r\n", "'''\n", "'''", "'"];
 
 #[derive(Debug)]
 struct Given {
@@ -107,6 +112,7 @@ impl Settings {
     /// # Errors
     /// A line for the user who started the program: what is wrong, and where.
     pub fn file(path: &str, text: &str) -> Result<Settings, String> {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let ends: Vec<usize> = text.match_indices('\n').map(|(at, _)| at).collect();
         let line = |at: usize| 1 + ends.partition_point(|end| *end < at);
         let line_start = |at: usize| ends[..line(at) - 1].last().map_or(0, |end| end + 1);
@@ -122,29 +128,31 @@ impl Settings {
         })?;
         let mut settings = Settings::default();
         for (name, value) in table.get_ref() {
+            let named = place(name.span().start);
+            settings.named.insert(name.get_ref().replace('-', "_"), named);
             let values = match value.get_ref() {
                 DeValue::Array(values) => values.iter().collect(),
                 _ => vec![value],
             };
             for value in values {
-                let at = format!("{path}:{}", line(value.span().start));
                 let given = match value.get_ref() {
                     DeValue::String(text) => text.to_string(),
                     DeValue::Integer(number) if number.radix() == 10 => number.as_str().to_owned(),
                     DeValue::Boolean(yes) => yes.to_string(),
                     _ => {
                         let what = "must be a text, a whole number, true or false";
-                        return Err(format!("{}: {} {what}", place(name.span().start), name.get_ref()));
+                        return Err(format!("{}: {} {what}", place(value.span().start), name.get_ref()));
                     }
                 };
-                // A text begins after its quote. With escapes in it, the columns after them are only near.
+                // A text begins after its quotes. With escapes in it, the columns after them are only near.
                 let start = value.span().start;
-                let quote = usize::from(text[start..].starts_with(['"', '\'']));
+                let quotes = QUOTES.iter().find(|quotes| text[start..].starts_with(**quotes));
+                let start = start + quotes.map_or(0, |quotes| quotes.len());
                 let first = line_start(start);
                 let (from, before) = if (first..=start).contains(&last.0) { last } else { (first, 0) };
                 let whole = before + text[from..start].chars().count();
                 last = (start, whole);
-                settings.give(name.get_ref(), given, at, whole + quote + 1);
+                settings.give(name.get_ref(), given, format!("{path}:{}", line(start)), whole + 1);
             }
         }
         Ok(settings)
@@ -191,6 +199,7 @@ impl Settings {
         name: &str,
         parse: impl Fn(&str) -> Result<T, (Option<usize>, String)>,
     ) -> Result<Vec<T>, String> {
+        self.named.remove(name);
         let given = self.given.remove(name).unwrap_or_default();
         let parse = |given: Given| {
             let Given { text, at, column } = &given;
@@ -208,10 +217,9 @@ impl Settings {
     /// # Errors
     /// The name of such a setting.
     pub fn finish(self) -> Result<(), String> {
-        match self.given.first_key_value() {
-            Some((name, given)) => {
-                Err(format!("{}: there is no setting {name}; --help lists them", given[0].place()))
-            }
+        let of_file = self.named.first_key_value();
+        match of_file.or(self.given.iter().map(|(name, given)| (name, &given[0].at)).next()) {
+            Some((name, at)) => Err(format!("{at}: there is no setting {name}; --help lists them")),
             None => Ok(()),
         }
     }
@@ -268,12 +276,29 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_said_with_its_place() {
-        let error = |text: &str| Settings::file("f.toml", text).expect_err("an error");
-        assert!(error("a = 1\nb = \n").starts_with("f.toml:2:5: "), "{}", error("a = 1\nb = \n"));
-        assert!(error("\n\n[table]\nb = 2\n").starts_with("f.toml:3:2: table must be a text"));
+        let error_of = |text: &str| Settings::file("f.toml", text).expect_err("an error");
+        assert!(error_of("a = 1\nb = \n").starts_with("f.toml:2:5: "), "{}", error_of("a = 1\nb = \n"));
+        let table = error_of("\n\n[table]\nb = 2\n");
+        assert!(table.starts_with("f.toml:3:1: table must be a text"), "{table}");
         let mut settings = Settings::file("f.toml", "\nkeys = \"many\"\n").expect("a file");
         let error = settings.one::<u32>("keys").expect_err("an error");
         assert_eq!(error, "f.toml:2:9: keys: \"many\": invalid digit found in string");
+        for (text, at) in [
+            ("\u{feff}keys = \"many\"", "1:9"),
+            ("keys = \"\"\"many\"\"\"", "1:11"),
+            ("keys = '''\nmany'''", "2:1"),
+            ("keys = [\n \"many\",\n  \"more\"]", "2:3"),
+        ] {
+            let mut settings = Settings::file("f.toml", text).expect("a file");
+            let error = settings.list::<u32>("keys").expect_err("an error");
+            assert!(error.starts_with(&format!("f.toml:{at}: keys: \"many\"")), "{error}");
+        }
+        assert!(error_of("a = [\n \"b\",\n  2.5]").starts_with("f.toml:3:3: a must be a text"));
+        for text in ["\nlisen = \"a\"", "\n  lisen = [\n \"a\"]", "\nlisen = []"] {
+            let error = Settings::file("f.toml", text).expect("a file").finish().expect_err("an error");
+            let column = if text.contains("  lisen") { 3 } else { 1 };
+            assert_eq!(error, format!("f.toml:2:{column}: there is no setting lisen; --help lists them"));
+        }
         let mut settings = flags(["--keys", "1", "--keys", "2"]).expect("flags");
         assert_eq!(settings.one::<u32>("keys"), Err("keys is given 2 times: give it once".into()));
         let said = |words: &[&str]| flags(words.iter().copied()).expect_err("an error");
