@@ -123,7 +123,8 @@ impl Report {
                 rate.smallest,
                 if is_sampled { " of the sample" } else { "" },
                 match rate.smallest_hits {
-                    0 if !is_sampled => "nobody".into(),
+                    0 if is_sampled => "no key of the sample".into(),
+                    0 => "nobody".into(),
                     hits => format!("{}{} now and then", about(is_sampled), plural(hits, "key")),
                 },
             );
