@@ -1,5 +1,6 @@
 //! Pictures of the page, as SVG in it. Each has a title and a description for screen readers.
 
+use std::cmp::Reverse;
 use std::fmt::Write;
 
 use super::limits::{HoursReport, TimelineReport};
@@ -60,31 +61,14 @@ fn round(value: u64) -> u64 {
     }
 }
 
-/// A number with k, M or G.
-fn short(value: u64) -> String {
-    match value {
-        0..10_000 => value.to_string(),
-        10_000..10_000_000 => format!("{}k", value / 1_000),
-        10_000_000..10_000_000_000 => format!("{}M", value / 1_000_000),
-        _ => format!("{}G", value / 1_000_000_000),
+/// A number with k, M, G, T, P or E.
+fn short(mut value: u64) -> String {
+    let mut units = ["", "k", "M", "G", "T", "P", "E"].iter();
+    let mut unit = units.next();
+    while value >= 10_000 {
+        (value, unit) = (value / 1_000, units.next());
     }
-}
-
-/// A line across, with its number.
-fn level(out: &mut String, y: f64, text: &str) {
-    let [left, right, ..] = FRAME;
-    let _ = writeln!(
-        out,
-        "<line class=\"grid\" x1=\"{left}\" x2=\"{right}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>\
-         <text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
-        left - 8.0,
-        y + 4.0,
-        escape(text)
-    );
-}
-
-fn label(out: &mut String, x: f64, y: f64, anchor: &str, text: &str) {
-    let _ = writeln!(out, "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{}</text>", escape(text));
+    format!("{value}{}", unit.unwrap_or(&""))
 }
 
 /// About how wide a letter is: half that of a small one is 1.
@@ -96,22 +80,67 @@ fn width(c: char) -> usize {
     }
 }
 
-/// A name; of one that is too long for a picture the beginning and the end.
-fn fitted(name: &str) -> String {
+/// About how long a text is.
+fn length(text: &str) -> f64 {
+    text.chars().map(width).sum::<usize>() as f64 * 3.9
+}
+
+/// A name; of one that is too long for a picture the beginning, the end and its number in its list, which keeps it
+/// apart from others.
+fn fitted(name: &str, at: usize) -> String {
     const MOST: usize = 62;
-    if name.chars().map(width).sum::<usize>() <= MOST {
+    let wide = |text: &str| text.chars().map(width).sum::<usize>();
+    if wide(name) <= MOST {
         return name.to_owned();
     }
+    let number = format!(" #{}", at + 1);
+    let half = (MOST - wide(&number)) / 2 - 2;
     let part = |letters: &mut dyn Iterator<Item = char>| -> Vec<char> {
         let mut used = 0;
         let fits = |c: &char| {
             used += width(*c);
-            used <= MOST / 2 - 2
+            used <= half
         };
         letters.take_while(fits).collect()
     };
     let (head, tail) = (part(&mut name.chars()), part(&mut name.chars().rev()));
-    head.into_iter().chain(['\u{2026}']).chain(tail.into_iter().rev()).collect()
+    head.into_iter().chain(['\u{2026}']).chain(tail.into_iter().rev()).chain(number.chars()).collect()
+}
+
+/// What is written in a picture: where each text begins and ends, and its line.
+#[derive(Default)]
+struct Texts(Vec<[f64; 3]>);
+
+impl Texts {
+    /// Writes a text that is in the picture and over no other one; returns whether it did.
+    fn put(&mut self, out: &mut String, x: f64, y: f64, anchor: &str, text: &str) -> bool {
+        let from = match anchor {
+            "start" => x,
+            "middle" => x - length(text) / 2.0,
+            _ => x - length(text),
+        };
+        let to = from + length(text);
+        let is_free =
+            |[begin, end, line]: &[f64; 3]| to + 4.0 < *begin || from > *end + 4.0 || (y - line).abs() > 13.5;
+        let fits = from >= 0.0 && to <= WIDTH && self.0.iter().all(is_free);
+        if fits {
+            label(out, x, y, anchor, text);
+            self.0.push([from, to, y]);
+        }
+        fits
+    }
+
+    /// A line across, with its number.
+    fn level(&mut self, out: &mut String, y: f64, text: &str) {
+        let [left, right, ..] = FRAME;
+        let _ =
+            writeln!(out, "<line class=\"grid\" x1=\"{left}\" x2=\"{right}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>");
+        self.put(out, left - 8.0, y + 4.0, "end", text);
+    }
+}
+
+fn label(out: &mut String, x: f64, y: f64, anchor: &str, text: &str) {
+    let _ = writeln!(out, "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{}</text>", escape(text));
 }
 
 /// The time of a day, of a start such as 2023-11-14T22:13:20Z: with the day if all parts are longer than a day, and
@@ -122,12 +151,18 @@ fn clock(start: &str, part_seconds: f64, days: bool) -> &str {
     start.get(from..to).unwrap_or(start)
 }
 
-/// Writes times below a picture: some of the starts, evenly spaced.
-fn times(out: &mut String, starts: &[String], part_seconds: f64, x: impl Fn(usize) -> f64, y: f64) {
+/// Times below a picture, where there is room for them.
+fn times(
+    out: &mut String,
+    texts: &mut Texts,
+    starts: &[String],
+    part_seconds: f64,
+    x: impl Fn(usize) -> f64,
+    y: f64,
+) {
     let days = part_seconds * starts.len() as f64 > 86_400.0;
-    let every = starts.len().div_ceil(if days { 6 } else { 9 }).max(1);
-    for (at, start) in starts.iter().enumerate().step_by(every) {
-        label(out, x(at), y, "middle", &clock(start, part_seconds, days).replace('T', " "));
+    for (at, start) in starts.iter().enumerate() {
+        texts.put(out, x(at), y, "middle", &clock(start, part_seconds, days).replace('T', " "));
     }
 }
 
@@ -139,11 +174,9 @@ pub fn timeline(line: &TimelineReport, id: &str) -> String {
     let about = format!("{} records in all, {refused} of them refused.", line.came.iter().sum::<u64>());
     let mut out = svg(id, HEIGHT, "Records admitted and refused over time", &about);
     let y = |value: u64| bottom - (bottom - top) * value as f64 / most as f64;
-    [0, most / 2, most]
-        .iter()
-        .filter(|value| **value > 0 || most < 2)
-        .for_each(|value| level(&mut out, y(*value), &short(*value)));
-    level(&mut out, bottom, "0");
+    let mut texts = Texts::default();
+    // Half of 1 is 0, too, which is written once.
+    [0, most / 2, most].iter().for_each(|value| texts.level(&mut out, y(*value), &short(*value)));
     let step = (right - left) / line.came.len().max(1) as f64;
     let x = |at: usize| left + step * at as f64;
     let width = (step * 0.86).max(0.5);
@@ -176,9 +209,9 @@ pub fn timeline(line: &TimelineReport, id: &str) -> String {
             "<rect class=\"{class}\" x=\"{x}\" y=\"{}\" width=\"11\" height=\"11\"/>",
             top - 22.0
         );
-        label(&mut out, x + 16.0, top - 12.0, "start", name);
+        texts.put(&mut out, x + 16.0, top - 12.0, "start", name);
     }
-    times(&mut out, &line.starts, line.part_seconds, |at| x(at) + step / 2.0, bottom + 18.0);
+    times(&mut out, &mut texts, &line.starts, line.part_seconds, |at| x(at) + step / 2.0, bottom + 18.0);
     out + "</svg>"
 }
 
@@ -205,7 +238,8 @@ pub fn peaks(peaks: &[PeakReport], burst: Option<u64>, id: &str) -> String {
     let height =
         |keys: u64| if keys == 0 { 0.0 } else { (1.0 + (keys as f64).ln()) / (1.0 + (most as f64).ln()) };
     let y = |keys: u64| bottom - (bottom - top) * 0.9 * height(keys);
-    level(&mut out, bottom, "0");
+    let mut texts = Texts::default();
+    texts.level(&mut out, bottom, "0");
     let step = (right - left) / peaks.len().max(1) as f64;
     let mut last = 0;
     for (at, peak) in peaks.iter().enumerate() {
@@ -223,9 +257,9 @@ pub fn peaks(peaks: &[PeakReport], burst: Option<u64>, id: &str) -> String {
                 last + 1,
                 peak.burst
             );
-            label(&mut out, x + step / 2.0, high - 4.0, "middle", &short(peak.keys));
+            texts.put(&mut out, x + step / 2.0, high - 4.0, "middle", &short(peak.keys));
         }
-        label(&mut out, x + step / 2.0, bottom + 18.0, "middle", &short(peak.burst));
+        texts.put(&mut out, x + step / 2.0, bottom + 18.0, "middle", &short(peak.burst));
         if let Some(burst) = burst.filter(|burst| (last..peak.burst).contains(burst)) {
             let share = (burst - last) as f64 / (peak.burst - last) as f64;
             let x = x + step * share;
@@ -248,10 +282,11 @@ pub fn hours(hours: &HoursReport, id: &str) -> String {
     let most = keys.iter().flat_map(|key| &key.refused).copied().max().unwrap_or(1).max(1);
     let about = format!("{} keys; the most in one cell is {most}.", keys.len());
     let mut out = svg(id, top + ROW * rows + 30.0, "Who is refused, and when", &about);
+    let mut texts = Texts::default();
     let step = (right - left) / hours.starts.len().max(1) as f64;
     for (row, key) in keys.iter().enumerate() {
         let y = top + ROW * row as f64;
-        label(&mut out, left - 8.0, y + 14.0, "end", &fitted(&key.key));
+        texts.put(&mut out, left - 8.0, y + 14.0, "end", &fitted(&key.key, row));
         let _ = writeln!(
             out,
             "<line class=\"grid\" x1=\"{left}\" x2=\"{right}\" y1=\"{0:.1}\" y2=\"{0:.1}\"/>",
@@ -273,29 +308,9 @@ pub fn hours(hours: &HoursReport, id: &str) -> String {
         }
     }
     let below = top + ROW * rows + 18.0;
-    times(&mut out, &hours.starts, hours.part_seconds, |at| left + step * (at as f64 + 0.5), below);
+    let x = |at: usize| left + step * (at as f64 + 0.5);
+    times(&mut out, &mut texts, &hours.starts, hours.part_seconds, x, below);
     out + "</svg>"
-}
-
-/// About how long a name is.
-fn length(name: &str) -> f64 {
-    name.chars().map(width).sum::<usize>() as f64 * 3.9
-}
-
-/// The names that stand in a picture: where each begins and ends, and its line.
-#[derive(Default)]
-struct Names(Vec<[f64; 3]>);
-
-impl Names {
-    fn is_free(&self, x: f64, y: f64, name: &str) -> bool {
-        let end = x + length(name);
-        self.0.iter().all(|[from, to, at]| end < *from || x > *to || (y - at).abs() > 13.5)
-    }
-
-    fn put(&mut self, out: &mut String, x: f64, y: f64, name: &str) {
-        label(out, x, y, "start", name);
-        self.0.push([x, x + length(name), y]);
-    }
 }
 
 /// The curves of the neediest keys over all rates, and the limits. Both axes are logarithmic.
@@ -313,10 +328,13 @@ pub fn curves(report: &Report, id: &str) -> String {
     let mut out = svg(id, HEIGHT, "The burst that keys need, by rate", &about);
     let x = |rate: f64| left + 10.0 + (right - left - 20.0) * (rate / low).ln() / (high / low).ln().max(1e-9);
     let y = |burst: u64| bottom - (bottom - top) * (burst.max(1) as f64).ln() / (most as f64).ln();
+    let mut texts = Texts::default();
     let powers = std::iter::successors(Some(1u64), |power| power.checked_mul(10));
-    powers.take_while(|power| *power <= most).for_each(|power| level(&mut out, y(power), &short(power)));
+    powers
+        .take_while(|power| *power <= most)
+        .for_each(|power| texts.level(&mut out, y(power), &short(power)));
     for rate in &report.rates {
-        label(&mut out, x(rate.per_second), bottom + 18.0, "middle", &rate.rate);
+        texts.put(&mut out, x(rate.per_second), bottom + 18.0, "middle", &rate.rate);
     }
     for key in neediest.iter().rev() {
         let line = report.rates.iter().zip(&key.needed);
@@ -329,8 +347,10 @@ pub fn curves(report: &Report, id: &str) -> String {
             escape(&cut(&key.key, TITLE))
         );
     }
-    let mut names = Names::default();
-    for (name, rate, burst) in points {
+    // From above, so that a name that makes room is on the side of its mark.
+    let mut points: Vec<_> = points.into_iter().enumerate().collect();
+    points.sort_by_key(|(_, point)| Reverse(point.2));
+    for (at, (name, rate, burst)) in points {
         let (x, y) = (x(rate), y(burst));
         let _ = writeln!(
             out,
@@ -338,21 +358,21 @@ pub fn curves(report: &Report, id: &str) -> String {
             y - 6.0,
             escape(name)
         );
-        let name = fitted(name);
-        let x = if x + 10.0 + length(&name) > right { x - 10.0 - length(&name) } else { x + 10.0 };
-        // Below the one of another limit, if there is one.
-        let free = (0..8).map(|row| y - 6.0 + 14.0 * f64::from(row)).find(|y| names.is_free(x, *y, &name));
-        names.put(&mut out, x, free.unwrap_or(y - 6.0), &name);
+        let name = fitted(name, at);
+        let (x, anchor) =
+            if x + 10.0 + length(&name) > right { (x - 10.0, "end") } else { (x + 10.0, "start") };
+        // Below or above those of other limits, where there is room.
+        let below = (0..14).map(|row| y - 6.0 + 14.0 * f64::from(row));
+        let above = (1..14).map(|row| y - 6.0 - 14.0 * f64::from(row));
+        let mut inside = below.chain(above).filter(|y| (14.0..bottom).contains(y));
+        let _ = inside.any(|y| texts.put(&mut out, x, y, anchor, &name));
     }
     // Names of the curves, where there is room for them.
     let first = report.rates.first().map_or(low, |rate| rate.per_second);
-    for key in neediest {
-        let name = fitted(&key.key);
-        let at = y(key.needed.first().copied().unwrap_or(1)) - 5.0;
+    for (at, key) in neediest.iter().enumerate() {
+        let name = fitted(&key.key, at);
         let x = (x(first) + 4.0).min(right - length(&name));
-        if names.is_free(x, at, &name) {
-            names.put(&mut out, x, at, &name);
-        }
+        texts.put(&mut out, x, y(key.needed.first().copied().unwrap_or(1)) - 5.0, "start", &name);
     }
     out + "</svg>"
 }

@@ -63,8 +63,10 @@ fn table(id: &str, caption: &str, heads: &[&str], rows: impl Iterator<Item = Vec
 
 /// A picture with its table.
 fn figure(svg: &str, caption: &str, table: &str) -> String {
+    let cut =
+        if svg.contains('\u{2026}') { " A name that is cut ends in its number in the list." } else { "" };
     format!(
-        "<figure tabindex=\"0\">{svg}<figcaption>{}</figcaption></figure>\n<details>\
+        "<figure tabindex=\"0\">{svg}<figcaption>{}{cut}</figcaption></figure>\n<details>\
          <summary>The numbers of this picture</summary>\n\
          {table}</details>\n",
         escape(caption)
@@ -123,7 +125,8 @@ impl Report {
                 rate.smallest,
                 if is_sampled { " of the sample" } else { "" },
                 match rate.smallest_hits {
-                    0 if !is_sampled => "nobody".into(),
+                    0 if is_sampled => "no key of the sample".into(),
+                    0 => "nobody".into(),
                     hits => format!("{}{} now and then", about(is_sampled), plural(hits, "key")),
                 },
             );

@@ -4,7 +4,7 @@
 - tabs: what has the focus after each press of the Tab key, once for each element that takes it; nothing is folded.
 - schemes: of light and dark, the colours of what is written and drawn, as the browser computes them, each with the
   background on which it is.
-- console: what the page made the browser say.
+- console: what all these pages made the browser say.
 - outside: what is written in the pictures of all these pages, and leaves them or lies over something else.
 
 It speaks the browser's own protocol over two pipes, because headless Chromium opens no port that others could reach.
@@ -50,16 +50,16 @@ COLOURS = """(() => {
 })()"""
 
 
-OUTSIDE = """[...document.querySelectorAll('svg text')].filter(at => {
-    const text = at.getBoundingClientRect(), picture = at.ownerSVGElement.getBoundingClientRect();
-    return text.left < picture.left || text.right > picture.right;
-}).map(at => at.textContent)"""
-OVER = """[...document.querySelectorAll('svg')].flatMap(picture => {
-    const texts = [...picture.querySelectorAll('text')].map(at => [at.getBoundingClientRect(), at.textContent]);
-    // Lines of text may touch.
-    const over = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom - 3 && b.top < a.bottom - 3;
-    return texts.flatMap(([a, one], at) => texts.slice(at + 1).filter(([b]) => over(a, b)).map(([, b]) => [one, b]));
-})"""
+# What is written in each picture, in units of the picture. How high it stands is by its size, whatever the font.
+WRITTEN = """const written = [...document.querySelectorAll('svg')].map(picture => [picture.viewBox.baseVal,
+    [...picture.querySelectorAll('text')].map(at => {
+        const {x, width} = at.getBBox(), size = parseFloat(getComputedStyle(at).fontSize);
+        return {text: at.textContent, x, end: x + width, y: +at.getAttribute('y'), size};
+    })]);"""
+OUTSIDE = "{" + WRITTEN + """written.flatMap(([{width, height}, texts]) => texts.filter(
+    ({x, end, y, size}) => x < 0 || end > width || y < size || y > height - size / 4).map(({text}) => text))}"""
+OVER = "{" + WRITTEN + """written.flatMap(([, texts]) => texts.flatMap((a, at) => texts.slice(at + 1).filter(
+    b => a.x < b.end && b.x < a.end && Math.abs(a.y - b.y) < a.size).map(b => [a.text, b.text])))}"""
 
 
 class Browser:
@@ -105,14 +105,11 @@ class Browser:
                 return message["result"]
             self.events.append(message)
 
-    def wait(self, method):
-        while not any(event.get("method") == method for event in self.events):
-            self.events.append(self.message())
-
     def show(self, page):
-        self.events = []
+        before = len(self.events)
         self.call("Page.navigate", url="file://" + page)
-        self.wait("Page.loadEventFired")
+        while not any(event.get("method") == "Page.loadEventFired" for event in self.events[before:]):
+            self.events.append(self.message())
 
     def value(self, expression):
         result = self.call("Runtime.evaluate", expression=expression, returnByValue=True)

@@ -202,6 +202,29 @@ fn luminance(colour: &str) -> f64 {
     parts.map(linear).zip([0.2126, 0.7152, 0.0722]).map(|(part, weight)| part * weight).sum()
 }
 
+/// Pages on which names and numbers have little room.
+fn crowded(folder: &Path) -> Vec<PathBuf> {
+    let seconds = |count: u64| -> String {
+        let lines = (0..count).map(|at| format!("{},ann,1\n", 1_700_000_010 + at));
+        lines.collect()
+    };
+    let largest = format!("1700000000,ann,{}\n", u64::MAX).repeat(2);
+    let near = (0..6).flat_map(|at| ["-l".to_owned(), format!("{}/s burst 1", 1.0 + f64::from(at) / 100.0)]);
+    let pages: [(_, _, Vec<String>); 3] = [
+        ("near", seconds(19), near.collect()),
+        ("far", seconds(30), ["-l", "1/d burst 1", "-l", "100000/s burst 1"].map(Into::into).into()),
+        ("largest", largest, ["-c", "cost", "-r", "1000000000/s", "-r", "1/s"].map(Into::into).into()),
+    ];
+    let page = |(name, lines, arguments): (&str, String, Vec<String>)| {
+        let file = folder.join(name).with_extension("csv");
+        fs::write(&file, format!("time,user,cost\n{lines}")).expect("a file");
+        let arguments = arguments.iter().map(String::as_str);
+        both(&file, &["-k", "user"].into_iter().chain(arguments).collect::<Vec<_>>());
+        file.with_extension("html")
+    };
+    pages.map(page).into()
+}
+
 /// A page with names of wide and of narrow letters that are too long for its pictures, and curves next to each other.
 fn with_long_names(file: &Path) -> PathBuf {
     let wide = ["W", "m", "@", "a", "0", "x=1&", "\u{4f60}", "i.", "~>"].map(|letters| letters.repeat(60));
@@ -217,7 +240,14 @@ fn with_long_names(file: &Path) -> PathBuf {
     }
     fs::write(file, text).expect("a file");
     let limits = ["-l", "1/s burst 3", "-l", "1/s burst 4", "-l", "50/s burst 50", "-l", "1/min burst 2"];
-    both(file, &[&["-k", "user", "--top", "20"][..], &limits].concat());
+    let (page, _) = both(file, &[&["-k", "user", "--top", "20"][..], &limits].concat());
+    // The name of the limit with the larger burst is the upper one, as its diamond is.
+    let line = |limit: &str| {
+        let (before, _) =
+            page.split_once(&format!("\" text-anchor=\"start\">{limit}</text>")).expect("a name");
+        before.rsplit('"').next().expect("a place").parse::<f64>().expect("a number")
+    };
+    assert!(line("1/s burst 4") < line("1/s burst 3"));
     file.with_extension("html")
 }
 
@@ -240,6 +270,7 @@ fn a_browser_shows_the_numbers_to_everybody() {
         .arg(script)
         .args([browser.as_ref(), file.with_extension("profile").as_os_str(), file.as_os_str()])
         .arg(with_long_names(&file.with_file_name("names.csv")))
+        .args(crowded(file.parent().expect("a folder")))
         .output()
         .expect("python3");
     let message = String::from_utf8_lossy(&output.stderr);
@@ -354,6 +385,32 @@ fn names_from_the_input_are_only_text() {
     assert!(!page.contains("<script"));
     let key = json["limits"][0]["top_refused"][0]["key"].as_str().expect("a key");
     assert_eq!(rows(&page, "hours-0")[0][0], key);
+}
+
+#[test]
+fn names_that_are_cut_stay_apart() {
+    let file = folder("report-cut").join("log.csv");
+    let mut text = String::from("time,user\n");
+    for at in 3..7 {
+        text += &format!("1700000000,/static/app/images/202{at}/big/photo-large-1.jpg\n").repeat(9);
+    }
+    fs::write(&file, text).expect("a file");
+    let (page, _) = both(&file, &["-k", "user", "-l", "1/s burst 3"]);
+    let (_, picture) = page.split_once("aria-labelledby=\"hours-0-title").expect("a picture");
+    let (picture, _) = picture.split_once("</svg>").expect("its end");
+    let names = picture.lines().filter_map(|line| line.split_once("\"end\">"));
+    let names: HashSet<_> = names.map(|(_, name)| name).collect();
+    assert_eq!(names.len(), 4, "{names:?}");
+}
+
+#[test]
+fn a_sample_of_which_no_key_is_hit_is_called_so() {
+    let file = folder("report-sample").join("log.csv");
+    let lines: String = (0..400).map(|at| format!("{},user{at}\n", 1_700_000_000 + at)).collect();
+    fs::write(&file, format!("time,user\n{lines}")).expect("a file");
+    let (page, json) = both(&file, &["-k", "user", "--max-keys", "100", "-l", "1/s burst 5"]);
+    assert!(json["input"]["one_in"].as_u64() > Some(1), "{json}");
+    assert!(page.contains("it refuses no key of the sample. "), "{page}");
 }
 
 #[test]
