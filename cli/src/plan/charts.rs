@@ -14,8 +14,8 @@ const FRAME: [f64; 4] = [64.0, 704.0, 28.0, 206.0];
 
 /// Most keys of a picture, and of the table with its numbers.
 pub const KEYS: usize = 1000;
-/// Characters of a key where the pointer is on it.
-const TITLE: usize = 200;
+/// Characters of a key in a table, and where the pointer is on it.
+pub const TITLE: usize = 200;
 
 /// Those of the keys that the page shows: the first ones.
 pub fn shown<T>(keys: &[T]) -> &[T] {

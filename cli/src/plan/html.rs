@@ -8,7 +8,7 @@ use std::fmt::Write;
 use super::charts::{self, escape};
 use super::limits::{HoursReport, LimitReport};
 use super::report::{RateReport, Report};
-use crate::words::{about, bytes, chance, percent, plural, span};
+use crate::words::{about, bytes, chance, cut, percent, plural, span};
 
 const STYLE: &str = "\
 :root{color-scheme:light dark;--back:#fff;--text:#1b1f23;--soft:#57606a;--line:#d0d7de;--pass:#1f6f8b;--no:#b3400f;\
@@ -232,7 +232,10 @@ impl Report {
                 .collect();
             let rows = charts::shown(&self.neediest).iter().map(|key| {
                 let needed = key.needed.iter().map(u64::to_string);
-                std::iter::once(key.key.clone()).chain(needed).chain([key.records.to_string()]).collect()
+                std::iter::once(cut(&key.key, charts::TITLE))
+                    .chain(needed)
+                    .chain([key.records.to_string()])
+                    .collect()
             });
             let numbers = table("curves", "The burst that a key needs at each rate", &heads, rows);
             let caption =
@@ -275,9 +278,9 @@ impl Report {
 fn hours(hours: &HoursReport, at: usize, is_sampled: bool) -> String {
     let part = length(hours.part_seconds);
     let heads: Vec<_> = std::iter::once("key").chain(hours.starts.iter().map(|start| &**start)).collect();
-    let rows = charts::shown(&hours.keys)
-        .iter()
-        .map(|key| std::iter::once(key.key.clone()).chain(key.refused.iter().map(u64::to_string)).collect());
+    let rows = charts::shown(&hours.keys).iter().map(|key| {
+        std::iter::once(cut(&key.key, charts::TITLE)).chain(key.refused.iter().map(u64::to_string)).collect()
+    });
     let caption = format!("Records of a key that are refused, in each {part}");
     let numbers = table(&format!("hours-{at}"), &caption, &heads, rows);
     let of = if is_sampled { " These are keys of the sample alone." } else { "" };
@@ -320,7 +323,7 @@ impl LimitReport {
                 out,
                 " {}{} is refused most: {} of {}.",
                 if is_sampled { "Of the sample " } else { "" },
-                escape(&key.key),
+                escape(&cut(&key.key, charts::TITLE)),
                 key.refused,
                 plural(key.records, "record")
             );

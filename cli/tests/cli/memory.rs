@@ -361,6 +361,14 @@ fn limits_prefixes_lists_and_a_page_take_what_the_readme_says() {
     let found = of(&page);
     let refused = keys as u64 * (KEY + LIMIT + LISTED) + TIMES / 32 + table;
     assert!(found < OWN + refused + 1_000 * ON_A_PAGE, "{found}");
+    // Of long keys a part.
+    let (keys, long) = (200, "<".repeat(20_000));
+    let log: String = (0..3 * keys).map(|at| format!("{} /{}{long}\n", 1_700_000_000, at % keys)).collect();
+    fs::write(&file, log).expect("a file");
+    let plan = ["plan", name, "--log-format", "$msec $path", "-k", "path", "--top", "200"];
+    let output = Command::new(PROGRAM).args(plan).args(&page[..4]).output().expect("the program runs");
+    let found = fs::metadata(page[1]).expect("a page").len();
+    assert!(output.status.success() && found < keys * ON_A_PAGE, "{found}");
 }
 
 #[cfg(target_os = "linux")]
