@@ -223,6 +223,8 @@ mod tests {
         // The last year that has this day.
         assert_eq!(read("Feb 29 12:00:00 h a: ", T).as_deref(), Some("2024-02-29T12:00:00Z"));
         // Of a clock that nobody has set; what a head is does not depend on it.
+        assert_eq!(read("Jan  1 00:00:05 h a: ", 0).as_deref(), Some("1970-01-01T00:00:05Z"));
+        assert_eq!(read("Dec 31 23:59:00 h a: ", 365 * DAY).as_deref(), Some("1970-12-31T23:59:00Z"));
         assert_eq!(read("Nov 28 03:31:36 h a: ", 0).as_deref(), Some("1971-11-28T03:31:36Z"));
         assert_eq!(read("Feb 29 12:00:00 h a: ", 60 * DAY).as_deref(), Some("1972-02-29T12:00:00Z"));
     }

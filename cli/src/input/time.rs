@@ -168,13 +168,13 @@ pub fn without_year(text: &[u8], now: u64) -> Option<(u64, &[u8])> {
     }
     // A year has at most 366 days, so this one is that of `now` or the next. A leap year is among them.
     let next = (1970 + now / (365 * 86_400 * SECOND) + 1).clamp(1972, 2500);
-    let years = (1971..=next).rev().filter(|year| month != 2 || day < 29 || is_leap(*year));
+    let years = (1970..=next).rev().filter(|year| month != 2 || day < 29 || is_leap(*year));
     let mut found = None;
-    for time in years.filter_map(|year| instant(days(year, month, day)?, clock, 0)) {
-        found = Some((time, rest));
+    for (year, time) in years.filter_map(|year| Some((year, instant(days(year, month, day)?, clock, 0)?))) {
         if time <= now.saturating_add(DAY) {
-            break;
+            return Some((time, rest));
         }
+        found = if year > 1970 { Some((time, rest)) } else { found };
     }
     found
 }
