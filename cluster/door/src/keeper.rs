@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::str::FromStr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tatcell::host::{now_ns, Clock};
 use tatcell::{Counters, Decision, FullPolicy, Verdict};
@@ -12,8 +12,10 @@ use crate::published::Published;
 use crate::short::short;
 use crate::{Settings, Tables, TablesLimit, Time};
 
-/// How often a server asks a store that does not answer before it gives up its start.
-const OPEN_TRIES: u32 = 4;
+/// A node gives up after a quarter of a second without an answer: a try that took this long met a silent store.
+const SILENT: Duration = Duration::from_millis(200);
+/// How long a server asks a silent store again at its start.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Describes a limit of a server: a rate and a burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -238,11 +240,12 @@ impl KeeperSettings {
             }
             builder
         };
-        // A store may be silent for a moment: a node gives up after a quarter of a second without an answer.
-        let mut tries = 1..OPEN_TRIES;
+        // A store may be silent for a moment.
+        let start = Instant::now();
         let node = loop {
+            let before = start.elapsed();
             match builder().open() {
-                Err(OpenError::Unreachable(_)) if tries.next().is_some() => {}
+                Err(OpenError::Unreachable(_)) if (before + SILENT..PATIENCE).contains(&start.elapsed()) => {}
                 opened => break opened.map_err(|e| format!("{e}"))?,
             }
         };
