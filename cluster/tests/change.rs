@@ -137,7 +137,6 @@ fn a_node_that_does_not_hear_of_a_change_holds_nothing_when_it_is_in_force() {
         std::thread::sleep(Duration::from_micros(100));
     }
     way.silent(true);
-    assert!(nodes[1].check(x, b"key", 1).passes(), "it held nothing to begin with");
     let after = nodes[0].change(limit(4_000, 4_000), 10 * SECOND).expect("changed");
     at.store(nodes[0].now() + after.as_nanos() as u64, Ordering::Relaxed);
     let (mut held, mut late) = (0, 0);
@@ -148,6 +147,7 @@ fn a_node_that_does_not_hear_of_a_change_holds_nothing_when_it_is_in_force() {
         std::thread::sleep(Duration::from_millis(7));
     }
     println!("{passed} passed, and {held} of what it held before, {late} after");
+    assert!(held > 0, "it held nothing to begin with");
     assert_eq!(late, 0);
     assert_eq!(nodes[1].in_force(x), slow(), "it heard of it");
     way.silent(false);

@@ -210,9 +210,9 @@ def main():
             bound = 10 + (time.monotonic() - start) * 50
             full = sum(f for f, _ in got)
             bounded(full, bound)
-            # A server that gets no processor answers less; the rate is seen as soon as more than the burst has come.
-            assert full > 10, full
-            if quiet != [(40, 0)] and d.dropped():
+            # A server that gets no processor for a while answers less than the 135 of this time.
+            assert full >= 50, full
+            if 0 < 40 - sum(f for f, _ in quiet) <= d.dropped():
                 raise Skip("datagrams were dropped before dnsdist read them: run it on a quieter machine")
             equal(quiet, [(40, 0)], "a quiet client beside it:")
     claims.claim("two_threads_answer_a_flood_no_faster_than_its_rate_and_others_as_ever", patiently(flood))
