@@ -119,7 +119,8 @@ impl Reader<'_> {
                         b'"' | b'\'' => self.quoted(first)?,
                         _ => self.plain(),
                     };
-                    if self.at - start > LONGEST {
+                    // nginx does not count the first quote.
+                    if self.at - start - usize::from(first == b'"' || first == b'\'') > LONGEST {
                         return Err(word.wrong(format!("a word of nginx has at most {LONGEST} bytes")));
                     }
                     return Ok(Some(Token::Word(word)));
@@ -290,7 +291,7 @@ impl Files {
             open.last().is_some_and(|(directive, _)| directive.name.text == "tatcell_rates")
         };
         let is_first_name = |text: &str, done: &[Directive]| {
-            text == NAME && done.first().is_none_or(|first| first.name.text != NAME)
+            text == NAME && done.iter().all(|before| before.name.text != NAME)
         };
         let (mut done, mut words) = (Vec::new(), Vec::<Word>::new());
         while let Some(token) = reader.token()? {
@@ -305,10 +306,8 @@ impl Files {
                     match (&*name.text, &words[..]) {
                         ("include", [pattern]) => done.extend(self.include(pattern, deep)?),
                         (text, _) if limits(text) || is_rate(&open) || is_first_name(text, &done) => {
-                            // The name of a server comes first, so that it is known whether there is one.
-                            let place = if text == NAME { 0 } else { done.len() };
                             let words = std::mem::take(&mut words);
-                            done.insert(place, Directive { name, words, is_block: false, block: Vec::new() });
+                            done.push(Directive { name, words, is_block: false, block: Vec::new() });
                         }
                         _ => {}
                     }

@@ -27,8 +27,9 @@ const EXIT: &str = "Exit codes:
 
 Memory:
   Up to three times the text of the configuration, of which at most 64 MiB are read, and up to 4 KiB for each limit or \
-  rule. The text of envoy and throttled becomes a tree, with up to 400 bytes for each name and value, and a rule of \
-  envoy also takes four times the length of the keys and values above it.";
+  rule. Each other directive of nginx about limits takes up to 1 KiB, and each of its words 50 bytes. The text of \
+  envoy and throttled becomes a tree, with up to 400 bytes for each name and value, and a rule of envoy also takes \
+  four times the length of the keys and values above it.";
 
 /// A configuration's format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

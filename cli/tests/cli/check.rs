@@ -35,6 +35,38 @@ fn numbers(limit: &Value) -> [f64; 5] {
         .map(|name| limit[name].as_f64().expect("a number"))
 }
 
+/// nginx counts the quote behind a text, and not the one before it.
+#[test]
+fn a_word_is_as_long_as_nginx_takes_it() {
+    for (before, length, after, code) in
+        [("", 4095, "", 0), ("", 4096, "", 3), ("\"", 4094, "\"", 0), ("'", 4095, "'", 3)]
+    {
+        let word = format!("{before}{}{after}", "x".repeat(length));
+        let zone = "limit_req_zone $remote_addr zone=a:1m rate=1r/s;";
+        let text = format!("{zone}\nserver {{ limit_req zone=a; add_header X {word}; }}\n");
+        let (found, _, message) = check("word.conf", &text);
+        assert_eq!(found, Some(code), "{length}: {message}");
+    }
+}
+
+#[test]
+fn a_server_has_its_first_name_wherever_that_is_written() {
+    let folder = folder("check-names");
+    let file = folder.join("nginx.conf");
+    fs::write(folder.join("names.inc"), "server_name included;").expect("a file");
+    fs::write(
+        &file,
+        "limit_req_zone $remote_addr zone=a:1m rate=1r/s;\n\
+         server { limit_req zone=a; include names.inc; server_name own; }\n\
+         server { server_name own; limit_req zone=a; include names.inc; }\n",
+    )
+    .expect("a file");
+    let output = run(&[file.to_str().expect("a name")]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    let places = ["in server included", "in server own"].map(|place| text.matches(place).count());
+    assert!(places[0] > 0 && places[0] == places[1], "{text}");
+}
+
 #[test]
 fn limit_req_has_the_numbers_that_nginx_keeps() {
     let (code, json, _) = check(

@@ -10,7 +10,7 @@ fn what_is_wrong_is_said_in_one_line_with_its_place() {
     let file = folder.path().join("throttled.toml");
     let config = file.to_str().expect("a path");
     for (text, said) in [
-        ("keys = 10\nlisen = \"x\"\n", "throttled.toml:2:10: there is no setting lisen"),
+        ("keys = 10\nlisen = \"x\"\n", "throttled.toml:2:1: there is no setting lisen"),
         ("\nkeys = \"ten\"\n", "throttled.toml:2:9: keys: \"ten\""),
         ("when_full = \"drop\"\n", "one of admit inherit deny sampled"),
         ("idle = \"10\"\n", "a time is a whole number and ms, s, m or h"),
@@ -34,7 +34,7 @@ fn what_is_wrong_is_said_in_one_line_with_its_place() {
         ("nodes = 2\n", "there is no setting nodes"),
         ("password = \"\"\n", "the password is empty"),
         ("keys = 0\n", "throttled.toml:1:8: keys: \"0\": keys must be 1 to"),
-        ("[x]\n", "throttled.toml:1:2: "),
+        ("[x]\n", "throttled.toml:1:1: "),
         ("keys\n", "throttled.toml:1:5: "),
     ] {
         std::fs::write(&file, text).expect("a file");
