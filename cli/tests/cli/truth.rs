@@ -175,7 +175,7 @@ fn what_comes_from_a_sample_says_so() {
         "Sampled: one key in ",
         "No key of the sample is refused.",
         "The largest burst that a key of the sample needs is ",
-        "leaves the stated share of keys of the sample alone; it refuses about 0 keys",
+        "leaves the stated share of keys of the sample alone; it refuses no key of the sample",
         ", of 1 key (about 0.0",
         " At most about ",
         ", as estimated from the sample",
