@@ -143,8 +143,8 @@ fn label(out: &mut String, x: f64, y: f64, anchor: &str, text: &str) {
     let _ = writeln!(out, "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{}</text>", escape(text));
 }
 
-/// The time of a day, of a start such as 2023-11-14T22:13:20Z: with the day if all parts are longer than a day, and
-/// with seconds if a part is shorter than a minute.
+/// The time of a day, of a start such as 2023-11-14T22:13:20Z. It has the day if all parts together last longer than a
+/// day, and seconds if a part is shorter than a minute.
 fn clock(start: &str, part_seconds: f64, days: bool) -> &str {
     let from = if days { 5 } else { 11 };
     let to = if part_seconds < 60.0 { 19 } else { 16 };

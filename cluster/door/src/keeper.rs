@@ -136,7 +136,7 @@ struct Store {
     reserve: bool,
 }
 
-/// Keys in debt at one time, of which tables can hold as many.
+/// A number of keys in debt at one time that tables can hold.
 struct Keys(usize);
 
 impl FromStr for Keys {
