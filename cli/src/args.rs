@@ -56,11 +56,11 @@ const EXIT: &str = "Exit codes:
 
 Memory:
   A key takes 200 to 280 bytes with seven rates, and 25 to 40 for each further rate. A limit takes with each policy 10 \
-  to 50 bytes for each key, 8 bytes a slot for its table (--slots), and up to 24 MiB for when keys were refused; by \
-  prefixes and as a ladder also 70 for each prefix, of which --max-keys are counted. Beyond --max-keys the keys are \
-  sampled, and the output says so; good keys (--good) come on top. A record that waits to be sorted takes up to 80 \
-  bytes, with prefixes up to 150; at most 2 million wait. A key that is listed (--top) takes up to 800 bytes for each \
-  limit, and on a page (--report) 12 KiB.";
+  to 50 bytes for each key, 8 bytes a slot for its table (--slots), and up to 24 MiB for when keys were refused. A \
+  limit by prefixes or a ladder takes 70 more for each prefix; beyond --max-keys of them it counts a sample. Beyond \
+  --max-keys the keys are sampled, and the output says so; good keys (--good) come on top. A record that waits to be \
+  sorted takes up to 80 bytes, with prefixes up to 150; at most 2 million wait. A key that is listed (--top) takes up \
+  to 800 bytes for each limit, and on a page (--report) 12 KiB.";
 
 /// The file of `--report`. A run that is interrupted leaves none.
 pub struct Page {

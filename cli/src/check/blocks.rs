@@ -245,7 +245,7 @@ pub fn is_whole(name: &str) -> bool {
     ["http", "events", "stream", "mail"].contains(&name)
 }
 
-/// The name of a server, of which the first word is shown.
+/// The directive that names a server. The answer shows its first word.
 const NAME: &str = "server_name";
 
 /// Reads the directives of a file and of what it includes that say something about limits.

@@ -26,10 +26,10 @@ const EXIT: &str = "Exit codes:
   3  the configuration cannot be read; the message has its file, line and column
 
 Memory:
-  Up to three times the text of the configuration, of which at most 64 MiB are read, and up to 4 KiB for each limit or \
-  rule. Each other directive of nginx about limits takes up to 1 KiB, and each of its words 50 bytes. The text of \
-  envoy and throttled becomes a tree, with up to 400 bytes for each name and value, and a rule of envoy also takes \
-  four times the length of the keys and values above it.";
+  A check reads at most 64 MiB of text. It takes up to three times the text, and up to 4 KiB for each limit or rule. \
+  Each other directive of nginx about limits takes up to 1 KiB, and each of its words 50 bytes. The text of envoy and \
+  throttled becomes a tree, with up to 400 bytes for each name and value, and a rule of envoy also takes four times \
+  the length of the keys and values above it.";
 
 /// A configuration's format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -102,7 +102,7 @@ struct Level {
     dry: [bool; 2],
 }
 
-/// Zones of the level above of which a note says that they do not apply.
+/// Most zones that a note lists.
 const LOST: usize = 8;
 /// Characters of a name of a block, a zone or a key that are shown.
 const SHOWN: usize = 60;
@@ -217,7 +217,7 @@ impl Check<'_> {
                 let own = cut(&own.join(" "), SHOWN) + &cut(&name, SHOWN);
                 let path = format!("{}{gap}{own}", below.path);
                 let more = path.chars().count().saturating_sub(PATH);
-                // Of a long path the innermost blocks say most.
+                // The innermost blocks say most, so a long path loses its start.
                 below.path = if more == 0 {
                     path
                 } else {

@@ -85,8 +85,8 @@ fn length(text: &str) -> f64 {
     text.chars().map(width).sum::<usize>() as f64 * 3.9
 }
 
-/// A name; of one that is too long for a picture the beginning, the end and its number in its list, which keeps it
-/// apart from others.
+/// Shortens a name that is too long for a picture: its beginning, its end and its number in the list remain. The number
+/// keeps it apart from others.
 fn fitted(name: &str, at: usize) -> String {
     const MOST: usize = 62;
     let wide = |text: &str| text.chars().map(width).sum::<usize>();
